@@ -1,6 +1,6 @@
-//! One call and what comes of it, whatever protocol carries it.
+//! One call and its result, for every protocol.
 //!
-//! Nothing here decides whether a call may be made, or whether it may be made again.
+//! This module never decides whether a call may be made or repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,60 +9,61 @@ use crate::model::JsonText;
 use crate::transports::http::{HttpResponse, Unanswered};
 use crate::transports::{TransportError, status_text};
 
-/// Characters of a foreign answer that are told when it cannot be used.
+/// The most characters of an unusable answer that a message quotes.
 const EXCERPT: usize = 200;
 
-/// One call, ready to be sent: whom it is for, and what it may cost, has been decided.
+/// One call, ready to be sent: its tool and its limits have been decided.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The tool's original name.
     pub tool: Arc<str>,
     /// The text of one JSON object.
     pub arguments: JsonText,
-    /// For whom it is made, where a protocol passes that on.
+    /// The user for whom the call is made, where a protocol passes that on.
     pub user_id: Option<Arc<str>>,
-    /// What the list says of the tool. Without it the protocol's own default holds.
+    /// The timeout of the tool in the list. Without it the protocol's own default holds.
     pub timeout: Option<Duration>,
-    /// The longest that any call may take, whatever the tool or the protocol say.
+    /// The longest time for any call, whatever the tool or the protocol says.
     pub longest: Duration,
-    /// Bytes of the answer at most.
+    /// The most bytes of the answer.
     pub max_body: usize,
 }
 
-/// What a scenario answered. A tool's own failure is an answer too.
+/// The answer of a scenario. A tool's own failure is an answer too.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Whether the tool did what it was asked.
+    /// Whether the tool succeeded.
     pub success: bool,
-    /// What it gave back, any JSON value.
+    /// The result, any JSON value.
     pub result: Option<JsonText>,
-    /// What went wrong, in the scenario's words.
+    /// The error message, as the scenario wrote it.
     pub error: Option<String>,
-    /// The scenario's own word for that (`not_found`, `validation_error`, ...).
+    /// The scenario's own error code (`not_found`, `validation_error`, ...).
     pub code: Option<String>,
-    /// Set when it says that it goes on running.
+    /// Set when the scenario says that the run continues after this answer.
     pub running: Option<RunningCall>,
-    /// The status it came with, where its transport has statuses: in the numbers of HTTP.
+    /// The status of the answer as an HTTP status code, where its transport has statuses.
     pub status: Option<u16>,
-    /// When the scenario asks to be called again, if it said so.
+    /// When the call may be repeated, if the scenario said so.
     pub retry_after: Option<Duration>,
-    /// The whole answer as it came: the paths of `async_behavior` are looked up in `result`, then here.
+    /// The whole answer as sent: the paths of `async_behavior` are looked up in `result`, then
+    /// here.
     pub document: Option<JsonText>,
 }
 
-/// What a scenario says of a call that goes on after its answer.
+/// What a scenario reports about a run that continues after its answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunningCall {
-    /// Its name for the run. A number is written in digits.
+    /// The scenario's id of the run. A number is written in digits.
     pub run_id: Option<String>,
-    /// Its word for how it stands.
+    /// The scenario's own name for the state of the run.
     pub status: Option<String>,
 }
 
-/// Whose fault it is that a call came to nothing.
+/// The party that caused a call to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Who called asked for what cannot be.
+    /// The caller requested something that is not possible.
     Caller,
     /// The scenario, or the way to it.
     Scenario,
@@ -70,41 +71,42 @@ pub enum Fault {
     Ours,
 }
 
-/// Why there is no outcome.
+/// Why a call has no outcome.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
-    /// Nothing was sent, so it is safe to try again.
+    /// The call was not sent, so it is safe to try again.
     #[error(transparent)]
     Unsent(TransportError),
-    /// It was sent, or may have been, and no usable answer came. The tool may have done its work.
+    /// The call was sent, or may have been, and no usable answer came. The tool may have run.
     #[error(transparent)]
     Unanswered(TransportError),
-    /// Something answered, but not in the words of this protocol.
+    /// An answer came, but not one of this protocol.
     #[error("it answered {answered}, but not as a tool does: {excerpt}")]
     NotThisProtocol {
-        /// What it answered, in its transport's words (`404 Not Found`).
+        /// The answer in its transport's words (`404 Not Found`).
         answered: String,
-        /// The status, where its transport has statuses: in the numbers of HTTP.
+        /// The status as an HTTP status code, where its transport has statuses.
         status: Option<u16>,
-        /// The beginning of what it said, escaped.
+        /// The beginning of the answer, escaped.
         excerpt: String,
         /// `Retry-After`, if it was sent.
         retry_after: Option<Duration>,
     },
-    /// It cannot be called at all.
+    /// The scenario cannot be called at all.
     #[error("{0}")]
     NotCallable(String),
 }
 
 impl Call {
-    /// How long it may take: what the list says, else `default`, and never longer than any call may.
+    /// How long the call may take: the timeout of the list or else `default`, but never longer than
+    /// any call may.
     pub fn limit(&self, default: Duration) -> Duration {
         self.timeout.unwrap_or(default).min(self.longest)
     }
 }
 
 impl Outcome {
-    /// The outcome of a tool that did its work and gave back `result`.
+    /// The outcome of a tool that succeeded with `result`.
     pub fn done(result: JsonText) -> Self {
         Self { success: true, result: Some(result), error: None, ..Self::failed(None, String::new(), None) }
     }
@@ -125,7 +127,8 @@ impl Outcome {
 }
 
 impl CallError {
-    /// An answer that is none of the protocol's, with the beginning of its body and why it could not be read.
+    /// The error for an answer that is not of this protocol, with the beginning of its body and the
+    /// reason why it could not be read.
     pub fn not_this_protocol(answer: &HttpResponse, why: &str) -> Self {
         let text = String::from_utf8_lossy(&answer.body);
         let start: String = text.trim().chars().take(EXCERPT).collect();
@@ -147,7 +150,7 @@ impl CallError {
         }
     }
 
-    /// Whose fault it is.
+    /// The party that caused the failure.
     pub fn fault(&self) -> Fault {
         match self {
             Self::NotCallable(_) => Fault::Caller,
@@ -156,12 +159,12 @@ impl CallError {
         }
     }
 
-    /// Whether the scenario may have seen it. When not, it may be sent again.
+    /// Whether the scenario may have received the call. If not, the call may be sent again.
     pub fn was_sent(&self) -> bool {
         matches!(self, Self::Unanswered(_) | Self::NotThisProtocol { .. })
     }
 
-    /// When the scenario asked to be called again, if it said so.
+    /// When the call may be repeated, if the scenario said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NotThisProtocol { retry_after, .. } => *retry_after,

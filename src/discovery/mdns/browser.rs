@@ -1,7 +1,8 @@
-//! Browsing by mdns-sd. Decides nothing.
+//! Browses with mdns-sd. Makes no decisions.
 //!
-//! mdns-sd has one listener for each service type: browsing again replaces it and tells everything that is known once more. A listener
-//! that is too slow is dropped without a word, which shows as the end of its events.
+//! mdns-sd has one listener for each service type: browsing again replaces it and reports
+//! everything that is known once more. A listener that is too slow is dropped without a message;
+//! its events end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,15 +18,15 @@ use super::received::{ReceivedAddress, ReceivedAnnouncement};
 
 /// The domain of everything here (RFC 6762 section 3).
 const DOMAIN: &str = "local.";
-/// What is heard.
+/// What the browser reports.
 pub(super) enum BrowseEvent {
-    /// An announcement, for the first time or anew.
+    /// An announcement was resolved, for the first time or again.
     Resolved(ReceivedAnnouncement),
-    /// The full name of one that is gone.
+    /// The full name of an announcement that is gone.
     Removed(String),
-    /// A query went out, on any interface or on none.
+    /// A query was sent, on any interface or on none.
     Asking {
-        /// Whether there is an interface to hear anything on.
+        /// Whether there is an interface to receive answers on.
         reachable: bool,
     },
     /// The events of this service type broke off.
@@ -38,17 +39,18 @@ type BrowserMessage = (Arc<str>, u64, Option<ServiceEvent>);
 /// The events of all service types.
 pub(super) struct Browser {
     events: SelectAll<BoxStream<'static, BrowserMessage>>,
-    /// Which listener of each type is the newest; the end of an older one is as it should be.
+    /// The number of the newest listener of each type. The end of an older one is expected.
     newest: BTreeMap<Arc<str>, u64>,
 }
 
 impl Browser {
-    /// Hears nothing yet.
+    /// A browser without listeners.
     pub(super) fn new() -> Self {
         Self { events: SelectAll::new(), newest: BTreeMap::new() }
     }
 
-    /// Listens, or listens anew, to a service type (without domain). What the last listener still holds is heard too.
+    /// Browses a service type (without domain), for the first time or again. Events that the last
+    /// listener still holds are reported too.
     pub(super) async fn browse(&mut self, daemon: &MdnsDaemon, service_type: &Arc<str>) -> Result<(), Error> {
         let full = format!("{service_type}.{DOMAIN}");
         let receiver: Receiver<ServiceEvent> = daemon.command(|daemon| daemon.browse(&full)).await?;
@@ -60,7 +62,7 @@ impl Browser {
         Ok(())
     }
 
-    /// The next event; waits for ever when nothing is listened to. Cancel-safe.
+    /// The next event. Waits for ever when there is no listener. Cancel-safe.
     pub(super) async fn next(&mut self) -> BrowseEvent {
         loop {
             let Some((service_type, generation, event)) = self.events.next().await else {

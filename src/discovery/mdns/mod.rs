@@ -1,16 +1,20 @@
 //! Announcements on the local network: mDNS (RFC 6762) with DNS-SD (RFC 6763).
 //!
-//! Scenarios announce `_agent-tools._tcp` with a TXT record `txtvers=1 path=/api/v1/tools proto=1.0 id=<uuid> boot=<random>`; `tls=1`
-//! means https, unknown keys mean nothing. Who a scenario is says its `id`, else its address, never the name of its announcement: that
-//! is free text, changes on a conflict, and may differ from interface to interface. mDNS tells addresses and claims only, so an
-//! announcement is trusted by where it is (`discovery.mdns.trust`), and everybody else waits for an operator's yes.
+//! Scenarios announce `_agent-tools._tcp` with a TXT record `txtvers=1 path=/api/v1/tools proto=1.0
+//! id=<uuid> boot=<random>`. `tls=1` means https; unknown keys are ignored. The `id` identifies a
+//! scenario, or else its address, but never the name of its announcement: that is free text,
+//! changes on a conflict, and may differ from interface to interface. mDNS gives addresses and
+//! claims only, so an announcement is trusted by its address (`discovery.mdns.trust`); all others
+//! wait for an operator's approval.
 //!
-//! `heard` reads one announcement, `table` keeps all of them (both pure), `radio` is the only part that speaks to mdns-sd; `announce`
-//! is the other direction and `identity` says who we are. It never asks an address, never decides that a scenario is gone (it only no
-//! longer names it), and never lists this daemon itself.
+//! `received` reads one announcement and `table` keeps all of them (both pure); `browser` is the
+//! only part that receives from mdns-sd. `announce` is the other direction, and `identity` is the
+//! identity of this daemon. The source never sends a request to an address, never decides that a
+//! scenario is gone (it only stops listing it), and never lists this daemon itself.
 //!
-//! A refused connection of the engine does not make it verify the announcement (RFC 6762 section 10.4): sources hear nothing from the
-//! engine, whose own asking tells more than another round of multicast would.
+//! When the engine's connection is refused, the announcement is not verified (RFC 6762 section
+//! 10.4): sources get no reports from the engine, and the engine's own polls say more than another
+//! round of multicast would.
 
 use std::cmp;
 use std::sync::Arc;
@@ -40,12 +44,12 @@ pub mod reach;
 pub mod received;
 pub mod table;
 
-/// How often the browse is renewed. Queries otherwise come ever less often, up to once an hour, and after a silent cut of the network
-/// nothing would be heard for as long.
+/// How often the browse is renewed. Otherwise the time between queries grows up to one hour, and
+/// after an unnoticed network failure no announcement would arrive for that time.
 const RENEW: Duration = Duration::from_secs(60);
-/// After this long whoever is there has answered the first two queries.
+/// After this time every program that is there has answered the first two queries.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The first wait after events broke off or mDNS could not be opened; it doubles up to [`RENEW`].
+/// The first wait after events broke off or mDNS could not be opened. It doubles up to [`RENEW`].
 const BACKOFF: Duration = Duration::from_millis(250);
 
 /// The source of announcements on the local network.
@@ -55,14 +59,15 @@ pub struct MdnsSource {
     clock: Clock,
 }
 
-/// The source, when it is switched on.
+/// The source, if it is enabled.
 pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     let section = &config.discovery.mdns;
     section.enabled.then(|| Box::new(MdnsSource::new(section.clone(), clock)) as Box<dyn Source>)
 }
 
 impl MdnsSource {
-    /// The source of this section, whose `id` is this daemon's own. Whether it is switched on is not asked here.
+    /// The source for this section; `section.id` is this daemon's own id. Does not check whether it
+    /// is enabled.
     pub fn new(section: config::MdnsConfig, clock: Clock) -> Self {
         Self { section, clock }
     }
@@ -152,16 +157,16 @@ struct SetPublisher {
     table: AnnouncementTable,
     out: watch::Sender<EndpointSet>,
     settled: bool,
-    /// What stands in the way of hearing everything.
+    /// The problem that keeps announcements from arriving.
     trouble: Option<BrowseProblem>,
 }
 
-/// What stands in the way of hearing everything.
+/// A problem that keeps announcements from arriving.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum BrowseProblem {
     /// mDNS could not be opened, or ended.
     Unusable { why: String, wait: Duration },
-    /// No network interface of those that are to be used is there.
+    /// None of the configured network interfaces exists.
     NoInterface,
     /// Events broke off because too many came at once.
     TooMuch,
@@ -196,15 +201,15 @@ impl SetPublisher {
     }
 }
 
-/// One time that mDNS is open.
+/// One session with mDNS open.
 struct BrowseSession {
     /// When the browse is renewed.
     renew: Instant,
-    /// When we have looked everywhere; nothing once we have.
+    /// When the first search is complete; `None` after that.
     settle: Option<Instant>,
-    /// Which service type is to be listened to again, and when.
+    /// Which service type must be browsed again, and when.
     reopen: Option<(Instant, Arc<str>)>,
-    /// Whether everything since the last renewal was heard.
+    /// Whether everything since the last renewal was received.
     whole: bool,
 }
 

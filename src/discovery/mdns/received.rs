@@ -1,7 +1,7 @@
-//! What one announcement says, and what is made of it. Pure: no network, no clock.
+//! Reads one announcement and checks it. Pure: no network, no clock.
 //!
-//! An announcement is a claim by anybody on the network. What is taken from it is bounded and checked here; whether it is believed is
-//! decided elsewhere.
+//! Any program on the network can send an announcement, so it is only a claim. Its values are
+//! limited and checked here; whether it is trusted is decided elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -11,16 +11,16 @@ use url::Url;
 
 use crate::model::ScenarioName;
 
-/// Where the protocol's list is below a base address; announcements name the whole path.
+/// The path of the protocol's list below a base address; announcements give the whole path.
 const LIST_PATH: &str = "/api/v1/tools";
-/// Bytes of an `id` or `boot` that are looked at; longer ones count as absent.
+/// The most bytes of an `id` or `boot`; a longer one counts as absent.
 const WORD_MAX: usize = 128;
-/// Bytes of a scenario's name at most.
+/// The most bytes of a scenario's name.
 const NAME_MAX: usize = 100;
-/// Characters of a stranger's text in a finding.
+/// The most characters of another program's text in a finding.
 const SHOWN_MAX: usize = 80;
 
-/// An address with the interface it was heard on, which only link-local IPv6 needs.
+/// An address with the interface on which it was received, which only link-local IPv6 needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReceivedAddress {
     /// The address.
@@ -32,41 +32,42 @@ pub struct ReceivedAddress {
 /// One announcement, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedAnnouncement {
-    /// Its full name, by which it is removed.
+    /// The full name, which a removal names.
     pub fullname: String,
-    /// The instance name alone, as a person reads it.
+    /// The instance name alone, for display.
     pub instance: String,
     /// The host, without the final dot.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Where the host is.
+    /// The addresses of the host.
     pub addresses: BTreeSet<ReceivedAddress>,
-    /// The TXT record; keys in lower case (RFC 6763 section 6.4: case does not matter). A key without a value is the empty text.
+    /// The TXT record; keys in lower case (RFC 6763 section 6.4: case does not matter). A key
+    /// without a value has the empty text.
     pub txt: BTreeMap<String, String>,
 }
 
-/// What an announcement comes to.
+/// The scenario that an announcement describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedScenario {
     /// The TXT `id`.
     pub id: Option<Arc<str>>,
     /// The TXT `boot`.
     pub boot: Option<Arc<str>>,
-    /// The instance name as a scenario's name, if anything legal is left of it.
+    /// The instance name as a scenario's name, if any legal characters are left of it.
     pub name: Option<ScenarioName>,
-    /// The instance name without what a conflict added.
+    /// The instance name without the suffix that a conflict added.
     pub label: String,
     /// The base address.
     pub url: Url,
-    /// Where to connect, for addresses that a URL cannot write.
+    /// The address to connect to, for addresses that a URL cannot express.
     pub dial: Option<SocketAddr>,
-    /// The address it is asked at.
+    /// The address at which the scenario is polled.
     pub address: IpAddr,
 }
 
 impl ReceivedAnnouncement {
-    /// What it comes to, or why it is left out.
+    /// The announced scenario, or the reason why the announcement is left out.
     pub fn claim(&self) -> Result<AnnouncedScenario, String> {
         match self.word("txtvers").as_deref() {
             None | Some("1") => {}

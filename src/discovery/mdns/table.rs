@@ -1,8 +1,10 @@
-//! The announcements that are in force, and the endpoints they come to. Pure: time is an argument, and nothing is sent.
+//! The active announcements, and the endpoints made of them. Pure: time is an argument, and the
+//! table sends nothing on the network.
 //!
-//! What is resolved is put in or replaces what was known, whether or not it was found before. Its addresses come in parts, one family or
-//! interface after the other, so a change counts only [`DEBOUNCE`] after its first part. What is removed goes: that is only the source's
-//! word, and what a scenario is worth without it is not decided here.
+//! A resolved announcement is added or replaces the known one. Its addresses arrive in parts, one
+//! family or interface after the other, so a change counts only [`DEBOUNCE`] after its first part.
+//! A removed announcement is dropped at once. The source only reports that; this module does not
+//! decide what happens to the scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,40 +18,41 @@ use crate::config::MdnsTrust;
 use crate::discovery::{Endpoint, EndpointId, SourceTrust};
 use crate::model::{Finding, FindingCode, HttpTarget};
 
-/// How long the parts of one change are gathered.
+/// How long the parts of one change are collected.
 pub const DEBOUNCE: Duration = Duration::from_millis(400);
-/// How long removals are gathered: a leaving interface takes everything with it at once.
+/// How long removals are collected: when an interface goes down, all its announcements go at once.
 const GATHER: Duration = Duration::from_millis(20);
-/// How long those that are not taken are counted before the count is told: a flood of them should cost nobody else anything.
+/// How long announcements beyond the limit are counted before the count is reported, so that a
+/// flood of them costs the rest little.
 const COUNT: Duration = Duration::from_secs(1);
-/// Announcements beyond the most that are counted one by one; beyond that the count only says "at least".
+/// How many announcements beyond the limit are counted; after that the count says "at least".
 const COUNTED: usize = 65_536;
-/// Left out announcements that are told one by one.
+/// How many left out announcements get a finding of their own.
 const TOLD: usize = 20;
 
-/// What the table decides by.
+/// The settings of the table.
 #[derive(Debug, Clone)]
 pub struct AnnouncementRules {
-    /// Who this daemon is: its own announcement is never listed.
+    /// The id of this daemon: its own announcement is never listed.
     pub own_id: Option<Arc<str>>,
-    /// Whom to trust.
+    /// Which announcements are trusted.
     pub trust: MdnsTrust,
-    /// Announcements kept at most.
+    /// The most announcements kept.
     pub max_instances: usize,
 }
 
-/// See the module.
+/// The announcements; see the module documentation.
 #[derive(Debug)]
 pub struct AnnouncementTable {
     rules: AnnouncementRules,
     instances: BTreeMap<String, AnnouncedInstance>,
-    /// Hashes of the names of those that were not taken.
+    /// Hashes of the names of the announcements that were not taken.
     untaken: BTreeSet<u64>,
-    /// By arrival, those that were told of last and are not trusted.
+    /// The untrusted announcements of the last report, by arrival.
     strangers: BTreeMap<u64, String>,
     arrivals: u64,
     round: u64,
-    /// When something else than a pending announcement is to be told.
+    /// When a change other than a pending announcement must be reported.
     gathered: Option<Instant>,
 }
 
@@ -62,7 +65,7 @@ struct AnnouncedInstance {
     pending: Option<(ReceivedAnnouncement, Instant)>,
 }
 
-/// An announcement that can be asked.
+/// An announcement whose scenario can be polled.
 struct ListedAnnouncement<'a> {
     arrival: u64,
     heard: &'a ReceivedAnnouncement,
@@ -84,8 +87,9 @@ impl AnnouncementTable {
         }
     }
 
-    /// Makes room for an announcement that is new and trusted, where there is none left: the latest of those that are not trusted goes, so
-    /// that no crowd of strangers keeps out who belongs here. `is_own` knows the addresses of this machine.
+    /// Makes room for a new trusted announcement when the table is full: the latest untrusted one
+    /// is dropped, so that many untrusted announcements cannot keep a trusted one out. `is_own`
+    /// says whether an address is of this machine.
     pub fn make_room(&mut self, heard: &ReceivedAnnouncement, is_own: impl Fn(IpAddr) -> bool) {
         let full = self.instances.len() >= self.rules.max_instances;
         if !full || self.strangers.is_empty() || self.instances.contains_key(&heard.fullname) {
@@ -95,7 +99,7 @@ impl AnnouncementTable {
         if trust(&self.rules.trust, &claim, is_own) == SourceTrust::Untrusted {
             return;
         }
-        // Those that left since they were told of made room already.
+        // Untrusted announcements that left since the last report have made room already.
         while let Some((_, fullname)) = self.strangers.pop_last() {
             if self.instances.remove(&fullname).is_some() {
                 self.untaken.insert(hash(&fullname));
@@ -104,7 +108,7 @@ impl AnnouncementTable {
         }
     }
 
-    /// An announcement was resolved, for the first time or anew.
+    /// An announcement was resolved, for the first time or again.
     pub fn resolved(&mut self, heard: ReceivedAnnouncement, now: Instant) {
         if !self.instances.contains_key(&heard.fullname) {
             if self.instances.len() >= self.rules.max_instances {
@@ -132,7 +136,7 @@ impl AnnouncementTable {
         }
     }
 
-    /// An announcement is gone: it said goodbye, or its time ran out.
+    /// An announcement was withdrawn, or its time ran out.
     pub fn removed(&mut self, fullname: &str, now: Instant) {
         if self.instances.remove(fullname).is_some() {
             self.tell_by(now + GATHER);
@@ -141,8 +145,10 @@ impl AnnouncementTable {
         }
     }
 
-    /// The browse was renewed, and what is still there is about to be told again. What a whole round did not confirm is gone without a
-    /// word that reached us. `whole`: whether everything of the last round was heard; otherwise nothing can be concluded.
+    /// The browse was renewed, and the announcements that still exist will be reported again. An
+    /// announcement that was not confirmed in a whole round is gone, although no withdrawal
+    /// arrived. `whole` says whether everything of the last round was received; if not, no
+    /// announcement is dropped.
     pub fn renewed(&mut self, whole: bool, now: Instant) {
         let round = self.round;
         let before = self.instances.len();
@@ -157,18 +163,19 @@ impl AnnouncementTable {
         self.round += 1;
     }
 
-    /// Something changed that is to be told by then.
+    /// Requests a report at `at` or earlier.
     fn tell_by(&mut self, at: Instant) {
         self.gathered = Some(self.gathered.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// When [`settle`](Self::settle) has something to do next.
+    /// When [`settle`](Self::settle) must run next.
     pub fn due(&self) -> Option<Instant> {
         let pending = self.instances.values().filter_map(|instance| instance.pending.as_ref().map(|(_, due)| *due));
         pending.chain(self.gathered).min()
     }
 
-    /// Puts in force what is due; whether there may be something to tell.
+    /// Makes the announcements active whose time has come. Returns whether the endpoints may have
+    /// changed.
     pub fn settle(&mut self, now: Instant) -> bool {
         let mut changed = self.gathered.take_if(|due| *due <= now).is_some();
         for instance in self.instances.values_mut() {
@@ -180,10 +187,12 @@ impl AnnouncementTable {
         changed
     }
 
-    /// The endpoints, and what has to be said of the rest. `is_own` knows the addresses of this machine.
+    /// The endpoints, and the findings about the other announcements. `is_own` says whether an
+    /// address is of this machine.
     ///
-    /// Everyone who claims an identity or a name is told, each with their address: who of them is believed is decided where the operator's
-    /// decisions are known. The same service heard over several interfaces is one endpoint.
+    /// Every announcement of an identity or a name is listed, each with its address: which one is
+    /// trusted is decided where the operator's decisions are known. The same service received over
+    /// several interfaces is one endpoint.
     pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
@@ -217,7 +226,7 @@ impl AnnouncementTable {
     }
 }
 
-/// What can be asked: trusted ones first, then in the order of arrival.
+/// The announcements that can be polled: trusted ones first, then in the order of arrival.
 fn candidates<'a>(
     instances: &'a BTreeMap<String, AnnouncedInstance>,
     rules: &AnnouncementRules,

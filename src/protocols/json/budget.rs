@@ -1,34 +1,35 @@
-//! How much memory what is made of one document may take.
+//! Limits the memory for what is made of one document.
 //!
-//! A tool of fifteen bytes becomes a structure of three hundred, and a member that nobody knows one of eighty. Where tools have
-//! descriptions and schemas, that is little beside their texts. A document that was written for it becomes twenty times as large as its
-//! bytes, and many documents are read at once. So whatever is made is counted, and a part that goes beyond what is left is left out as
-//! malformed.
+//! A tool of fifteen bytes becomes a structure of three hundred bytes, and an unknown member one of
+//! eighty. With usual descriptions and schemas that is little beside the texts. But a document can
+//! be written so that it becomes twenty times as large as its bytes, and many documents are read at
+//! once. So everything that is made is counted, and a part that needs more than is left is left out
+//! as malformed.
 //!
-//! What is counted takes at most five times the bytes of the document and half a megabyte. With what is not counted (the places of the
-//! items that are taken, the buffer of the texts, the findings), reading a document takes less than eight times its bytes and a megabyte,
-//! whatever it holds.
+//! What is counted takes at most five times the bytes of the document and half a megabyte. With
+//! what is not counted (the list of the selected items, the buffer of the texts, the findings),
+//! reading a document takes less than eight times its bytes and a megabyte, whatever it contains.
 
 use std::sync::Arc;
 
 use super::flaw::Flaw;
 use crate::model::{Facts, JsonText, Tool};
 
-/// So many times the bytes of the document may be taken.
+/// The budget in multiples of the document's bytes.
 const TIMES: usize = 5;
-/// What may be taken besides, however small the document is.
+/// The bytes added to that, however small the document is.
 const BESIDES: usize = 512 * 1024;
-/// What an allocation takes that is shared, besides what is in it: two counters, and where the text is.
+/// The overhead of a shared allocation: two counters, and the pointer and length of the text.
 pub(in crate::protocols) const SHARED: usize = 4 * size_of::<usize>();
 
-/// What a tool takes besides its texts: while it is read, and in the manifest.
+/// The bytes of a tool without its texts: while it is read, and in the manifest.
 pub(in crate::protocols) const TOOL: usize = 2 * size_of::<Tool>() + SHARED;
-/// What the facts of a tool take that no other tool has, with their lines in the tables of those in use.
+/// The bytes of facts that only one tool has, with their entries in the tables of facts in use.
 pub(in crate::protocols) const FACTS: usize = size_of::<Facts>() + 3 * SHARED;
-/// What a member takes that nobody knows, besides its name and its value.
+/// The bytes of an unknown member without its name and value.
 pub(in crate::protocols) const MEMBER: usize = size_of::<(Arc<str>, JsonText)>();
 
-/// What may still be taken.
+/// The memory that may still be used.
 #[derive(Debug)]
 pub(in crate::protocols) struct DecodeBudget {
     whole: usize,
@@ -36,37 +37,37 @@ pub(in crate::protocols) struct DecodeBudget {
 }
 
 impl DecodeBudget {
-    /// For a document of so many bytes.
+    /// The budget for a document of this many bytes.
     pub(in crate::protocols) fn for_document(bytes: usize) -> Self {
         let whole = bytes.saturating_mul(TIMES).saturating_add(BESIDES);
         Self { whole, left: whole }
     }
 
-    /// Bytes that may still be taken, also for a moment.
+    /// Bytes that may still be used, also temporarily.
     pub(in crate::protocols) fn left(&self) -> usize {
         self.left
     }
 
-    /// How many tools there may be, if each is as small as a tool can be.
+    /// The most tools that fit, if each is as small as a tool can be.
     pub(in crate::protocols) fn tools(&self) -> usize {
         self.left / TOOL
     }
 
-    /// Counts what is made of a part of the document. It stays counted if the part is left out after all.
+    /// Counts the bytes of a part of the document. They stay counted if the part is left out later.
     pub(in crate::protocols) fn take(&mut self, bytes: usize) -> Result<(), Flaw> {
         let Some(left) = self.left.checked_sub(bytes) else { return Err(self.exceeded()) };
         self.left = left;
         Ok(())
     }
 
-    /// A part would take more than is left.
+    /// The flaw of a part that needs more than is left.
     pub(in crate::protocols) fn exceeded(&self) -> Flaw {
         let what = format!("takes more memory than is left of the {} bytes for a manifest of this size", self.whole);
         Flaw::new("", what).hint("leave out what is not set, and members that the protocol does not know")
     }
 }
 
-/// What a text takes that is shared by itself.
+/// The bytes of a text in a shared allocation of its own.
 pub(in crate::protocols) fn shared_text_bytes(text: &str) -> usize {
     text.len() + SHARED
 }

@@ -1,6 +1,7 @@
-//! The outer objects of a document, taken apart into raw members in one pass and without copies.
+//! Splits the outer objects of a document into raw members, in one pass and without copies.
 //!
-//! Never here: a list of all items of a list, whose length a stranger chooses; [`each_item`] goes through one.
+//! This module never builds a list of all items of a list, because the sender chooses its length;
+//! [`each_item`] visits them one by one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,13 +16,14 @@ use super::raw::Raw;
 use super::text::{self, kind};
 use crate::model::Extra;
 
-/// Members of one object at most that the protocol does not know, and items at most of a list that becomes more than its text.
+/// The most unknown members of one object, and the most items of a list that becomes more than its
+/// text.
 pub(in crate::protocols) const MOST: usize = 1_000;
-/// Members of one object at most, those included that the protocol knows. What is written out adds some of these to what was sent, and
-/// has to be read again.
+/// The most members of one object, known and unknown. Writing an object adds some known members,
+/// and the result must be readable again.
 const MEMBERS: usize = MOST + 32;
 
-/// The members of one object that have not been taken yet, names unique, in the order they came.
+/// The members of one object that have not been taken yet, in the order sent. Names are unique.
 #[derive(Debug, Default)]
 pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
@@ -36,7 +38,8 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// The same of a text that no parser has seen yet. The outer error says that it is no JSON object.
+    /// The members of an object in a text that has not been parsed yet. The outer error means that
+    /// the text is not a JSON object.
     pub(in crate::protocols) fn parse(text: &'a str) -> Result<Result<Self, Flaw>, serde_json::Error> {
         let mut deserializer = Deserializer::from_str(text);
         let members = deserializer.deserialize_map(MembersVisitor)?;
@@ -44,7 +47,7 @@ impl<'a> Members<'a> {
         Ok(members.map(Self::new))
     }
 
-    /// Members as they came.
+    /// Members in the order sent. Of members with the same name the last one counts.
     pub(in crate::protocols) fn new(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
         Self(last_wins(members))
     }
@@ -53,7 +56,7 @@ impl<'a> Members<'a> {
         self.0.iter().any(|(own, _)| own == name)
     }
 
-    /// The members, for a protocol that has other names for some.
+    /// The members, for a protocol that renames some of them.
     pub(in crate::protocols) fn all_mut(&mut self) -> &mut Vec<(Cow<'a, str>, Raw<'a>)> {
         &mut self.0
     }
@@ -63,7 +66,8 @@ impl<'a> Members<'a> {
         self.0.iter().map(|(name, raw)| name.len() + raw.get().len()).sum()
     }
 
-    /// The first member that takes more than `most` bytes, and the bytes of its value, or of its name where that is too long already.
+    /// The first member with more than `most` bytes, and the bytes of its value, or of its name if
+    /// the name alone is too long.
     pub(in crate::protocols) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
         let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len().max(name.len())));
         sized.into_iter().find(|(_, bytes)| *bytes > most)
@@ -90,7 +94,7 @@ impl<'a> Members<'a> {
         text::string(raw.get()).map(Some).ok_or_else(|| flaw().within(name))
     }
 
-    /// What is left, to be passed on.
+    /// The members that are left, to be passed on.
     pub(in crate::protocols) fn into_extra(self, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
         if self.0.len() > MOST {
             return Err(too_many());
@@ -100,7 +104,8 @@ impl<'a> Members<'a> {
             budget.take(shared_text_bytes(&name))?;
             Ok((name.as_ref().into(), value))
         };
-        // Collecting straight from the members would keep their whole list alive, and mostly nothing is left in it.
+        // Collecting straight from the members would keep their whole list allocated, and mostly no
+        // member is left in it.
         let mut extra = Vec::with_capacity(self.0.len());
         for member in self.0 {
             extra.push(share(member)?);
@@ -109,16 +114,17 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Calls `item` with the index and the text of each item of a list; gives how many there are.
+/// Calls `item` with the index and the text of each item of a list. Returns the number of items;
+/// the error is the kind of a value that is not a list.
 pub(in crate::protocols) fn each_item<'a>(
     list: Raw<'a>,
     item: impl FnMut(usize, Raw<'a>),
 ) -> Result<usize, &'static str> {
-    // The text was read once, so that it can only be something else.
+    // The text is valid JSON, so the only possible error is another kind of value.
     Deserializer::from_str(list.get()).deserialize_seq(ItemsVisitor(item)).map_err(|_| kind(list.get()))
 }
 
-/// The text that an object gives itself as its `member`, if it is an object with one. Of several the last one counts, as everywhere.
+/// The text of an object's `member`, if it is an object with one. Of several the last one counts.
 pub(in crate::protocols) fn own_text<'a>(object: Raw<'a>, member: &str) -> Option<Cow<'a, str>> {
     if !object.get().starts_with('{') {
         return None;
@@ -148,7 +154,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut members = Vec::new();
         while let Some(ObjectKey(name)) = map.next_key()? {
             if members.len() == MEMBERS {
-                // Read to its end all the same: whether it is JSON at all comes first.
+                // Reads the object to its end, because the check for valid JSON comes first.
                 map.next_value::<IgnoredAny>()?;
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 return Ok(Err(too_many()));

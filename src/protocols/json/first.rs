@@ -1,7 +1,8 @@
-//! The items of a list that are taken when there are too many: the first by name.
+//! Selects the items of a list when there are too many: the first ones by name.
 //!
-//! Not the first in the list: scenarios send their tools in another order each time, and would seem to change with each answer. However
-//! long a list is, no more of it is held than is taken. What has no name takes nobody's place.
+//! Not the first ones in the list: scenarios send their tools in another order each time, so the
+//! selection would change with each answer. However long a list is, only the selected items are
+//! kept in memory. Items without a name are not counted as selected.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,37 +13,38 @@ use super::flaw::Flaw;
 use super::raw::Raw;
 use crate::model::TOOL_NAME_MAX;
 
-/// One item. Items are ordered by name, those of one name as they stand in the list.
+/// One item. Items are ordered by name; items with the same name by their position in the list.
 #[derive(Debug)]
 pub(in crate::protocols) struct NamedItem<'a> {
-    /// What it calls itself.
+    /// The name that the item gives itself.
     name: Cow<'a, str>,
-    /// Its place in the list.
+    /// Its index in the list.
     pub(in crate::protocols) index: usize,
-    /// All of it.
+    /// The whole item.
     pub(in crate::protocols) raw: Raw<'a>,
 }
 
-/// What is taken of a list.
+/// The selected items of a list.
 #[derive(Debug)]
 pub(in crate::protocols) struct FirstByName<'a> {
-    /// In their order.
+    /// The items in their order.
     pub(in crate::protocols) items: Vec<NamedItem<'a>>,
-    /// How many have a name and are left out.
+    /// How many items with a name were left out.
     pub(in crate::protocols) beyond: usize,
-    /// How many the whole list has.
+    /// How many items the whole list has.
     pub(in crate::protocols) total: usize,
 }
 
 impl<'a> FirstByName<'a> {
-    /// Takes the `most` first items by the text that is their `member`. Those that have none are given to `nameless`, with their places.
+    /// Selects the first `most` items, ordered by the text of their `member`. Items without that
+    /// text are passed to `nameless` with their index.
     pub(in crate::protocols) fn select(
         member: &str,
         list: Raw<'a>,
         most: usize,
         mut nameless: impl FnMut(usize, Raw<'a>),
     ) -> Result<Self, Flaw> {
-        // The last of those that are taken is on top.
+        // The last of the selected items is on top.
         let mut taken = BinaryHeap::new();
         let mut beyond = 0;
         let total = each_item(list, |index, raw| {
@@ -65,7 +67,7 @@ impl<'a> FirstByName<'a> {
 }
 
 impl NamedItem<'_> {
-    /// What it calls itself, where that can be the name of a tool.
+    /// The item's name, if it can be the name of a tool.
     pub(in crate::protocols) fn tool_name(&self) -> Option<&str> {
         Some(&*self.name).filter(|name| (1..=TOOL_NAME_MAX).contains(&name.len()))
     }
@@ -97,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// What is taken, how many are left out, and which have no name.
+    /// The selected items, how many are left out, and the indices of those without a name.
     fn first(list: &str, most: usize) -> (Vec<(String, usize)>, usize, Vec<usize>) {
         let raw: &RawValue = serde_json::from_str(list).unwrap();
         let mut nameless = Vec::new();

@@ -1,11 +1,12 @@
-//! What is wrong with a part of a document, where, and what to do about it; and the findings that become of it.
+//! Flaws: what is wrong with a part of a document, where, and how to fix it; and the findings made
+//! of them.
 
 use super::text::MAX_DEPTH;
 use crate::model::finding::push_step;
 pub(in crate::protocols) use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
 
-/// Bytes of a member's name that a pointer may hold. A stranger may write longer ones.
+/// The most bytes of a member's name in a pointer. Other programs may send longer names.
 const STEP: usize = 256;
 
 /// One thing that is wrong.
@@ -24,7 +25,7 @@ impl Flaw {
         Self { pointer: pointer.into(), what: what.into(), hint: None }
     }
 
-    /// Something is of another kind than the protocol says.
+    /// The value is of another kind than the protocol requires.
     pub(in crate::protocols) fn kind(pointer: impl Into<String>, found: &str, wanted: &str) -> Self {
         Self::new(pointer, format!("is {found}, not {wanted}")).hint(format!("make it {wanted}"))
     }
@@ -33,7 +34,7 @@ impl Flaw {
         Self::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it")
     }
 
-    /// More is written there than is taken.
+    /// The part has more bytes than the limit.
     pub(in crate::protocols) fn too_large(bytes: usize, bounds: Bounds) -> Self {
         let what = format!("is {bytes} bytes long, more than the {} of `refresh.max_tool`", bounds.part);
         Self::new("", what).hint("shorten it, or raise `refresh.max_tool`")
@@ -44,7 +45,8 @@ impl Flaw {
         self
     }
 
-    /// The same flaw, seen from one level further out. Where the name of the level is too long, all of the object around is pointed to.
+    /// The same flaw with a pointer from one level further out. If the name of the level is too
+    /// long, the pointer leads to the enclosing object.
     pub(in crate::protocols) fn within(mut self, name: &str) -> Self {
         let inner = std::mem::take(&mut self.pointer);
         if name.len() > STEP {
@@ -61,7 +63,7 @@ pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
     pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
 }
 
-/// The findings of one document, bounded.
+/// The findings of one document, limited in number.
 #[derive(Debug, Default)]
 pub(in crate::protocols) struct DocumentFindings(CappedFindings);
 
@@ -70,7 +72,7 @@ impl DocumentFindings {
         self.0.push(finding);
     }
 
-    /// A flaw at its place. `thing` begins the sentence.
+    /// Adds a flaw as a finding. `thing` begins the sentence.
     pub(in crate::protocols) fn flaw(&mut self, code: FindingCode, thing: &str, flaw: Flaw, tool: Option<&str>) {
         let place = if flaw.pointer.is_empty() { "the document" } else { &flaw.pointer };
         let mut finding = Finding::new(code, format!("{thing}: {place} {}", flaw.what)).at(flaw.pointer);
@@ -79,7 +81,8 @@ impl DocumentFindings {
         self.push(finding);
     }
 
-    /// All of them: first those of the document, then those of tools in the order of the list, and last how many more there are.
+    /// All findings: first those of the document, then those of tools in the order of the list, and
+    /// last the number of findings that were left out.
     pub(in crate::protocols) fn finish(self) -> Vec<Finding> {
         let mut findings = self.0.finish();
         findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));

@@ -1,9 +1,11 @@
-//! Raw JSON, as far as no protocol gives it a meaning: documents taken apart without copies, and texts rewritten where that must be.
+//! Raw JSON without the meaning that a protocol gives it: splits documents without copies, and
+//! rewrites texts where necessary.
 //!
-//! Reading order: [`text`] looks at a text, [`envelope`] takes the outer objects apart, [`first`] takes the items of a long list, [`node`] is
-//! a tree for what must be rewritten; [`budget`] counts what all of it takes, and [`flaw`] says what is wrong and where.
+//! Reading order: [`text`] scans a text, [`envelope`] splits the outer objects, [`first`] selects
+//! the items of a long list, [`node`] is a tree for what must be rewritten; [`budget`] counts the
+//! memory of all of it, and [`flaw`] says what is wrong and where.
 //!
-//! Never here: the name of a member that some protocol knows.
+//! This module never uses the name of a member of a protocol.
 
 pub(super) mod budget;
 pub(super) mod envelope;

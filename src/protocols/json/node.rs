@@ -1,8 +1,9 @@
-//! A small tree of JSON for what must be rewritten.
+//! A small tree of JSON for texts that must be rewritten.
 //!
-//! `serde_json::Value` would change what it passes on (numbers lose digits, escapes are rewritten); the tree here keeps every scalar as
-//! the text that was published. A stranger chooses how many values a text holds, so a tree takes no more than its budget has left. Nothing
-//! here knows the protocol.
+//! `serde_json::Value` would change what it passes on (numbers lose digits, escapes are rewritten);
+//! this tree keeps every scalar as the text that was published. The sender chooses how many values
+//! a text holds, so a tree takes no more memory than its budget has left. This module knows no
+//! protocol.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,14 +14,14 @@ use super::raw::Raw;
 use super::text::{MAX_DEPTH, ScanResult, kind, plain_number, scan, string, string_end, token_end};
 use crate::model::JsonText;
 
-/// Up to so many members, comparing each with each costs less than hashing their names.
+/// Up to this many members, comparing each with each costs less than hashing their names.
 pub(in crate::protocols) const FEW: usize = 12;
-/// Objects with more members take some hashing while their members get other names.
+/// An object with more members is charged for the hash tables that renaming its members needs.
 const MANY: usize = 256;
-/// What that takes for each member.
+/// The bytes charged for each member of such an object.
 const HASHED: usize = 128;
 
-/// A JSON value whose scalars are the text they were written in. The borrowed parts point into the body.
+/// A JSON value. Scalars keep the text they were written in. Borrowed parts point into the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::protocols) enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
@@ -29,8 +30,9 @@ pub(in crate::protocols) enum Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads a valid JSON text; one that nests deeper than [`MAX_DEPTH`] is a flaw, and so is one whose tree takes more than the budget
-    /// has left. Of members with the same name the last one counts, as in most readers.
+    /// Parses a valid JSON text. A text that nests deeper than [`MAX_DEPTH`], or whose tree takes
+    /// more than the budget has left, is a flaw. Of members with the same name the last one counts,
+    /// as in most readers.
     pub(in crate::protocols) fn parse(text: &'a str, budget: &DecodeBudget) -> Result<Self, Flaw> {
         NodeParser { text, at: 0, depth: 0, room: budget.left(), budget }.node()
     }
@@ -53,7 +55,7 @@ impl<'a> Node<'a> {
         self.as_scalar()?.strip_prefix('"')?.strip_suffix('"')
     }
 
-    /// What kind of value it is, for people.
+    /// The kind of the value, as a phrase for messages.
     pub(in crate::protocols) fn kind(&self) -> &'static str {
         match self {
             Self::Object(_) => "an object",
@@ -62,14 +64,14 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its JSON text, compact.
+    /// The JSON text, compact.
     pub(in crate::protocols) fn text(&self) -> String {
         let mut out = String::with_capacity(self.bytes());
         self.write(&mut out);
         out
     }
 
-    /// Bytes of its JSON text, if no name needs escapes.
+    /// The bytes of the JSON text, if no name needs escapes.
     fn bytes(&self) -> usize {
         match self {
             Self::Scalar(text) => text.len(),
@@ -113,7 +115,7 @@ fn comma(out: &mut String, index: usize) {
 
 /// Writes a JSON string.
 pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
-    // Not left at the first, which lets the compiler look at many bytes at once.
+    // The scan does not stop at the first match, so that the compiler can check many bytes at once.
     let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
     if odd.fold(0, |any, odd| any | odd) == 0 {
         out.push('"');
@@ -134,7 +136,7 @@ struct NodeParser<'a, 'b> {
 }
 
 impl<'a> NodeParser<'a, '_> {
-    /// The next byte that is no blank; 0 at the end.
+    /// The next byte that is not a blank; 0 at the end.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -169,7 +171,7 @@ impl<'a> NodeParser<'a, '_> {
             }
             b'"' => {
                 let text = self.string()?;
-                // Half a surrogate pair passes as JSON here and fails in the next reader.
+                // A lone surrogate passes as JSON here and fails in the next reader.
                 if text.contains('\\') && text.contains("\\u") && string(text).is_none() {
                     return Err(bad_string());
                 }
@@ -179,12 +181,12 @@ impl<'a> NodeParser<'a, '_> {
         }
     }
 
-    /// Puts another one behind the others, if the tree may take that much.
+    /// Appends an element, if the budget of the tree allows it.
     fn put<T>(&mut self, all: &mut Vec<T>, one: T) -> Result<(), Flaw> {
         if all.len() == all.capacity() {
             let more = all.len().max(2);
             self.take(more * size_of::<T>())?;
-            // Growing may move them, and then they are there twice for a moment.
+            // Growing may move the elements, and then both copies exist for a moment.
             if self.room < all.len() * size_of::<T>() {
                 return Err(self.budget.exceeded());
             }
@@ -199,7 +201,7 @@ impl<'a> NodeParser<'a, '_> {
         Ok(())
     }
 
-    /// Reads what stands between the brackets at the current place, item by item.
+    /// Reads the list or object at the current position, item by item.
     fn each(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Flaw>) -> Result<(), Flaw> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -241,7 +243,7 @@ fn bad_string() -> Flaw {
     Flaw::new("", "holds a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
 }
 
-/// Keeps the last of members with the same name.
+/// Keeps the last one of members with the same name.
 pub(in crate::protocols) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) -> Vec<(Cow<'_, str>, V)> {
     let repeated = if members.len() <= FEW {
         members.iter().enumerate().any(|(index, (name, _))| members[..index].iter().any(|(earlier, _)| earlier == name))
@@ -257,7 +259,7 @@ pub(in crate::protocols) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) ->
     members
 }
 
-/// Shares a value that nothing here has a name for, if other readers can read it.
+/// The shared text of a value of an unknown member, if other readers can read it.
 pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
     let (found, text) = scan(raw.get(), |_| false, |_, _| {});
     let text = match found {

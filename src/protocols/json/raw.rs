@@ -1,4 +1,4 @@
-//! One JSON value as its text, before anything is decided about it.
+//! One JSON value as its text, before it is interpreted.
 
 use serde_json::value::RawValue;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 pub(in crate::protocols) struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
-    /// One that a parser found.
+    /// The value that a parser found.
     pub(in crate::protocols) fn from_raw_value(found: &'a RawValue) -> Self {
         Self(found.get())
     }

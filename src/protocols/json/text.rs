@@ -1,12 +1,14 @@
-//! JSON at the level of its text: a look that takes the blanks out and tells what needs a tree (see [`node`](super::node)).
+//! JSON at the level of its text: a scan that removes the blanks and reports what needs a tree (see
+//! [`node`](super::node)).
 //!
-//! Nothing here knows the protocol.
+//! This module knows no protocol.
 
 use std::borrow::Cow;
 
-/// How deep the text of one member may nest. `serde_json` readers stop at 128 levels, and a published list adds a few around a schema.
+/// The deepest nesting of the text of one member. `serde_json` readers stop at 128 levels, and a
+/// published list adds a few around a schema.
 pub(in crate::protocols) const MAX_DEPTH: usize = 100;
-/// Longer numbers are looked at, since they may be out of the range of a double.
+/// Longer numbers need the tree, because they may be out of the range of a double.
 const PLAIN_NUMBER: usize = 20;
 
 /// Whether a byte may stand within a number or a literal.
@@ -14,12 +16,12 @@ fn in_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// The index after the closing quote of the string that opens at `at`, or the end of an unclosed one.
+/// The index after the closing quote of the string that opens at `at`; the end if it is not closed.
 pub(super) fn string_end(bytes: &[u8], at: usize) -> usize {
     string_extent(bytes, at).0
 }
 
-/// The same, and whether the string holds escapes.
+/// Like [`string_end`], and whether the string holds escapes.
 fn string_extent(bytes: &[u8], at: usize) -> (usize, bool) {
     let (mut at, mut escapes) = (at + 1, false);
     loop {
@@ -35,11 +37,13 @@ fn string_extent(bytes: &[u8], at: usize) -> (usize, bool) {
     }
 }
 
-/// The index of the next quote or backslash, or the end. Most of a manifest is prose between quotes, so it goes in steps of eight bytes.
+/// The index of the next quote or backslash, or the end. Most of a manifest is prose between
+/// quotes, so the search takes steps of eight bytes.
 fn quote_or_backslash(bytes: &[u8], from: usize) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // The lowest set bit marks the first byte of the word that is `byte`; bits above it may be set in error.
+    // The lowest set bit marks the first byte of the word that is `byte`; bits above it may be
+    // wrong.
     let marks = |word: u64, byte: u8| {
         let zeroed = word ^ (ONES * u64::from(byte));
         zeroed.wrapping_sub(ONES) & !zeroed & HIGH
@@ -56,7 +60,7 @@ fn quote_or_backslash(bytes: &[u8], from: usize) -> usize {
     bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).map_or(bytes.len(), |more| at + more)
 }
 
-/// What a look at a text found.
+/// The result of scanning a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::protocols) enum ScanResult {
     /// May be passed on as it is.
@@ -67,10 +71,12 @@ pub(in crate::protocols) enum ScanResult {
     TooDeep,
 }
 
-/// Looks over a valid JSON text once, and gives it without the blanks between its tokens. `member` gets the name of each member of the
-/// outermost object (as written, without quotes) with the text from its value on; `odd` says which names ask for a tree, at any depth.
+/// Scans a valid JSON text once and returns it without the blanks between its tokens. `member` gets
+/// the name of each member of the outermost object (as written, without quotes) with the text from
+/// the start of its value. `odd` says which names need a tree, at any depth.
 ///
-/// `null`, escapes in names, `\u` escapes (possibly half a surrogate pair) and numbers that a double may not hold are odd as well.
+/// `null`, escapes in names, `\u` escapes (possibly a lone surrogate) and numbers that may be out
+/// of the range of a double need a tree as well.
 pub(in crate::protocols) fn scan<'a>(
     text: &'a str,
     odd: impl Fn(&str) -> bool,
@@ -134,19 +140,19 @@ pub(super) fn token_end(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| !in_token(*byte)).map_or(bytes.len(), |length| at + length)
 }
 
-/// Whether a number is in the range of a double for certain.
+/// Whether a number is certainly in the range of a double.
 pub(super) fn plain_number(number: &str) -> bool {
     number.len() <= PLAIN_NUMBER && !number.contains(['e', 'E'])
 }
 
-/// The text that a JSON string stands for; nothing if it is no string or its escapes are broken.
+/// The decoded text of a JSON string. `None` if it is not a string or its escapes are broken.
 pub(in crate::protocols) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// Calls `item` with each item, as written, of the list that a JSON text begins with. False when it begins with no list, or when an item
-/// is no string.
+/// Calls `item` with each item, as written, of the list at the start of a JSON text. False when the
+/// text does not begin with a list, or when an item is not a string.
 pub(in crate::protocols) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> bool {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'[') {
@@ -167,7 +173,7 @@ pub(in crate::protocols) fn each_string<'a>(json: &'a str, mut item: impl FnMut(
     false
 }
 
-/// What kind of value a JSON text is, for people.
+/// The kind of a JSON value, as a phrase for messages.
 pub(in crate::protocols) fn kind(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "an object",

@@ -1,6 +1,8 @@
-//! Calling a tool: `POST /execute` with `{tool_name, arguments, user_id?}`, answered by `{tool_name, success, result, error}`.
+//! Calls a tool: `POST /execute` with `{tool_name, arguments, user_id?}`, answered by `{tool_name,
+//! success, result, error}`.
 //!
-//! A module answers 200 for whatever its tool met, so another status is a failure too, told in the words of the modules' first consumer.
+//! A module answers 200 whether its tool succeeded or failed. Any other status is a failure of the
+//! call as well, reported with the text that the modules' first consumer uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +23,10 @@ const PATH: &str = "/execute";
 /// How long a call may take when neither the list nor the configuration says so.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The code of a failure that only its status tells.
+/// The code of a failure that is known only by its HTTP status.
 const STATUS: &str = "module_status";
 
-/// Sends one call. A tool is called by its whole name, whatever is before its first dot.
+/// Sends one call. The tool's whole name is sent, whatever is before its first dot.
 pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let default = upstream.call_timeout().unwrap_or(TIMEOUT);
     let limits =
@@ -34,7 +36,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     fetch::decode_off_thread(upstream, answer.body.len(), move || decode(&answer)).await
 }
 
-/// Why there was no answer, in the words of the modules' first consumer.
+/// The message for a call without an answer, as the modules' first consumer writes it.
 pub fn error_message(error: &CallError) -> String {
     match error {
         CallError::Unsent(TransportError::Timeout { limit, .. })
@@ -46,7 +48,7 @@ pub fn error_message(error: &CallError) -> String {
     }
 }
 
-/// Arguments go on as they came; whose call it is only where that is known.
+/// The body of a call. Arguments are sent unchanged; the user id is sent only if it is known.
 fn body(call: &Call) -> String {
     let (tool, arguments) = (serde_json::Value::from(&*call.tool), call.arguments.get());
     match call.user_id.as_deref().filter(|user| !user.is_empty()) {
@@ -58,11 +60,11 @@ fn body(call: &Call) -> String {
     }
 }
 
-/// What a module answers.
+/// The answer of a module.
 #[derive(Deserialize)]
 struct ModuleResponse<'a> {
     success: bool,
-    /// A result may be anything, `null` included.
+    /// A result may be any JSON value, `null` included.
     #[serde(borrow, default, deserialize_with = "any")]
     result: Option<&'a RawValue>,
     error: Option<String>,
@@ -72,7 +74,7 @@ fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads an answer of any status.
+/// Decodes an answer of any status.
 fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let status = answer.head.status;
     if status != StatusCode::OK {
@@ -89,7 +91,7 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let error = sent.error.filter(|error| !error.is_empty());
     Ok(Outcome {
         success: sent.success,
-        // Taken from a text that was read as JSON a moment ago.
+        // The result is part of a text that was parsed as JSON above.
         result: sent.result.map(|result| JsonText::known(result.get())),
         error: if sent.success { error } else { error.or_else(|| Some("it does not say why it failed".to_owned())) },
         code: None,

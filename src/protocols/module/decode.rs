@@ -13,18 +13,20 @@ use crate::protocols::json::node::write_string;
 use crate::protocols::tool_discovery::head;
 use crate::protocols::tool_discovery::{self, Decoded};
 
-/// Decodes a module's manifest; see the module's head for what is refused, left out or passed on.
+/// Decodes a module's manifest. The module documentation says what is refused, left out or passed
+/// on.
 pub fn decode(body: &[u8]) -> Result<Decoded, ListError> {
     decode_within(body, Bounds::NONE)
 }
 
-/// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
-/// large costs the document.
+/// Like [`decode`], with limits for manifests that are not trusted. Tools that are too large or too
+/// many are left out with a finding; another member that is too large makes the document unusable.
 pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut members = head::members(text)?;
     let listed = members.take("tools");
-    // A manifest of the Tool Discovery Protocol has tools too, and may be served here as well.
+    // A manifest of the Tool Discovery Protocol has `tools` too, and a scenario may serve it at
+    // this path.
     if !members.has("module_name") || members.has("scenario") || members.has("protocol_version") {
         return Err(head::no_manifest(&format!(
             "it is a JSON object without `module_name`, or with members that no module has, and begins with {}",
@@ -39,7 +41,8 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
     let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
     let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(text.len()));
-    // Before the tools, which may take all that is left: each of them costs itself alone.
+    // Counted before the tools, because the tools may use all that is left; a tool beyond the
+    // budget is left out alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
     let (items, beyond) = tool_discovery::first_by_name(listed, (bounds.tools, budget.tools()), &mut findings)
         .map_err(|flaw| refuse(flaw.within("tools")))?;
@@ -62,8 +65,8 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
 }
 
-/// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
-/// how many were malformed.
+/// Decodes tools that are ordered by name. Malformed and repeated tools are left out with a
+/// finding. Returns the tools and the number of malformed ones.
 fn tools(
     items: Vec<NamedItem<'_>>,
     (module, bounds): (&str, Bounds),
@@ -74,7 +77,7 @@ fn tools(
     for item in items {
         let index = item.index;
         match tool(&item, bounds, budget) {
-            // Those of one name follow each other.
+            // Tools with the same name follow each other.
             Ok((tool, level)) if tools.last().is_none_or(|last| last.name != tool.name) => {
                 remark(&tool, index, module, &level, findings);
                 tools.push(Arc::new(tool));
@@ -89,7 +92,7 @@ fn tools(
     (tools, quarantined)
 }
 
-/// One tool, and the level it asks as it is written.
+/// One tool, and the permission level that it needs, as written.
 fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Result<(Tool, String), Flaw> {
     let mut members = Members::from_raw(item.raw)?;
     let name = tool_discovery::tool_name(&mut members)?;
@@ -100,7 +103,7 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
     let description = members.take_text("description")?.unwrap_or_default();
     let parameters = parameters::schema(members.take_set("parameters"), budget);
     let parameters = parameters.map_err(|flaw| flaw.within("parameters"))?;
-    // Unsaid, or said to be nothing, it is for everybody.
+    // A tool with no level, or with an empty one, is for every user.
     let level = members.take_text("required_permission")?.filter(|level| !level.is_empty());
     let level = level.map_or_else(|| Permission::Guest.to_string(), std::borrow::Cow::into_owned);
     let facts = Facts {
@@ -124,7 +127,7 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
     Ok((tool, level))
 }
 
-/// What is odd about a tool that is published all the same.
+/// Adds findings for a tool that is unusual but published.
 fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut DocumentFindings) {
     let own = tool.name.split_once('.').is_some_and(|(owner, rest)| owner == module && !rest.is_empty());
     if !own {

@@ -1,14 +1,16 @@
-//! The module protocol: programs that offer their tools at `GET /manifest`, run them at `POST /execute` and say at `GET /health` that they
-//! live.
+//! The module protocol: programs that list their tools at `GET /manifest`, run them at `POST
+//! /execute` and report at `GET /health` that they are running.
 //!
-//! A manifest names its module and lists tools called `module.tool`, each with a list of parameters and the level of permission that its
-//! user needs. It has no version, no categories and no time stamp. Parameters become an object schema, in their order; the level goes
-//! into the metadata as `required_permission`.
+//! A manifest names its module and lists tools called `module.tool`, each with a list of parameters
+//! and the level of permission that its user needs. It has no version, no categories and no time
+//! stamp. Parameters become an object schema, in their order. The level goes into the metadata as
+//! `required_permission`.
 //!
-//! What a bad part costs: a malformed or too large tool costs itself (with a finding), a document without a list of tools costs the
-//! document. Members that nobody knows are passed on; those of a parameter are keywords of its schema (`items`, `default`, ...).
+//! Effects of a bad part: a malformed or too large tool is left out with a finding; a document
+//! without a list of tools cannot be used. Unknown members are passed on; unknown members of a
+//! parameter are keywords of its schema (`items`, `default`, ...).
 //!
-//! Never here: an opinion about who may use a tool, or about published names.
+//! This module never decides which users may use a tool, and it never makes published names.
 
 mod call;
 mod decode;
@@ -38,10 +40,10 @@ pub use inspect::{inspect, is_module};
 pub const ID: ProtocolId = "module";
 /// Where the manifest is, below the base address.
 pub const PATH: &str = "/manifest";
-/// Where a module says that it lives.
+/// Where a module reports that it is running.
 pub const HEALTH_PATH: &str = "/health";
 
-/// See the module.
+/// The module protocol; see the module documentation.
 #[derive(Debug)]
 pub struct ModuleProtocol;
 
@@ -71,21 +73,21 @@ impl Protocol for ModuleProtocol {
     }
 }
 
-/// A module at an address. It remembers nothing.
+/// A module at an address. The session keeps no state.
 #[derive(Debug)]
 pub struct ModuleSession {
     upstream: Upstream,
 }
 
 impl ModuleSession {
-    /// The module there.
+    /// A session for the module at this address.
     pub fn new(upstream: Upstream) -> Self {
         Self { upstream }
     }
 }
 
 impl Session for ModuleSession {
-    /// Versions are no matter here: whatever is accepted, a module has none.
+    /// The accepted versions are not used: a module has no version.
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
             let (body, validity) = match fetch(&self.upstream, PATH, request).await? {

@@ -1,11 +1,14 @@
-//! Which daemons a tool came through.
+//! The chain of daemons that a tool came through.
 //!
-//! The list of a callsheet daemon is a manifest too, and daemons may list each other. Its member `via` names the daemon that wrote it,
-//! and a tool's own `via` the daemons that it came through before. What came through ourselves is left out, so that two daemons that
-//! list each other each have the other's tools once; what stays carries the whole chain on.
+//! The list of a callsheet daemon is a manifest too, and daemons may list each other. The
+//! manifest's member `via` names the daemon that wrote it. A tool's own `via` names the daemons
+//! that it came through before. Tools that came through this daemon are left out, so that two
+//! daemons that list each other have each tool of the other only once. The other tools get the
+//! whole chain.
 //!
-//! Chains are written by strangers, and each tool gets one that is longer than what was sent of it. So tools with the same chain share
-//! its text, and there are bounds on the length of one and on all of them together.
+//! Other programs write these chains, and each tool gets a longer chain than the one it was sent
+//! with. So tools with the same chain share its text, and there is a limit for one chain and for
+//! all chains of a list together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +17,16 @@ use super::Decoded;
 use crate::model::{Extra, Finding, FindingCode, JsonText, Manifest, Tool};
 use crate::protocols::ListError;
 
-/// The member, of manifests and of tools.
+/// The member that holds a chain, in manifests and in tools.
 const VIA: &str = "via";
-/// Bytes of one chain at most, as it is written: of some hundred daemons.
+/// The most bytes of one chain as written: enough for about a hundred daemons.
 const CHAIN: usize = 4 * 1024;
-/// Bytes at most of all the different chains that the tools of one list get.
+/// The most bytes of all different chains that the tools of one list get.
 const CHAINS: usize = 256 * 1024;
 
-/// Follows the chains of a manifest that a daemon wrote; any other stays as it is. `own_id` is ours. Fails when the manifest is our own
-/// list, or when its chain is too long.
+/// Adds the chain of a manifest that a daemon wrote to its tools, and leaves out the tools that
+/// came through this daemon. Any other manifest does not change. `own_id` is the id of this daemon.
+/// Fails when the manifest is this daemon's own list, or when its chain is too long.
 pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), ListError> {
     let head = ids(chain(&decoded.manifest.extra));
     let head = head.ok_or_else(|| ListError::Malformed(format!("the manifest's /via is longer than {CHAIN} bytes")))?;
@@ -60,28 +64,29 @@ pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), 
     Ok(())
 }
 
-/// Whether a daemon wrote a manifest: it names itself in it.
+/// Whether a daemon wrote a manifest: then the manifest names that daemon in `via`.
 pub(super) fn is_of_a_daemon(manifest: &Manifest) -> bool {
     ids(chain(&manifest.extra)).is_some_and(|ids| !ids.is_empty())
 }
 
-/// The member as it is written, empty when it is not there.
+/// The member `via` as written; empty when it is absent.
 fn chain(extra: &Extra) -> &str {
     extra.iter().find(|(name, _)| &**name == VIA).map_or("", |(_, json)| json.get())
 }
 
-/// The ids of a chain, none when it is something else. `None` when it is too long to be followed.
+/// The ids of a chain; empty when the member is not a list of texts. `None` when the chain is too
+/// long.
 fn ids(chain: &str) -> Option<Vec<String>> {
     let is_too_long = chain.starts_with('[') && chain.len() > CHAIN;
     (!is_too_long).then(|| serde_json::from_str(chain).unwrap_or_default())
 }
 
-/// What becomes of a tool with some chain.
+/// What happens to a tool with a given chain.
 #[derive(Debug, Clone)]
 enum ChainResult {
-    /// It goes on with this one.
+    /// The tool is kept and gets this chain.
     Further(JsonText),
-    /// It came through this daemon.
+    /// The tool came through this daemon.
     Ours,
     TooLong,
 }
@@ -91,16 +96,16 @@ struct Chains<'a> {
     own_id: &'a str,
     /// The chain of the list itself.
     head: Vec<String>,
-    /// What becomes of the chains that were met.
+    /// The results for the chains seen so far.
     known: HashMap<Box<str>, ChainResult>,
-    /// Bytes that further ones may take.
+    /// Bytes that further chains may take.
     room: usize,
-    /// [`VIA`], once for all tools.
+    /// The name [`VIA`], shared by all tools.
     member: Arc<str>,
 }
 
 impl Chains<'_> {
-    /// What becomes of a tool with this chain.
+    /// What happens to a tool with this chain.
     fn whole(&mut self, chain: &str) -> ChainResult {
         if let Some(known) = self.known.get(chain) {
             return known.clone();
@@ -159,7 +164,7 @@ mod tests {
         assert_eq!(tools(&decoded), expected);
         let [finding] = decoded.findings.as_slice() else { panic!("one finding: {:?}", decoded.findings) };
         assert!(finding.message.starts_with("1 tools"), "{finding:?}");
-        // What is kept and read again is the same offer.
+        // Writing and reading the manifest again gives the same digest.
         let again = state::manifest::read(&state::manifest::write(&decoded.manifest)).unwrap();
         assert_eq!(again.digest, decoded.manifest.digest);
     }
@@ -187,7 +192,7 @@ mod tests {
         follow(&mut decoded, Some("a")).unwrap();
         assert_eq!(tools(&decoded), [("short".to_owned(), vec!["c".into(), "b".into()])]);
         assert_eq!((decoded.quarantined, decoded.findings.len()), (1, 1));
-        // Each tool with a chain of its own, behind a long one.
+        // Each tool has a chain of its own, behind a long one.
         let names: Vec<String> = (0..1_000).map(|at| format!("tool_{at:04}")).collect();
         let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!([name]))).collect();
         let mut decoded = read(&manifest(&json!(long[..80]), &each));
@@ -195,7 +200,7 @@ mod tests {
         let kept = decoded.manifest.tools.len();
         assert!(kept > 50 && kept * 4_000 < 2 * CHAINS, "{kept}");
         assert_eq!(kept + decoded.quarantined, 1_000);
-        // The same one for all of them is one.
+        // A chain that all tools share counts once.
         let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!(["c"]))).collect();
         let mut decoded = read(&manifest(&json!(long[..80]), &each));
         follow(&mut decoded, Some("a")).unwrap();

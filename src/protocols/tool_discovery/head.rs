@@ -1,4 +1,5 @@
-//! What stands around the tools: the protocol version, the time stamp, and whether this is a manifest at all.
+//! The parts of a manifest around the tools: the protocol version, the time stamp, and the check
+//! whether the document is a manifest.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use crate::model::{AcceptedVersions, Finding, FindingCode, ProtocolVersion, Vers
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
 
-/// The version that a manifest without one is taken to have.
+/// The version assumed for a manifest without one.
 const ASSUMED: &str = "1.0";
-/// Characters of a refused version that are told.
+/// The most characters of a refused version that a message quotes.
 const SEEN: usize = 60;
-/// The newest minor version of which everything is known: major, minor.
+/// The newest version that is fully known: major, minor.
 const KNOWN: (u64, u64) = (1, 0);
 
-/// The body as a text that begins like a JSON object, or why it can be no manifest.
+/// The body as text that begins like a JSON object, or the reason why it cannot be a manifest.
 pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> {
     // RFC 8259 section 8.1 lets a reader ignore a byte order mark.
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
@@ -39,7 +40,7 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
     std::str::from_utf8(body).map_err(|error| malformed(&format!("is no UTF-8 at byte {}", error.valid_up_to())))
 }
 
-/// Takes the document apart.
+/// Splits the document into its members.
 pub(in crate::protocols) fn members(text: &str) -> Result<Members<'_>, ListError> {
     let members = Members::parse(text).map_err(|error| {
         if error.is_eof() {
@@ -51,7 +52,8 @@ pub(in crate::protocols) fn members(text: &str) -> Result<Members<'_>, ListError
     members.map_err(|flaw| refuse(&flaw))
 }
 
-/// Refuses an object that is something else. `members` bear the seed's names already; `tools` was taken out of them.
+/// Refuses an object that is not a manifest. `members` have the seed's names already; `tools` was
+/// taken out of them before.
 pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &str) -> Result<(), ListError> {
     let named = members.has("scenario");
     if tools.is_none() && !named {
@@ -71,7 +73,7 @@ pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &st
     Ok(())
 }
 
-/// Takes the version out and judges it (the table is in the tests). Gives it as it is written.
+/// Takes out the version and checks it (the table of cases is in the tests). Returns it as written.
 pub(super) fn version(
     members: &mut Members<'_>,
     accept: &AcceptedVersions,
@@ -88,7 +90,8 @@ pub(super) fn version(
         }
         Some(raw) => match kind(raw) {
             "a text" => (string(raw).ok_or_else(|| unreadable(raw))?.into_owned(), true),
-            // `1.10` as a number is 1.1 to most readers and 1.10 to its author: with more than one decimal nobody can tell.
+            // The number `1.10` is 1.1 to most readers, but its author may mean 1.10: with more
+            // than one decimal the meaning is not known.
             "a number" if raw.split_once('.').is_none_or(|(_, decimals)| decimals.len() <= 1) => {
                 (raw.to_owned(), false)
             }
@@ -100,7 +103,7 @@ pub(super) fn version(
     Ok(written.into())
 }
 
-/// The same of a version that was accepted before, which is in the model as it was written.
+/// Checks a version that was accepted before and is kept in the model as written.
 pub(super) fn version_again(
     written: &str,
     accept: &AcceptedVersions,
@@ -115,7 +118,7 @@ fn accepted(written: &str, raw: &str, accept: &AcceptedVersions) -> Result<Proto
     match accept.judge(written) {
         VersionVerdict::Accepted(version) => Ok(version),
         VersionVerdict::OutOfRange(_) => {
-            // It goes into messages, and a pre-release may be as long as a manifest.
+            // The version goes into messages, and a pre-release may be as long as a manifest.
             let seen = written.chars().take(SEEN).collect();
             Err(ListError::Incompatible { seen, accepted: accept.to_string() })
         }
@@ -150,9 +153,10 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
     }
 }
 
-/// Takes the time stamp out: RFC 3339, or `{seconds, nanos}` with numbers or texts. A bad one costs itself only.
+/// Takes out the time stamp: RFC 3339, or `{seconds, nanos}` with numbers or texts. A bad time
+/// stamp is left out with a finding; the rest is used.
 pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut DocumentFindings) -> Option<Timestamp> {
-    // A document may hold both names; the second stamp is no offer to pass on.
+    // A document may hold both names; the second stamp must not be passed on as an unknown member.
     members.take("generatedAt");
     let raw = members.take("generated_at").filter(|raw| !matches!(raw.get(), "null" | "\"\""));
     let stamp = raw.and_then(|raw| match kind(raw.get()) {
@@ -167,10 +171,10 @@ pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut DocumentFin
     stamp
 }
 
-/// What is wrong with a time stamp that is not there.
+/// The text for an absent time stamp.
 pub(super) const MISSING: &str = "is missing";
 
-/// That a manifest has no time stamp that can be read.
+/// The finding for a manifest without a readable time stamp.
 pub(super) fn unstamped(what: &str) -> Finding {
     let message = format!("generated_at {what}; the manifest is used without it");
     let hint = "write the time as RFC 3339, such as `2024-01-15T10:30:00Z`";
@@ -196,7 +200,7 @@ fn seconds_and_nanos(raw: Raw<'_>) -> Option<Timestamp> {
     Timestamp::new(seconds, i32::try_from(nanos).ok()?).ok()
 }
 
-/// A flaw that costs the whole document.
+/// The error for a flaw that makes the whole document unusable.
 pub(in crate::protocols) fn refuse(flaw: &Flaw) -> ListError {
     malformed(format!("{} {}", flaw.pointer, flaw.what).trim())
 }

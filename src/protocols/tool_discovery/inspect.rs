@@ -1,7 +1,9 @@
-//! A document judged for its author: everything that decoding and the rules of `lint` find, with pointers into the document as it was sent.
+//! Inspects a document for its author: all findings of decoding and of the rules of `lint`, with
+//! pointers into the document as it was sent.
 //!
-//! Unlike [`super::decode()`] this never refuses: what makes a document unusable is one finding more. It builds a tree of the whole
-//! document, so it is for those who ask for it, not for every answer.
+//! Unlike [`super::decode()`] it never fails: a document that cannot be used gives a finding. It
+//! builds a tree of the whole document, so it is for requests to inspect a document, not for every
+//! poll.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,12 +17,13 @@ use crate::model::finding::push_step;
 use crate::model::{AcceptedVersions, Finding, FindingCode, Manifest};
 use crate::protocols::ListError;
 
-/// A document and what is wrong with it.
+/// A document and its findings.
 #[derive(Debug)]
 pub struct Inspected {
-    /// What could be read; nothing when the document as a whole is none.
+    /// The decoded part; `None` when the document as a whole was refused.
     pub manifest: Option<Manifest>,
-    /// What was found: first of the document, then of each tool in the order sent. Pointers are in the document's own spelling.
+    /// The findings: first those of the document, then those of each tool in the order sent.
+    /// Pointers use the names in the document's own spelling.
     pub findings: Vec<Finding>,
     /// The names of the tools, in the order sent.
     pub order: Vec<String>,
@@ -28,7 +31,8 @@ pub struct Inspected {
     pub stamp: Option<String>,
 }
 
-/// Judges a document in any spelling. A version that is out of range is a finding, and the rest is judged all the same.
+/// Inspects a document in any spelling. A version out of range is a finding, and the rest is
+/// inspected as well.
 pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     let text = head::object_text(body).unwrap_or_default();
     let document = serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -59,7 +63,7 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     for finding in &mut findings {
         finding.pointer = finding.pointer.take().map(|pointer| sent_pointer(&document, &pointer));
     }
-    // Stable, so that the rules' own order stays within a tool.
+    // A stable sort keeps the order of the rules within a tool.
     findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
     let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
     let stamp = ["generated_at", "generatedAt"].iter().find_map(|name| document.get(name)).map(Value::to_string);
@@ -77,7 +81,8 @@ pub(in crate::protocols) fn broken(found: &[Finding]) -> HashSet<usize> {
     found.iter().filter(left_out).filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect()
 }
 
-/// The rules over the manifest, with the tools' indices as sent: a manifest is sorted, a document need not be.
+/// Runs the rules on the manifest. Pointers get the tools' indices as sent, because the manifest is
+/// sorted and the document may not be.
 pub(in crate::protocols) fn content_findings(
     document: &Value,
     manifest: &Manifest,
@@ -104,7 +109,8 @@ pub(in crate::protocols) fn content_findings(
     findings
 }
 
-/// What only the document as sent shows: its spelling, and tools without metadata, which the model fills in.
+/// Findings that need the document as sent: its spelling, and tools without metadata, which the
+/// model fills in.
 fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let spelling =
@@ -149,7 +155,7 @@ pub(in crate::protocols) fn refused(error: &ListError) -> Finding {
         ListError::NotThisProtocol(_) => {
             "check that this is the manifest: an object with `protocol_version`, `scenario` and `tools`"
         }
-        _ => "mend that first; nothing else could be judged",
+        _ => "fix this first; the rest of the manifest was not checked",
     };
     Finding::new(FindingCode::ManifestRefused, error.to_string()).hint(hint)
 }

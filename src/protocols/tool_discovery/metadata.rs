@@ -1,7 +1,8 @@
 //! The metadata of a tool: its text in the seed's spelling, and the facts that decisions need.
 //!
-//! Both flags that the protocol requires are always written out: absent means `false`. Scalars of a wrong type that say clearly what
-//! they mean (`"30"`, `"true"`, `30.0`) are put right; anything else of a wrong type is a flaw, above all where approval is concerned.
+//! The two flags that the protocol requires are always written out: an absent flag is `false`.
+//! Scalars of a wrong type with a clear meaning (`"30"`, `"true"`, `30.0`) are converted. Any other
+//! wrong type is a flaw, above all in the flags about approval.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ const FLAGS: [&str; 7] = [
 ];
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
-/// Reads metadata into the buffer of long texts; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
+/// Decodes the metadata of one tool. `protojson` says whether the document is in protojson; it is
+/// set to true when a name in the metadata shows it.
 pub(super) fn decode(
     raw: Option<Raw<'_>>,
     protojson: &mut bool,
@@ -61,24 +63,24 @@ pub(super) fn decode(
     Ok((shared.json(&written)?, facts))
 }
 
-/// Metadata in the seed's spelling with every type right, member by member. Whatever cannot be read as this goes through the tree, which
-/// puts it right or says what is wrong.
+/// Metadata in the seed's spelling where every type is right, read member by member. All other
+/// metadata is read through the tree, which converts it or reports the flaw.
 #[derive(Default)]
 struct Plain<'a> {
-    /// As [`FLAGS`].
+    /// In the order of [`FLAGS`].
     flags: [Option<bool>; FLAGS.len()],
-    /// As [`COUNTS`].
+    /// In the order of [`COUNTS`].
     counts: [Option<i64>; COUNTS.len()],
-    /// As written.
+    /// The tags as JSON texts, as written.
     tags: Option<Vec<&'a str>>,
-    /// Not of the protocol's text; a level that nobody knows is kept as such.
+    /// Not part of the protocol. An unknown level becomes [`Permission::Unknown`].
     permission: Permission,
-    /// Something is of a wrong type, or was said twice.
+    /// A member has a wrong type, or occurs twice.
     unsound: bool,
 }
 
 impl<'a> Plain<'a> {
-    /// Takes a member, with the text from its value on.
+    /// Reads one member. `value` is the text from the start of its value.
     fn member(&mut self, name: &str, value: &'a str) {
         let place = |names: &[&str]| names.iter().position(|known| *known == name);
         let sound = if let Some(at) = place(&FLAGS) {
@@ -110,7 +112,7 @@ impl<'a> Plain<'a> {
         self.unsound |= !sound;
     }
 
-    /// `None` when something is unsound, or one of the two required flags is missing.
+    /// `None` when a member is unsound, or when one of the two required flags is missing.
     fn facts(self, shared: &mut Interner) -> Result<Option<Arc<Facts>>, Flaw> {
         let (Some(enabled_by_default), Some(requires_approval)) = (self.flags[0], self.flags[1]) else {
             return Ok(None);
@@ -119,7 +121,7 @@ impl<'a> Plain<'a> {
             return Ok(None);
         }
         let [_, _, long_running, idempotent, _, _, internal_only] = self.flags;
-        // Zero and less limit nothing: on the protobuf wire zero is how "not set" is said.
+        // Zero and negative numbers set no limit: on the protobuf wire zero means "not set".
         let [timeout, rate] =
             self.counts.map(|count| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0));
         let written = self.tags.unwrap_or_default();
@@ -143,7 +145,8 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The level that a value names. The names of levels need no escapes, so that with one it is a level that nobody knows.
+/// The level that a value names. Names of levels need no escapes, so a name with an escape is an
+/// unknown level.
 fn permission(value: &str) -> Permission {
     if value.starts_with("null") || value.starts_with("\"\"") {
         return Permission::Guest;

@@ -1,14 +1,23 @@
 //! The Tool Discovery Protocol (version 1.0) in its four spellings.
 //!
-//! Real scenarios write the same protocol in four ways: the protocol text's own, protojson, protojson with every field written out, and
-//! Go structs. All become one model in the protocol's own spelling; `spelling` says how each is told and what changes.
+//! Scenarios write the same protocol in four ways: the protocol text's own, protojson, protojson
+//! with every field written out, and Go structs. All of them become one model in the protocol's own
+//! spelling; `spelling` says how each is recognised and what changes.
 //!
-//! What a bad part costs: a malformed category, or a malformed or too large tool, costs itself (with a finding), a bad time stamp costs
-//! itself; an unreadable version, a broken scenario object, broken JSON, or a too large member beside the tools cost the document. Of too
-//! many tools or categories the first by name are taken, and what would take too much memory is malformed (see `budget`). Members that nobody knows are passed on as they came: in a protojson document their own name
-//! becomes `snake_case` like every other there, and what they hold is left alone.
+//! Effects of a bad part:
 //!
-//! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
+//! - A malformed category, and a malformed or too large tool, is left out with a finding.
+//! - A bad time stamp is left out with a finding.
+//! - An unreadable version, a broken scenario object, broken JSON, or a too large member beside the
+//! tools makes the whole document unusable.
+//! - Of too many tools or categories the first by name are taken.
+//! - A part that would take too much memory is malformed (see `budget`).
+//!
+//! Unknown members are passed on as they came. In a protojson document their own names become
+//! `snake_case` like every other name there, but their values do not change.
+//!
+//! This module never decides about preferences, published names, or whether a schema makes sense,
+//! and it never builds a tree of values where the text is enough.
 
 mod call;
 mod daemon_chain;
@@ -52,7 +61,7 @@ pub const ID: ProtocolId = "tool-discovery";
 /// Where the manifest is, below the base address.
 pub const PATH: &str = "/api/v1/tools";
 
-/// See the module.
+/// The Tool Discovery Protocol; see the module documentation.
 #[derive(Debug)]
 pub struct ToolDiscovery;
 
@@ -82,8 +91,8 @@ impl Protocol for ToolDiscovery {
     }
 }
 
-/// A scenario that speaks the protocol at an address. All it remembers is whether a daemon wrote its list, whose events can then be
-/// followed.
+/// A scenario that speaks the protocol at an address. It remembers only whether a daemon wrote its
+/// list, because the events of a daemon can be followed.
 #[derive(Debug)]
 pub struct ToolDiscoverySession {
     upstream: Upstream,
@@ -91,7 +100,7 @@ pub struct ToolDiscoverySession {
 }
 
 impl ToolDiscoverySession {
-    /// The scenario there.
+    /// A session for the scenario at this address.
     pub fn new(upstream: Upstream) -> Self {
         Self { upstream, events: DaemonEvents::default() }
     }
@@ -133,7 +142,8 @@ impl Session for ToolDiscoverySession {
 pub struct Decoded {
     /// The well-formed part.
     pub manifest: Manifest,
-    /// What was left out or looked odd (scenario not filled in). At most 100 of each code, then one that counts the rest.
+    /// What was left out or is unusual (the scenario is not filled in). At most 100 findings of
+    /// each code, then one finding with the number of the others.
     pub findings: Vec<Finding>,
     /// How many tools were left out as malformed, too large, or too many.
     pub quarantined: usize,

@@ -1,15 +1,16 @@
-//! The names and wrappings of the other spellings, and how they become the seed's.
+//! The names and wrappings of the other spellings, and how they become the seed's spelling.
 //!
-//! | spelling | told by |
+//! | spelling | recognised by |
 //! |---|---|
-//! | protojson | `protocolVersion` or `generatedAt` in the document, or a known camelCase name in a tool's metadata |
-//! | Go structs | `{"Kind":{"StringValue":...}}` where a value is expected; nothing else there is wrapped like this |
+//! | protojson | `protocolVersion` or `generatedAt` in the document, or known camelCase metadata |
+//! | Go structs | `{"Kind":{"StringValue":...}}` where a value is expected; no other spelling does this |
 //! | seed | everything else |
 //!
-//! Only in protojson is a zero value (`null`, `""`, `[]`, `{}`, `false`, `0`) of a member that the protocol knows taken to mean "not
-//! set", because there (with all fields written) it does. In the seed's spelling `"default": null` and `"default": ""` are meant. In
-//! every spelling `null` in place of a schema keyword other than `default` means "not set": JSON Schema gives it no meaning, and Go
-//! writes it for empty lists and maps.
+//! A zero value (`null`, `""`, `[]`, `{}`, `false`, `0`) of a member that the protocol knows means
+//! "not set" only in protojson, because protojson with all fields written uses it that way. In the
+//! seed's spelling `"default": null` and `"default": ""` are real values. In every spelling `null`
+//! in place of a schema keyword other than `default` means "not set": JSON Schema gives it no
+//! meaning, and Go writes it for empty lists and maps.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,18 +18,18 @@ use std::collections::HashSet;
 use super::envelope::Members;
 use super::node::{FEW, Node};
 
-/// Names of the manifest's own members that the protocol knows: camelCase, seed.
+/// The manifest's own members that the protocol knows: camelCase name, seed name.
 pub(super) const MANIFEST: &[(&str, &str)] =
     &[("protocolVersion", "protocol_version"), ("generatedAt", "generated_at")];
-/// The same of the scenario.
+/// Members of the scenario: camelCase name, seed name.
 pub(super) const SCENARIO: &[(&str, &str)] = &[
     ("baseUrl", "base_url"),
     ("healthEndpoint", "health_endpoint"),
     ("executeEndpointTemplate", "execute_endpoint_template"),
 ];
-/// The same of a category.
+/// Members of a category: camelCase name, seed name.
 pub(super) const CATEGORY: &[(&str, &str)] = &[("displayOrder", "display_order")];
-/// The same of a tool's metadata.
+/// Members of a tool's metadata: camelCase name, seed name.
 pub(super) const METADATA: &[(&str, &str)] = &[
     ("asyncBehavior", "async_behavior"),
     ("costEstimate", "cost_estimate"),
@@ -41,7 +42,8 @@ pub(super) const METADATA: &[(&str, &str)] = &[
     ("sensitiveOutput", "sensitive_output"),
     ("timeoutSeconds", "timeout_seconds"),
 ];
-/// Schema keywords that Go structs write in `snake_case`: Go, seed (which is JSON Schema's own).
+/// Schema keywords that Go structs write in `snake_case`: Go name, seed name (the JSON Schema
+/// keyword).
 const KEYWORDS: &[(&str, &str)] =
     &[("additional_properties", "additionalProperties"), ("max_length", "maxLength"), ("min_length", "minLength")];
 
@@ -54,7 +56,8 @@ enum Wrapping {
     Go,
 }
 
-/// The `snake_case` name from which protojson made a camelCase one; nothing if it is no camelCase name.
+/// The `snake_case` name from which protojson made a camelCase name. `None` if `name` is not
+/// camelCase.
 pub(super) fn snake(name: &str) -> Option<Cow<'static, str>> {
     let camel = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|c| c.is_ascii_alphanumeric())
@@ -71,19 +74,21 @@ pub(super) fn snake(name: &str) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Whether a name, anywhere in parameters or metadata, asks for a closer look even in a document of the seed's spelling.
+/// Whether a name in parameters or metadata needs the tree, even in a document of the seed's
+/// spelling.
 pub(super) fn is_foreign(name: &str) -> bool {
-    // Asked of every name there is. A test holds it to the table.
+    // A `match` and not a search in the table, because this runs for every name. A test checks that
+    // it agrees with the table.
     matches!(name, "Kind" | "additional_properties" | "max_length" | "min_length")
 }
 
-/// Whether a member of a tool's metadata is a known one in camelCase.
+/// Whether a name is a known member of a tool's metadata, in camelCase.
 pub(super) fn is_camel_metadata(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_uppercase()) && METADATA.iter().any(|(camel, _)| *camel == name)
 }
 
-/// Gives members other names. A name that is taken stays as it is, so that nothing gets lost. No target may be a name that has a target
-/// itself.
+/// Renames members. A member keeps its name if the new name is in use, so that no member gets lost.
+/// No new name may itself be a name that `target` renames.
 pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str) -> Option<Cow<'static, str>>) {
     if members.len() <= FEW {
         for at in 0..members.len() {
@@ -103,8 +108,9 @@ pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str)
     }
 }
 
-/// The seed's name for a member: a known one, or in a protojson document any camelCase one, since there each came from a `snake_case`
-/// name by a fixed rule. What a member that nobody knows holds is left alone.
+/// The seed's name for a member. Known members are looked up in `known`. In a protojson document
+/// every other camelCase name is converted too, because protojson made it from a `snake_case` name
+/// by a fixed rule. The value of an unknown member does not change.
 pub(super) fn seed_name(name: &str, known: &[(&str, &'static str)], protojson: bool) -> Option<Cow<'static, str>> {
     let listed = known.iter().find(|(camel, _)| *camel == name).map(|(_, seed)| Cow::Borrowed(*seed));
     listed.or_else(|| if protojson { snake(name) } else { None })
@@ -116,8 +122,9 @@ impl Members<'_> {
         rename(self.all_mut(), |name| seed_name(name, known, protojson));
     }
 
-    /// The same, after leaving out those of the known members that are not set, so that they take no name from what is: `null` and
-    /// `""` say nothing in any spelling, `0` says nothing in protojson.
+    /// Like [`Self::rename`], but first removes the known members that are not set, so that they do
+    /// not take the name of a member that is set. `null` and `""` mean "not set" in every spelling,
+    /// `0` only in protojson.
     pub(super) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
         let is_known = |name: &str| known.iter().any(|(camel, seed)| *camel == name || *seed == name);
         let unset = |json: &str| matches!(json, "null" | "\"\"") || protojson && json == "0";
@@ -126,11 +133,12 @@ impl Members<'_> {
     }
 }
 
-/// A schema in the seed's spelling. Names of parameters are never touched.
+/// Converts a schema to the seed's spelling. Names of parameters never change.
 pub(super) fn schema(node: Node<'_>, protojson: bool, root: bool) -> Node<'_> {
     let Node::Object(mut members) = node else { return node };
     let seed = |name: &str| KEYWORDS.iter().find(|(go, _)| *go == name).map(|(_, seed)| Cow::Borrowed(*seed));
-    // What is not set goes first, so that it takes no name from what is.
+    // Members that are not set are removed first, so that they do not take the name of a member
+    // that is set.
     members.retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson, root));
     rename(&mut members, seed);
     let members = members.into_iter().map(|(name, value)| {
@@ -150,8 +158,8 @@ pub(super) fn schema(node: Node<'_>, protojson: bool, root: bool) -> Node<'_> {
     Node::Object(members.collect())
 }
 
-/// Whether a keyword is written though it is not set. Bounds keep their zero: they are optional in the wire's own schema, so protojson
-/// writes them only when they are set.
+/// Whether a keyword is written although it is not set. A bound of zero counts as set: bounds are
+/// optional in the schema of the wire format, so protojson writes them only when they are set.
 fn is_unset(keyword: &str, value: &Node<'_>, protojson: bool, root: bool) -> bool {
     let known = matches!(
         keyword,
@@ -187,7 +195,8 @@ fn is_scalar(value: &Node<'_>, text: &str) -> bool {
     value.as_scalar() == Some(text)
 }
 
-/// A message of the protocol that holds no names of a user's, such as `async_behavior`, from protojson.
+/// Converts a protojson message of the protocol, such as `async_behavior`. For messages without
+/// names that a user chose.
 pub(super) fn message(node: Node<'_>) -> Node<'_> {
     match node {
         Node::Object(mut members) => {
@@ -200,7 +209,7 @@ pub(super) fn message(node: Node<'_>) -> Node<'_> {
     }
 }
 
-/// Whether protojson writes this for a member that is not set.
+/// Whether protojson writes this value for a member that is not set.
 pub(super) fn is_zero(value: &Node<'_>) -> bool {
     match value {
         Node::Scalar(text) => matches!(text.as_ref(), "null" | "\"\"" | "false" | "0"),
@@ -209,9 +218,9 @@ pub(super) fn is_zero(value: &Node<'_>) -> bool {
     }
 }
 
-/// What a wrapped value stands for. What is not wrapped stays as it is.
+/// The value without its wrapping. A value that is not wrapped does not change.
 ///
-/// A Go wrapping is taken off until none is left, so that reading what was read before changes nothing.
+/// Go wrappings are removed until none is left, so that decoding the result again changes nothing.
 pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
     let mut value = if protojson { unwrap_or_keep(node, Wrapping::Protojson) } else { node };
     while wrapped(&value, Wrapping::Go).is_some() {
@@ -220,13 +229,14 @@ pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
     value
 }
 
-/// What the input of an example stands for: the other spellings put its members under `fields`.
+/// The value of an example's input: the other spellings put its members under `fields`.
 pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
     let mut value = node;
     if protojson && fields_of(&value).is_some() {
         value = unwrap_members(only_value(value), Wrapping::Protojson);
     }
-    // A parameter may be called `fields` as well; it is the layer only when all of it is wrapped.
+    // A parameter may be called `fields` as well, so `fields` counts as the Go layer only when all
+    // its members are wrapped.
     while let Some(fields) = fields_of(&value)
         && !fields.is_empty()
         && fields.iter().all(|(_, inner)| wrapped(inner, Wrapping::Go).is_some())
@@ -236,7 +246,8 @@ pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
     value
 }
 
-/// What the expected output of an example stands for: any value, or members under `fields`. What stands there may be wrapped once more.
+/// The value of an example's expected output: any value, or members under `fields`. The value there
+/// may be wrapped once more.
 pub(super) fn example_output(node: Node<'_>, protojson: bool) -> Node<'_> {
     let mut value = example_input(value_of(node, protojson), protojson);
     while wrapped(&value, Wrapping::Go).is_some() {
@@ -259,7 +270,7 @@ fn only_member<'n, 'a>(node: &'n Node<'a>) -> Option<(&'n str, &'n Node<'a>)> {
     }
 }
 
-/// The value of an object's only member.
+/// The value of an object's only member. Any other node is returned as it is.
 fn only_value(node: Node<'_>) -> Node<'_> {
     match node {
         Node::Object(mut members) if members.len() == 1 => members.remove(0).1,
@@ -267,20 +278,20 @@ fn only_value(node: Node<'_>) -> Node<'_> {
     }
 }
 
-/// What is inside of a wrapping.
+/// What a wrapping contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrapped {
     Null,
-    /// What stands there.
+    /// The inner value without changes.
     AsItIs,
     Number,
-    /// Under `fields`, unless it is empty.
+    /// Its members are under `fields`, unless it is empty.
     Object,
-    /// Under `values`, unless it is empty.
+    /// Its items are under `values`, unless it is empty.
     List,
 }
 
-/// What a value holds that is wrapped in this way. `None` if it is not.
+/// What a value with this wrapping contains. `None` if it is not wrapped in this way.
 fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
     let (name, inner) = match wrapping {
         Wrapping::Protojson => only_member(node)?,
@@ -312,7 +323,7 @@ fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
     holds.then_some(what)
 }
 
-/// Takes one wrapping off, at every level of the value.
+/// Removes one wrapping, at every level of the value.
 fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
     let Some(what) = wrapped(&node, wrapping) else { return node };
     let inner = match wrapping {
@@ -331,13 +342,14 @@ fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
     }
 }
 
-/// Takes one wrapping off each member of an object.
+/// Removes one wrapping from each member of an object.
 fn unwrap_members(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
     let Node::Object(members) = node else { return node };
     Node::Object(members.into_iter().map(|(name, value)| (name, unwrap_or_keep(value, wrapping))).collect())
 }
 
-/// A number, or the number that a text holds (protojson writes 64-bit integers as texts). `NaN` and the infinities stay texts.
+/// A number, or the number in a text (protojson writes 64-bit integers as texts). `NaN` and the
+/// infinities stay texts.
 pub(super) fn number<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     let Some(text) = node.as_string() else {
         return (node.kind() == "a number").then(|| node.clone());

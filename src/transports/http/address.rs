@@ -1,6 +1,6 @@
-//! Who may be asked, and how an address is shown.
+//! Which addresses may be requested, and how an address is shown.
 //!
-//! It never opens a connection and resolves no name.
+//! This module never opens a connection and never resolves a name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use crate::transports::TransportError;
 pub struct Address(Arc<Url>);
 
 impl Address {
-    /// Takes an address that may be asked. Fails with [`TransportError::Address`] for any other scheme.
+    /// Checks an address. Fails with [`TransportError::Address`] for a scheme other than http or
+    /// https.
     pub fn new(url: Url) -> Result<Self, TransportError> {
         match url.scheme() {
             "http" | "https" => Ok(Self(Arc::new(url))),
-            // Only the scheme is told: what follows it may be anything, credentials included.
+            // Only the scheme is shown: the rest may be anything, credentials included.
             other => Err(TransportError::Address(format!(
                 "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
             ))),
@@ -43,7 +44,8 @@ impl Address {
         if !path.is_empty() {
             url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
         }
-        // Setting a path resolves `..`, which another scenario behind the same address must not be reached by.
+        // Setting a path resolves `..`, which must not lead to another scenario behind the same
+        // address.
         let inside = url.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         if !inside {
             return Err(TransportError::Address(format!("the path `{path}` leads out of {self}")));
@@ -51,7 +53,8 @@ impl Address {
         Ok(Self(Arc::new(url)))
     }
 
-    /// Where a `Location` of this address leads (RFC 9110 section 10.2.2), with the credentials of this address.
+    /// The target of a `Location` of this address (RFC 9110 section 10.2.2), with the credentials
+    /// of this address.
     ///
     /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot be read.
     pub(super) fn redirected(&self, location: &HeaderValue) -> Result<Self, String> {

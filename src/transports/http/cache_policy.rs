@@ -1,15 +1,19 @@
 //! How long an answer may be used (RFC 9111, RFC 5861). Pure: time is an argument.
 //!
-//! It knows one stored answer per scenario and never fetches, stores or publishes. [`before_request`] says whether to ask and how,
-//! [`after_response`] and [`after_failure`] what came of it; [`freshness`] and [`HttpFreshness::renewing`] are their parts, for those who hold
-//! only the answer or only what is stored. The engine's schedule uses these same functions.
+//! It knows one stored answer per scenario and never fetches, stores or publishes.
+//! [`before_request`] decides whether to send a request and how; [`after_response`] and
+//! [`after_failure`] give the result. [`freshness`] and [`HttpFreshness::renewing`] are their
+//! parts, for code that holds only the answer or only the stored values. The engine's schedule uses
+//! these same functions.
 //!
-//! The product's own rules on top of the RFCs are told apart from them: [`CacheRules`] has those that are judged here, each of which can be
-//! off; the floor between two asks is the schedule's, and that `no-store` never reaches the disk the archive's.
+//! The product's own rules on top of the RFCs are kept apart. [`CacheRules`] has the rules that are
+//! applied here, each of which can be off. The shortest time between two polls belongs to the
+//! schedule, and the rule that `no-store` answers are never written to disk belongs to the archive.
 //!
-//! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default lifetime stands in their place), the
-//! `Authorization` rule of shared caches (section 3.5: the credentials are ours, the same for every reader), and `Vary` by name
-//! (section 4.1: we send every scenario the same request headers each time).
+//! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default
+//! lifetime is used instead), the `Authorization` rule of shared caches (section 3.5: the
+//! credentials are the daemon's, the same for every reader), and `Vary` by name (section 4.1: the
+//! daemon sends every scenario the same request headers each time).
 
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +29,7 @@ mod directives;
 
 pub use decide::{Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request};
 
-/// For whom answers are kept: which of the directives that tell the two apart are obeyed (RFC 9111 section 1).
+/// The readers of a cache, which decide the directives that apply (RFC 9111 section 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CacheScope {
     /// One principal reads them.
@@ -35,7 +39,7 @@ pub enum CacheScope {
     Shared,
 }
 
-/// What the caching rules need to know of an answer.
+/// The parts of an answer that the caching rules need.
 #[derive(Debug, Clone)]
 pub struct ResponseHead {
     /// The status.
@@ -50,19 +54,22 @@ pub struct ResponseHead {
     pub received_at: Timestamp,
 }
 
-/// By which rules answers are judged: whose cache it is, and the product's own rules on top of RFC 9111 and RFC 5861.
+/// The rules for judging answers: the scope of the cache, and the product's own rules on top of RFC
+/// 9111 and RFC 5861.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheRules {
-    /// For whom answers are kept (`cache.scope`).
+    /// The readers of the cache (`cache.scope`).
     pub scope: CacheScope,
-    /// Own rule: how long an answer counts as fresh that says nothing about it (`refresh.default_lifetime`). Zero switches it off.
+    /// Own rule: how long an answer is fresh that does not say so itself
+    /// (`refresh.default_lifetime`). Zero switches the rule off.
     pub default_lifetime: Duration,
-    /// Own rule: the last good answer stays in use while asking fails, whatever it said of stale use (`cache.last_good`).
+    /// Own rule: the last good answer stays in use while requests fail, whatever it said about
+    /// stale use (`cache.last_good`).
     pub last_good: bool,
 }
 
 impl CacheRules {
-    /// The letter of the RFCs: none of the product's own rules.
+    /// Strictly the RFCs: none of the product's own rules.
     pub fn strict(scope: CacheScope) -> Self {
         Self { scope, default_lifetime: Duration::ZERO, last_good: false }
     }
@@ -75,7 +82,7 @@ impl From<Duration> for CacheRules {
     }
 }
 
-/// What makes the next request conditional (RFC 9110 section 8.8).
+/// The validators that make the next request conditional (RFC 9110 section 8.8).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpValidators {
     /// `ETag`, as sent.
@@ -84,7 +91,7 @@ pub struct HttpValidators {
     pub last_modified: Option<HeaderValue>,
 }
 
-/// Until when an answer counts as fresh, and how to ask for the next one.
+/// Until when an answer is fresh, and the values for the next request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpFreshness {
     /// When the answer was received, monotonic.
@@ -95,13 +102,15 @@ pub struct HttpFreshness {
     pub took: Duration,
     /// Its freshness lifetime less its age on arrival (RFC 9111 section 4.2): fresh until `received + lifetime`.
     pub lifetime: Duration,
-    /// `no-store`: not to be kept on disk.
+    /// `no-store`: the answer must not be kept on disk.
     pub no_store: bool,
-    /// Using it past its lifetime without asking is forbidden (RFC 9111 section 4.2.4), whatever the two windows below say.
+    /// The answer must not be used past its lifetime without a request (RFC 9111 section 4.2.4),
+    /// whatever the two windows below say.
     pub must_revalidate: bool,
-    /// For how long past its lifetime it may be used while a new one is fetched (RFC 5861 section 3).
+    /// How long past its lifetime the answer may be used while a new one is fetched (RFC 5861
+    /// section 3).
     pub stale_while_revalidate: Option<Duration>,
-    /// For how long past its lifetime it may be used while fetching fails (RFC 5861 section 4).
+    /// How long past its lifetime the answer may be used while fetching fails (RFC 5861 section 4).
     pub stale_if_error: Option<Duration>,
     /// For the next request. Empty with `no-store`.
     pub validators: HttpValidators,
@@ -151,7 +160,7 @@ impl HttpFreshness {
         self.received + self.lifetime
     }
 
-    /// Until when it may be used while asking fails, and whether that ends at all: `None` when it does not.
+    /// Until when the answer may be used while requests fail; `None` if there is no end.
     pub fn usable_until(&self) -> Option<Instant> {
         if self.basis.rules.last_good {
             return None;
@@ -179,7 +188,8 @@ impl HttpFreshness {
             varies_by_all: new.varies_by_all.or(old.varies_by_all),
             etag: new.etag.or(old.etag),
             last_modified: new.last_modified.or(old.last_modified),
-            // The age and the date are those of the 304: it has just come from whoever vouches for the answer.
+            // The age and the date are those of the 304, because the server has just confirmed the
+            // answer.
             ..new
         };
         basis.judge(self.received, self.received_at)
@@ -263,11 +273,13 @@ impl Basis {
     }
 }
 
-/// The age on arrival: `Age` and the time that the answer took (RFC 9111 section 4.2.3, `corrected_age_value`).
+/// The age on arrival: `Age` and the time that the answer took (RFC 9111 section 4.2.3,
+/// `corrected_age_value`).
 ///
-/// Not its `apparent_age`, which compares `Date` with our clock: a scenario whose clock is slow would make all its answers stale,
-/// and most caches on servers leave it out for that reason. `Age` of several members or lines counts by its first; what is no number
-/// counts as not sent (section 5.1).
+/// Not its `apparent_age`, which compares `Date` with the daemon's clock: a scenario whose clock is
+/// slow would make all its answers stale, and most caches on servers leave it out for that reason.
+/// Of several members or lines of `Age` the first one counts; a value that is not a number counts
+/// as not sent (section 5.1).
 fn age(head: &ResponseHead) -> Duration {
     let first = head.headers.get(AGE).and_then(|age| age.as_bytes().split(|byte| *byte == b',').next());
     let age = first.and_then(|age| directives::delta_seconds(age.trim_ascii())).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Asking scenarios, and what all requests share.
+//! Sends GET requests to scenarios, and holds what all requests share.
 //!
-//! It asks with GET only (a call is [`post`](super::post)'s), decides nothing about when to ask, and repeats a request in one case alone:
-//! the connection was closed before an answer came.
+//! It never sends a call (see [`post`](super::post)) and never decides when to send a request. It
+//! repeats a request in one case only: the connection was closed before an answer came.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -31,10 +31,10 @@ use crate::model::Secret;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 use crate::transports::TransportError;
 
-/// How long [`Client::close`] waits. What it waits for has been told to end.
+/// How long [`Client::close`] waits for tasks that were ordered to end.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// Which answers are given to the caller.
+/// Which answers are returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Take {
     /// 2xx, and 304 to a conditional request.
@@ -43,14 +43,15 @@ enum Take {
     Any,
 }
 
-/// One client for all scenarios: bounded concurrency, no proxy from the environment, redirects within the origin only.
+/// One client for all scenarios: limited concurrency, no proxy from the environment, redirects
+/// within the origin only.
 pub struct Client {
     pub(super) settings: Arc<ArcSwap<ClientSettings>>,
     connections: Arc<Connections>,
-    /// The tasks of all connections, those to single scenarios included, and what ends them.
+    /// The tasks of all connections, including those to single scenarios.
     connection_tasks: Tasks,
     closing: StopTrigger,
-    /// Who we are to other daemons, once that was said.
+    /// The id of this daemon for other daemons, once it is set.
     own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
     pub(in crate::transports) clock: Clock,
@@ -58,10 +59,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `rules` says how long
-    /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
+    /// A client with these limits. At most `concurrency` requests are under way at once (at least
+    /// one). `rules` says how long answers may be used; a duration alone means a private cache with
+    /// that default lifetime. `tasks` runs work that takes long to decode.
     ///
-    /// TLS is set up when the first address needs it. Without CA certificates on the machine it works, but no https scenario is trusted.
+    /// TLS is set up when the first address needs it. Without CA certificates on the machine the
+    /// client works, but it trusts no https scenario.
     pub fn new(
         limits: ClientLimits,
         concurrency: usize,
@@ -78,21 +81,22 @@ impl Client {
         Arc::new(Self { settings, connections, connection_tasks, closing, own_id, fetches, clock, tasks })
     }
 
-    /// Puts other limits and rules in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
-    /// so that for a moment more than `concurrency` may be.
+    /// Replaces the limits and rules for later requests; see [`Client::new`]. Requests under way
+    /// keep the old ones, so for a moment more than `concurrency` requests may be under way.
     pub fn adjust(&self, limits: ClientLimits, concurrency: usize, rules: CacheRules) {
         let next = self.settings.load().next(limits, concurrency, rules);
         self.settings.store(Arc::new(next));
     }
 
-    /// Closes every connection and waits for their tasks. Requests under way break off, so this comes when there are none left; none can
-    /// be sent after it.
+    /// Closes every connection and waits for their tasks. It breaks off requests under way, so call
+    /// it when there are none left. No request can be sent after it.
     pub async fn close(&self) {
         self.closing.stop();
         self.connection_tasks.finish(CLOSE).await;
     }
 
-    /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
+    /// Sets the id of this daemon, by which it recognises tools that came through itself. Only the
+    /// first call counts.
     pub fn identify(&self, id: &str) {
         let _ = self.own_id.set(id.into());
     }
@@ -102,7 +106,7 @@ impl Client {
         self.clock.now()
     }
 
-    /// How often was asked, and what came of it.
+    /// How many requests were sent, and their results.
     pub fn fetches(&self) -> &Arc<Fetches> {
         &self.fetches
     }
@@ -117,14 +121,15 @@ impl Client {
         self.fetches.ended(outcome, self.clock.now() - begun, bytes);
     }
 
-    /// A scenario's address, ready to be asked. Fails with [`TransportError::Address`] when it is neither http nor https.
+    /// The upstream for a scenario's address. Fails with [`TransportError::Address`] when the
+    /// address is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, TransportError> {
         let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
         Ok(Upstream { client, connections, address, token: None, call_timeout: None, max_body: None, turn })
     }
 
-    /// The parts of an answer that was asked for at `requested`.
+    /// Splits a response whose request was sent at `requested`.
     pub(super) fn received<B>(&self, response: Response<B>, requested: Instant) -> (B, ResponseHead) {
         let (head, body) = response.into_parts();
         let head = ResponseHead {
@@ -145,15 +150,17 @@ impl fmt::Debug for Client {
 }
 
 impl Upstream {
-    /// Asks for `path` below the base address, conditionally when validators are given. Answers only 2xx and, to a conditional request,
-    /// 304; everything else is an error. A second request through the same upstream or a clone of it waits for the first.
+    /// Sends a GET for `path` below the base address, conditionally when validators are given.
+    /// Returns only 2xx and, to a conditional request, 304; any other status is an error. A second
+    /// request through the same upstream or a clone of it waits for the first.
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
     pub async fn get(&self, path: &str, validators: Option<&HttpValidators>) -> Result<HttpResponse, TransportError> {
         self.ask(path, validators, Take::Success).await
     }
 
-    /// The same, but an answer of any status counts as one, for callers that show how a request was refused.
+    /// Like [`Self::get`], but returns an answer of any status, for callers that show how a request
+    /// was refused.
     pub async fn get_any_status(
         &self,
         path: &str,
@@ -172,8 +179,8 @@ impl Upstream {
         let client = &self.client;
         let _turn = self.turn.lock().await;
         let settings = client.settings.load_full();
-        // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
-        // not take another scenario's place.
+        // The semaphore is never closed, so the error case here cannot occur. The turn comes first:
+        // a request that cannot start yet must not take another scenario's permit.
         let _permit = settings.permits.acquire().await;
         let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
         let limits = &ClientLimits { max_body, ..settings.limits.clone() };
@@ -187,7 +194,8 @@ impl Upstream {
         answer
     }
 
-    /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
+    /// Sends the request, follows redirects within the origin, and reads the answer. The caller
+    /// holds a permit and limits the time.
     async fn exchange(
         &self,
         limits: &ClientLimits,
@@ -229,8 +237,9 @@ impl Upstream {
         }
     }
 
-    /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
-    /// connection was closed before that. The race with a server that closes is no failure of the scenario.
+    /// Sends one request until its head is answered. If the connection was closed before that, and
+    /// `may_retry` still allows it, sends it once more on a fresh connection. The race with a
+    /// server that closes a connection is not a failure of the scenario.
     async fn send(
         &self,
         limits: &ClientLimits,
@@ -252,8 +261,8 @@ impl Upstream {
         }
     }
 
-    /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
-    /// asked as it is.
+    /// Connects to `dial`, if given, instead of looking up the host name of the address. An address
+    /// without a host name is used as it is.
     #[must_use]
     pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
         let connections = &self.client.connections;
@@ -273,7 +282,7 @@ impl Upstream {
         Self { call_timeout, ..self }
     }
 
-    /// Of answers to asks at most so many bytes are read, where that is less than what all may have.
+    /// Limits the bytes read of an answer to a GET, where that is less than the general limit.
     #[must_use]
     pub fn with_max_body(self, max_body: Option<usize>) -> Self {
         Self { max_body, ..self }
@@ -304,7 +313,8 @@ impl Upstream {
         &self.client.tasks
     }
 
-    /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`HttpFreshness::renewing`] add what it left out.
+    /// How long an answer may be used. For a 304 this is what the 304 itself says; use
+    /// [`HttpFreshness::renewing`] to add what it left out.
     pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
         cache_policy::freshness(&answer.head, self.client.settings.load().rules)
     }
@@ -331,7 +341,8 @@ where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let url = || address.to_string();
-    // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
+    // The accepted codings were decoded and their header removed before; any other coding was not
+    // requested.
     if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let message = format!("its content coding {coding:?} was not asked for");
         return Err(TransportError::Broken { url: url(), message });
@@ -343,8 +354,8 @@ where
     Ok(HttpResponse { head, body })
 }
 
-/// The headers that make a request conditional (RFC 9110 section 13.1): both are sent, a server that knows `If-None-Match` ignores the
-/// other. None without validators.
+/// The headers that make a request conditional (RFC 9110 section 13.1). Both are sent; a server
+/// that knows `If-None-Match` ignores the other. Empty without validators.
 fn conditions(validators: &HttpValidators) -> HeaderMap {
     let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
     let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));

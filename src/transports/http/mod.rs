@@ -1,10 +1,12 @@
-//! The only HTTP client: asks scenarios, within limits, and judges how long an answer may be used.
+//! The only HTTP client: sends requests to scenarios, within limits, and judges how long an answer
+//! may be used.
 //!
-//! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. hyper's
-//! types stay inside.
+//! It never decodes a manifest and keeps no cache of bodies; the engine keeps what is needed.
+//! hyper's types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, [`sse`] follows events, all over
-//! `connections`, which `connector` makes; [`body`] reads what comes, [`cache_policy`] judges the answer.
+//! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
+//! [`post`] sends calls, [`sse`] follows events, all over `connections`, which `connector` opens;
+//! [`body`] reads the answer's body, and [`cache_policy`] judges the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +39,8 @@ pub use sse::{EventLimits, EventStream, ServerEvent};
 use connections::Connections;
 use connector::BoxError;
 
-/// One scenario's address, ready to be asked. Cheap to clone; clones ask one at a time, while calls run side by side.
+/// One scenario's address, ready for requests. Cheap to clone. Clones send one GET at a time, while
+/// calls run side by side.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     client: Arc<Client>,
@@ -47,7 +50,7 @@ pub struct Upstream {
     /// Shown with every request, within the origin.
     token: Option<Secret>,
     call_timeout: Option<Duration>,
-    /// Bytes of a body that are read at most, where that is less than the limit of all.
+    /// The most bytes of a body that are read, where that is less than the general limit.
     max_body: Option<usize>,
     turn: Arc<Mutex<()>>,
 }
@@ -62,7 +65,8 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// When the scenario asks to be asked again, if it says so (`Retry-After`, RFC 9110 section 10.2.3): between a second and ten minutes.
+    /// When the scenario wants the next request, if it says so (`Retry-After`, RFC 9110 section
+    /// 10.2.3): between a second and ten minutes.
     pub fn retry_after(&self) -> Option<Duration> {
         status::retry_after(&self.head.headers, self.head.received_at)
     }
