@@ -61,7 +61,7 @@ test('with the keyboard, and nothing is sent when nothing is ticked', async () =
   await pick(page, 'item_010').focus();
   await page.keyboard.press('Space');
   await page.locator('#bulk select').focus();
-  await page.keyboard.type('ask');
+  await page.keyboard.type('require');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   assert.equal(await toast(page), '1 tool set to require approval for global.');

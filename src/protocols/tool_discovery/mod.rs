@@ -9,7 +9,7 @@
 //! - A malformed category, and a malformed or too large tool, is left out with a finding.
 //! - A bad time stamp is left out with a finding.
 //! - An unreadable version, a broken scenario object, broken JSON, or a too large member beside the
-//! tools makes the whole document unusable.
+//!   tools makes the whole document unusable.
 //! - Of too many tools or categories the first by name are taken.
 //! - A part that would take too much memory is malformed (see `budget`).
 //!
