@@ -21,6 +21,28 @@ pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Trans
     })
 }
 
+/// Takes out only those of them that no valid schema of draft 2020-12 has, for targets that take a
+/// valid schema as it is.
+pub fn drop_invalid_noise(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
+    each_object(schema, |members, _| {
+        let before = members.len();
+        members.retain(|keyword, value| is_valid(keyword, value) || !says_nothing(keyword, value, false));
+        if members.len() < before {
+            context.silent();
+        }
+        Ok(())
+    })
+}
+
+/// Whether a member that says nothing may stand in a valid schema.
+fn is_valid(keyword: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => matches!(keyword, "default" | "const"),
+        Value::Array(_) => keyword == "required",
+        _ => matches!(keyword, "format" | "pattern"),
+    }
+}
+
 fn says_nothing(keyword: &str, value: &Value, nullable: bool) -> bool {
     match (keyword, value) {
         // The one keyword for which null is a statement of its own.
