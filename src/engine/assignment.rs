@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use url::Url;
-
 use super::scenario::trust;
 use crate::discovery::Endpoint;
-use crate::model::SourceId;
+use crate::model::{SourceId, Target};
 
 /// Where a scenario is polled, and which source named that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +17,9 @@ pub(super) struct Assignment {
 
 /// One key for all spellings of the same address.
 pub(super) fn address_key(endpoint: &Endpoint) -> String {
+    if let Target::Stdio(_) = endpoint.target {
+        return trust::origin(endpoint);
+    }
     format!("{}{}", trust::origin(endpoint), endpoint.target.url().path().trim_end_matches('/'))
 }
 
@@ -32,8 +33,12 @@ pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
 }
 
 /// The address for display, without parts that may be secret.
-pub(super) fn redacted_address(url: &Url) -> String {
-    crate::model::redacted_url(url).trim_end_matches('/').to_owned()
+pub(super) fn redacted_address(target: &Target) -> String {
+    match target {
+        // A slash at the end of a command belongs to its last argument.
+        Target::Stdio(_) => format!("`{target}`"),
+        Target::Http(_) | Target::InProcess(_) => target.to_string().trim_end_matches('/').to_owned(),
+    }
 }
 
 #[cfg(test)]

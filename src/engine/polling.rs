@@ -84,6 +84,11 @@ impl Core {
         // A scenario of unknown protocol is probed at that address first too.
         Ok(match target {
             Target::Http(target) => self.parts.transports.http(target).map(|upstream| (upstream, tool_discovery::PATH)),
+            Target::Stdio(_) => {
+                let message =
+                    format!("`{target}` is a child process, which is not reached by a request that can be shown");
+                Err(TransportError::Address(message))
+            }
             Target::InProcess(id) => {
                 let message = format!("`{}` is inside this program, where nothing is sent", id.as_str());
                 Err(TransportError::Address(message))

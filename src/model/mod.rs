@@ -16,6 +16,7 @@ pub mod preference;
 pub mod profile;
 pub mod scenario;
 pub mod secret;
+pub mod stdio_target;
 pub mod target;
 pub(crate) mod text;
 pub mod tool;
@@ -40,6 +41,7 @@ pub use scenario::{
     StateTransition, ToolCounts,
 };
 pub use secret::Secret;
+pub use stdio_target::StdioTarget;
 pub(crate) use target::redacted_url;
 pub use target::{HttpTarget, InProcessId, Target};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::Secret;
+use super::{Secret, StdioTarget};
 
 /// The scheme of addresses inside this process: `local:` and a name.
 const LOCAL: &str = "local";
@@ -21,6 +21,9 @@ const LOCAL: &str = "local";
 pub enum Target {
     /// A server that speaks HTTP.
     Http(Arc<HttpTarget>),
+    /// A program that is started as a child process. Only the operator's own files and the embedding
+    /// program may name one; no source that reads the network or the environment makes it.
+    Stdio(Arc<StdioTarget>),
     /// A target inside this process.
     InProcess(InProcessId),
 }
@@ -49,10 +52,11 @@ impl Target {
         HttpTarget::at(url).into()
     }
 
-    /// Its address.
+    /// Its address. Targets at different addresses are reached in different ways.
     pub fn url(&self) -> &Url {
         match self {
             Self::Http(target) => &target.url,
+            Self::Stdio(target) => target.url(),
             Self::InProcess(id) => &id.0,
         }
     }
@@ -61,7 +65,7 @@ impl Target {
     pub fn http(&self) -> Option<&HttpTarget> {
         match self {
             Self::Http(target) => Some(target),
-            Self::InProcess(_) => None,
+            Self::Stdio(_) | Self::InProcess(_) => None,
         }
     }
 }
@@ -84,6 +88,12 @@ impl From<HttpTarget> for Target {
     }
 }
 
+impl From<StdioTarget> for Target {
+    fn from(target: StdioTarget) -> Self {
+        Self::Stdio(Arc::new(target))
+    }
+}
+
 impl InProcessId {
     /// The name.
     pub fn as_str(&self) -> &str {
@@ -91,11 +101,12 @@ impl InProcessId {
     }
 }
 
-/// The address without what may be secret in it.
+/// The address without what may be secret in it, or the exact command line.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(target) => f.write_str(&redacted_url(&target.url)),
+            Self::Stdio(target) => target.fmt(f),
             Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.as_str()),
         }
     }

@@ -26,7 +26,9 @@ pub(super) enum Fetched {
 pub(super) fn upstream(target: &Target, transports: &Transports) -> Result<Upstream, ConnectError> {
     match target {
         Target::Http(target) => Ok(transports.http(target)?),
-        Target::InProcess(_) => Err(ConnectError::NotThisProtocol(format!("{target} does not speak HTTP"))),
+        Target::Stdio(_) | Target::InProcess(_) => {
+            Err(ConnectError::NotThisProtocol(format!("{target} does not speak HTTP")))
+        }
     }
 }
 

@@ -53,6 +53,30 @@ pub enum TransportError {
         /// Where it points, without credentials.
         target: String,
     },
+    /// No program of this name is where it was looked for.
+    #[error("the command `{command}` was not found: {searched}")]
+    CommandNotFound {
+        /// The command, as it is configured.
+        command: String,
+        /// Where it was looked for: "no folder of PATH (/usr/bin:/bin) has it".
+        searched: String,
+    },
+    /// The program is there, but the system did not start it.
+    #[error("`{command}` cannot be started: {message}")]
+    NotStarted {
+        /// The command line.
+        command: String,
+        /// Why.
+        message: String,
+    },
+    /// The child process has ended, or can no longer be used and is being ended.
+    #[error("`{command}`: {message}")]
+    ProcessEnded {
+        /// The command line.
+        command: String,
+        /// How it ended, with its last lines on stderr.
+        message: String,
+    },
     /// No request can be sent to the address at all.
     #[error("{0}")]
     Address(String),
@@ -69,6 +93,9 @@ impl TransportError {
             Self::Status { .. } => "status",
             Self::TooLarge { .. } => "too-large",
             Self::Redirect { .. } => "redirect",
+            Self::CommandNotFound { .. } => "command-not-found",
+            Self::NotStarted { .. } => "not-started",
+            Self::ProcessEnded { .. } => "ended",
             Self::Address(_) => "address",
         }
     }

@@ -6,27 +6,37 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{HttpTarget, Target};
+use crate::model::{HttpTarget, StdioTarget, Target};
 use crate::runtime::{Clock, Tasks};
 
 pub mod error;
 pub mod http;
+pub mod stdio;
 
 pub use error::TransportError;
 pub(crate) use error::status_text;
 
 use http::{Client, Upstream};
+use stdio::{ChildProcess, Children};
 
 /// Every way to reach a scenario. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Transports {
     client: Arc<Client>,
+    children: Arc<Children>,
 }
 
 impl Transports {
     /// The ways of one daemon. Whatever needs time or tasks on them uses those of the client.
     pub fn new(client: Arc<Client>) -> Self {
-        Self { client }
+        let children = Children::new(client.clock);
+        Self { client, children }
+    }
+
+    /// The same with these child processes, which the caller waits for at its end.
+    #[must_use]
+    pub fn with_children(self, children: Arc<Children>) -> Self {
+        Self { children, ..self }
     }
 
     /// The way to a server that speaks HTTP. Fails with [`TransportError::Address`] when no request can be sent there.
@@ -36,11 +46,17 @@ impl Transports {
         Ok(upstream.with_dial(dial).with_token(token).with_call_timeout(call_timeout))
     }
 
+    /// Starts a child process. Fails with [`TransportError::CommandNotFound`] or
+    /// [`TransportError::NotStarted`].
+    pub fn stdio(&self, target: &StdioTarget) -> Result<ChildProcess, TransportError> {
+        self.children.start(target)
+    }
+
     /// Fails with [`TransportError::Address`] when there is no way to a target at all.
     pub fn check(&self, target: &Target) -> Result<(), TransportError> {
         match target {
             Target::Http(target) => http::Address::new(target.url.clone()).map(drop),
-            Target::InProcess(_) => Ok(()),
+            Target::Stdio(_) | Target::InProcess(_) => Ok(()),
         }
     }
 

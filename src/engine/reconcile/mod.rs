@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::discovery::{Endpoint, EndpointSet, SourceTrust};
 use crate::engine::assignment::{Assignment, address_key, redacted_address};
 use crate::engine::scenario::trust;
-use crate::model::{Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, ScenarioName, SourceId};
+use crate::model::{Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, ScenarioName, SourceId, Target};
 
 pub(in crate::engine) mod reconciler;
 
@@ -156,7 +156,7 @@ impl<'a> Merge<'a> {
                 self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
             }
             if *owner != claimed {
-                let finding = shadowed_address(owner, &claimed, candidate.source, candidate.endpoint.target.url());
+                let finding = shadowed_address(owner, &claimed, candidate.source, &candidate.endpoint.target);
                 self.roster.findings.push(finding);
             }
             return;
@@ -177,7 +177,7 @@ impl<'a> Merge<'a> {
         }
         let Some(name) = self.named(&candidate, &claimed) else {
             let finding = match self.roster.assignments.get(&claimed) {
-                Some(winner) => shadowed_name(&claimed, winner, candidate.source, candidate.endpoint.target.url()),
+                Some(winner) => shadowed_name(&claimed, winner, candidate.source, &candidate.endpoint.target),
                 None => nameless(&claimed, &candidate),
             };
             self.roster.findings.push(finding);
@@ -285,18 +285,18 @@ fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Fin
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, url: &Url) -> Finding {
+fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, target: &Target) -> Finding {
     let message = format!(
         "{source} has it at {}, but {} has it at {} and wins",
-        redacted_address(url),
+        redacted_address(target),
         winner.source,
-        redacted_address(winner.endpoint.target.url())
+        redacted_address(&winner.endpoint.target)
     );
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name)
 }
 
-fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId, url: &Url) -> Finding {
-    let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", redacted_address(url));
+fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId, target: &Target) -> Finding {
+    let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", redacted_address(target));
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 

@@ -355,6 +355,9 @@ pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
                 | TransportError::Unresolved(_)
                 | TransportError::Timeout { .. }
                 | TransportError::Broken { .. }
+                | TransportError::CommandNotFound { .. }
+                | TransportError::NotStarted { .. }
+                | TransportError::ProcessEnded { .. }
         ))
     )
 }

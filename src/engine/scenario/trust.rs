@@ -113,8 +113,13 @@ pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
 }
 
 /// `scheme://host:port` that is connected to. All names of this machine count as one host.
+///
+/// Of a program that is started here: all of its command line and environment, with 0 for the port, so that an approval never counts for another command.
 pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
     let url = endpoint.target.url();
+    if let Target::Stdio(_) = endpoint.target {
+        return format!("{url}:0");
+    }
     if let Some(dial) = endpoint.target.http().and_then(|target| target.dial) {
         // Any host on the network can influence a name that only the source can resolve; the
         // address is what is connected to.

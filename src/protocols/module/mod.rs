@@ -55,7 +55,7 @@ impl Protocol for ModuleProtocol {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::Http(_) => Fits::Probe { at: PATH },
-            Target::InProcess(_) => Fits::Never,
+            Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
         }
     }
 

@@ -131,11 +131,16 @@ fn is_final(error: &TransportError) -> bool {
         TransportError::Status { status, .. } => {
             (400..500).contains(status) && !matches!(status, 408 | 429) || *status == 501
         }
-        TransportError::Redirect { .. } | TransportError::Address(_) | TransportError::TooLarge { .. } => true,
+        TransportError::Redirect { .. }
+        | TransportError::Address(_)
+        | TransportError::TooLarge { .. }
+        | TransportError::CommandNotFound { .. }
+        | TransportError::NotStarted { .. } => true,
         TransportError::Refused(_)
         | TransportError::Unresolved(_)
         | TransportError::Timeout { .. }
-        | TransportError::Broken { .. } => false,
+        | TransportError::Broken { .. }
+        | TransportError::ProcessEnded { .. } => false,
     }
 }
 

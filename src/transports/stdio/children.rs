@@ -1,0 +1,103 @@
+//! Starts child processes, and waits for all of them at the end.
+
+use std::io::ErrorKind;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::{Mutex, mpsc, watch};
+
+use super::ending::{GRACE, Supervised};
+use super::group::ProcessGroup;
+use super::lines::{WAITING, read_stdout};
+use super::stderr::{Mask, StderrTail, read_stderr};
+use super::{ChildProcess, ProcessFault, environment, lookup};
+use crate::model::StdioTarget;
+use crate::runtime::tasks::Finish;
+use crate::runtime::{Clock, StopTrigger, Tasks};
+use crate::transports::TransportError;
+
+/// How long [`Children::close`] waits: all steps of a stop, and a moment.
+const CLOSE: Duration = Duration::from_secs(3 * GRACE.as_secs() + 1);
+
+/// The child processes of one daemon.
+#[derive(Debug)]
+pub struct Children {
+    clock: Clock,
+    /// One task for each process until its group has ended, and two for its output.
+    tasks: Tasks,
+}
+
+impl Children {
+    /// None yet.
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self { clock, tasks: Tasks::new() })
+    }
+
+    /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
+    /// [`TransportError::NotStarted`].
+    pub(in crate::transports) fn start(&self, target: &StdioTarget) -> Result<ChildProcess, TransportError> {
+        let program = lookup::program(target, std::env::var_os("PATH"))?;
+        let line = target.to_string();
+        let failed = |message: String| TransportError::NotStarted { command: line.clone(), message };
+        if let Some(cwd) = target.cwd().filter(|cwd| !cwd.is_dir()) {
+            return Err(failed(format!("its working folder {} is no folder", cwd.display())));
+        }
+        let mut command = Command::new(program);
+        command.args(target.args()).env_clear().envs(environment::passed(std::env::vars_os()));
+        command.envs(target.env().iter().map(|(name, value)| (name, value.expose())));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(cwd) = target.cwd() {
+            command.current_dir(cwd);
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
+        self.supervised(child, target).ok_or_else(|| failed("it ended at once".to_owned()))
+    }
+
+    /// Starts what watches over a new process.
+    fn supervised(&self, mut child: tokio::process::Child, target: &StdioTarget) -> Option<ChildProcess> {
+        let group = ProcessGroup::led_by(child.id()?);
+        let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
+        let input = Arc::new(Mutex::new(child.stdin.take()));
+        let (out, lines) = mpsc::channel(WAITING);
+        let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
+        let mask = Mask::new(target.env().values());
+        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone()));
+        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, uncut));
+        let ((end, ended), fault) = (watch::channel(None), ProcessFault::new());
+        let supervised = Supervised {
+            child,
+            group,
+            input: Arc::clone(&input),
+            fault: fault.clone(),
+            stderr: tail.clone(),
+            reads_stderr,
+            reads_stdout,
+            cut,
+            end,
+            clock: self.clock,
+        };
+        self.tasks.spawn(supervised.run());
+        let (command, tasks) = (target.to_string().into(), self.tasks.clone());
+        Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, end: ended, fault, tasks })
+    }
+
+    /// Waits until every process has ended whose [`ChildProcess`] was dropped, for a limited time.
+    /// No process may be started after it.
+    pub async fn close(&self) -> Finish {
+        self.tasks.finish(CLOSE).await
+    }
+}
+
+/// Why a program that is there was not started.
+fn why_not(error: &std::io::Error) -> String {
+    match error.kind() {
+        // The program itself was found before.
+        ErrorKind::NotFound => "the interpreter that its first line names was not found".to_owned(),
+        ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+        _ => error.to_string(),
+    }
+}

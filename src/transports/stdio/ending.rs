@@ -1,0 +1,121 @@
+//! How child processes end, and how they are ended.
+//!
+//! A stop closes the input of the process, which a well-behaved one takes for its end; after
+//! [`GRACE`] its group gets SIGTERM, and after another one SIGKILL. When the process itself has
+//! ended, what is left of its group is ended in the same way, without waiting for it to read its
+//! input.
+
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::Child;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::group::{EndSignal, ProcessGroup};
+use super::stderr::StderrTail;
+use super::{Input, ProcessFault};
+use crate::runtime::{Clock, StopTrigger};
+
+/// The time between the steps of a stop.
+pub(super) const GRACE: Duration = Duration::from_secs(3);
+
+/// How often a group is looked at while it ends.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long the last lines of a process that has ended are waited for. Another process may hold its
+/// output open.
+const DRAIN: Duration = Duration::from_millis(300);
+
+/// Lines on standard error that say how a process ended.
+const LAST_LINES: usize = 3;
+
+/// A process from its start to its end.
+pub(super) struct Supervised {
+    pub(super) child: Child,
+    pub(super) group: ProcessGroup,
+    pub(super) input: Input,
+    pub(super) fault: ProcessFault,
+    pub(super) stderr: StderrTail,
+    pub(super) reads_stderr: JoinHandle<()>,
+    pub(super) reads_stdout: JoinHandle<()>,
+    /// Ends the reading of output that another process holds open.
+    pub(super) cut: StopTrigger,
+    pub(super) end: watch::Sender<Option<Arc<str>>>,
+    pub(super) clock: Clock,
+}
+
+impl Supervised {
+    /// Waits for the end of the process or for its stop, and leaves no process of its group.
+    pub(super) async fn run(mut self) {
+        let (ended, was_stopped) = tokio::select! {
+            biased;
+            ended = self.child.wait() => (ended.ok(), false),
+            () = self.fault.stop.wait() => (self.stop().await, true),
+        };
+        // A write under way fails at once.
+        self.fault.trigger.stop();
+        let _ = tokio::time::timeout(DRAIN, &mut self.reads_stderr).await;
+        self.end.send_replace(Some(self.how(ended, was_stopped).into()));
+        self.end_group().await;
+        let _ = tokio::time::timeout(DRAIN, &mut self.reads_stdout).await;
+        self.cut.stop();
+    }
+
+    /// Stops the process. `None` if it did not even end after SIGKILL, which a process that hangs
+    /// in the system does not.
+    async fn stop(&mut self) -> Option<ExitStatus> {
+        // A write under way ends at a stop; when no task continues it, the signals follow anyway.
+        if let Ok(mut input) = tokio::time::timeout(GRACE, self.input.lock()).await {
+            *input = None;
+        }
+        for signal in [None, Some(EndSignal::Terminate), Some(EndSignal::Kill)] {
+            if let Some(signal) = signal {
+                self.group.signal(signal);
+            }
+            if let Ok(ended) = tokio::time::timeout(GRACE, self.child.wait()).await {
+                return ended.ok();
+            }
+        }
+        None
+    }
+
+    /// Ends what the process left of its group.
+    async fn end_group(&self) {
+        for signal in [EndSignal::Terminate, EndSignal::Kill] {
+            if !self.group.is_alive() {
+                return;
+            }
+            self.group.signal(signal);
+            let deadline = self.clock.now() + GRACE;
+            while self.group.is_alive() && self.clock.now() < deadline {
+                self.clock.sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// How it ended, for people.
+    fn how(&self, ended: Option<ExitStatus>, was_stopped: bool) -> String {
+        let mut how = match (self.fault.why.get(), ended) {
+            (Some(why), _) => format!("{why}, and was stopped"),
+            (None, _) if was_stopped => return "the process was stopped".to_owned(),
+            (None, ended) => format!("the process ended {}", ended.map_or_else(|| "unseen".to_owned(), status)),
+        };
+        let last = self.stderr.last(LAST_LINES);
+        if !last.is_empty() {
+            how.push_str("; its last lines on stderr: ");
+            how.push_str(&last.join(" | "));
+        }
+        how
+    }
+}
+
+/// `with exit code 1`, or by which signal.
+fn status(ended: ExitStatus) -> String {
+    match ended.code() {
+        Some(code) => format!("with exit code {code}"),
+        // "signal: 9 (SIGKILL)"
+        None => format!("by {ended}"),
+    }
+}

@@ -1,0 +1,178 @@
+//! Child processes: lines in on standard input, lines out on standard output.
+//!
+//! A [`ChildProcess`] is one program in a process group of its own, with a small environment
+//! ([`environment`]). Its standard error is always read, so that it never blocks on it, and its end
+//! is kept in memory. Dropping it ends the whole group in the background ([`ending`]).
+//!
+//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a line
+//! of input is taken within [`WRITE_LIMIT`].
+//!
+//! Never here: what a line means, and starting a program again.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::ChildStdin;
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
+
+use super::TransportError;
+use crate::runtime::{Stop, StopTrigger, Tasks};
+
+mod children;
+mod ending;
+mod environment;
+mod group;
+mod lines;
+mod lookup;
+mod stderr;
+#[cfg(test)]
+mod tests;
+
+pub use children::Children;
+pub use lines::{ChildLine, MAX_LINE};
+use stderr::StderrTail;
+
+/// How long a process may take to read one line of its input, and a caller waits for its turn.
+pub const WRITE_LIMIT: Duration = Duration::from_secs(30);
+
+/// The standard input of a process, until it is closed.
+type Input = Arc<Mutex<Option<ChildStdin>>>;
+
+/// A running child process. Dropping it stops the process in the background: its input is closed;
+/// after 3 s its group gets SIGTERM, and after 3 more SIGKILL.
+pub struct ChildProcess {
+    command: Arc<str>,
+    input: Input,
+    lines: Option<mpsc::Receiver<ChildLine>>,
+    stderr: StderrTail,
+    end: watch::Receiver<Option<Arc<str>>>,
+    fault: ProcessFault,
+    tasks: Tasks,
+}
+
+/// Stops a process, and says why if it is at fault.
+#[derive(Clone)]
+struct ProcessFault {
+    why: Arc<OnceLock<String>>,
+    trigger: StopTrigger,
+    stop: Stop,
+}
+
+impl ProcessFault {
+    fn new() -> Self {
+        let (trigger, stop) = StopTrigger::new();
+        Self { why: Arc::default(), trigger, stop }
+    }
+
+    /// Stops the process for a fault of its own.
+    fn stop_because(&self, why: String) {
+        // The first one counts.
+        let _ = self.why.set(why);
+        self.trigger.stop();
+    }
+}
+
+impl ChildProcess {
+    /// Writes one line; `line` has no line break in it. It is written whole, also when this future
+    /// is dropped after the first byte left. A process that does not take it within
+    /// [`WRITE_LIMIT`] is stopped.
+    ///
+    /// Its lines of output have to be taken meanwhile: most programs read no input as long as their
+    /// output is blocked.
+    pub async fn send(&self, line: &str) -> Result<(), TransportError> {
+        if line.contains('\n') {
+            return Err(self.broken("a line with a line break in it was not sent"));
+        }
+        let turn = tokio::time::timeout(WRITE_LIMIT, Arc::clone(&self.input).lock_owned());
+        let Ok(input) = turn.await else {
+            return Err(TransportError::Timeout { url: self.command.to_string(), limit: WRITE_LIMIT });
+        };
+        let written = self.tasks.run_to_completion(write(input, format!("{line}\n"), self.fault.clone()));
+        written.await.map_err(|message| match self.ended_with() {
+            Some(ended) => self.over(&ended),
+            None => self.over(&message),
+        })
+    }
+
+    /// The lines of its standard output; the channel ends with them. Only the first call gives
+    /// them.
+    pub fn lines(&mut self) -> mpsc::Receiver<ChildLine> {
+        self.lines.take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+
+    /// Its last lines on standard error: at most 100, each of at most 500 characters, with the
+    /// values of its environment masked.
+    pub fn stderr_tail(&self) -> Vec<String> {
+        self.stderr.lines()
+    }
+
+    /// Completes when the process has ended, with how: "the process ended with exit code 1; its
+    /// last lines on stderr: ...".
+    pub fn ended(&self) -> BoxFuture<'static, String> {
+        let mut end = self.end.clone();
+        async move {
+            match end.wait_for(Option::is_some).await {
+                Ok(how) => how.as_deref().unwrap_or_default().to_owned(),
+                // The task that waits for the process was cut off at the end of the daemon.
+                Err(_) => "the process was stopped".to_owned(),
+            }
+        }
+        .boxed()
+    }
+
+    /// The exact command line, for people.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    fn ended_with(&self) -> Option<Arc<str>> {
+        self.end.borrow().clone()
+    }
+
+    fn over(&self, message: &str) -> TransportError {
+        TransportError::ProcessEnded { command: self.command.to_string(), message: message.to_owned() }
+    }
+
+    fn broken(&self, message: &str) -> TransportError {
+        TransportError::Broken { url: self.command.to_string(), message: message.to_owned() }
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        self.fault.trigger.stop();
+    }
+}
+
+impl fmt::Debug for ChildProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildProcess").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+/// Writes a line whole. A process that takes only a part of it is stopped, because what it would
+/// read next is no line.
+async fn write(
+    mut input: OwnedMutexGuard<Option<ChildStdin>>,
+    line: String,
+    fault: ProcessFault,
+) -> Result<(), String> {
+    let Some(pipe) = input.as_mut() else { return Err("its input is closed".to_owned()) };
+    let written = tokio::select! {
+        biased;
+        () = fault.stop.wait() => return Err("the process is being stopped".to_owned()),
+        written = tokio::time::timeout(WRITE_LIMIT, pipe.write_all(line.as_bytes())) => written,
+    };
+    let message = match written {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => format!("its input is closed: {error}"),
+        Err(_) => format!("it did not read its input for {} s", WRITE_LIMIT.as_secs()),
+    };
+    *input = None;
+    fault.stop_because(message.clone());
+    Err(message)
+}

@@ -1,0 +1,144 @@
+//! The last lines that a process wrote on standard error, for people.
+//!
+//! Everything is read at once and most of it forgotten: a process never waits for it, and a flood
+//! costs no memory. It is never taken for a sign that something is wrong.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::AsyncRead;
+
+use super::lines::{LineReader, RawLine};
+use crate::model::Secret;
+use crate::runtime::Stop;
+
+/// Lines that are kept.
+const LINES: usize = 100;
+
+/// Characters of a line that are kept.
+const CHARACTERS: usize = 500;
+
+/// Bytes of a line that are read; enough that the kept characters and a secret behind them fit.
+const BYTES: usize = 8 * 1024;
+
+/// A shorter value of the environment, such as `1` or `on`, is not masked: it protects nothing, and
+/// the text would be unreadable.
+const SHORTEST_MASKED: usize = 4;
+
+/// The last lines on standard error. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+
+impl StderrTail {
+    /// The kept lines, the oldest first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.kept().iter().cloned().collect()
+    }
+
+    /// The last few lines, the oldest first.
+    pub(super) fn last(&self, count: usize) -> Vec<String> {
+        let kept = self.kept();
+        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+    }
+
+    fn keep(&self, line: String) {
+        let mut kept = self.kept();
+        if kept.len() == LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads standard error until it ends or `cut`.
+pub(super) async fn read_stderr<R: AsyncRead + Unpin>(output: R, tail: StderrTail, mask: Mask, cut: Stop) {
+    let mut lines = LineReader::new(output, BYTES, cut);
+    while let Some(raw) = lines.next().await {
+        let line = mask.line(&raw);
+        if !line.is_empty() {
+            tail.keep(line);
+        }
+    }
+}
+
+/// Texts that are never shown.
+pub(super) struct Mask(Vec<String>);
+
+impl Mask {
+    /// Masks these values; of a value with several lines each of them.
+    pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
+        let lines = secrets.flat_map(|secret| secret.expose().lines()).map(str::trim);
+        let mut lines: Vec<String> = lines.filter(|line| line.len() >= SHORTEST_MASKED).map(str::to_owned).collect();
+        // A value that holds another one is masked whole.
+        lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
+        lines.dedup();
+        Self(lines)
+    }
+
+    /// A line as it is kept: printable, masked and cut.
+    fn line(&self, raw: &RawLine) -> String {
+        // Where the reading stopped, a part of a value may stand.
+        let unsure = if raw.is_cut { self.0.first().map_or(0, String::len) } else { 0 };
+        let sure = raw.bytes.len().saturating_sub(unsure);
+        let text = printable(&String::from_utf8_lossy(&raw.bytes[..sure]));
+        let masked = self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), "***"));
+        match masked.char_indices().nth(CHARACTERS) {
+            Some((end, _)) => masked[..end].to_owned(),
+            None => masked,
+        }
+    }
+}
+
+/// The text without control characters and the sequences that colour a terminal.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut letters = text.trim_end().chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\x1b' if letters.next_if_eq(&'[').is_some() => {
+                while letters.next().is_some_and(|letter| !('@'..='~').contains(&letter)) {}
+            }
+            '\t' => shown.push(' '),
+            _ if letter.is_control() => {}
+            _ => shown.push(letter),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(secrets: &[&str], text: &str, is_cut: bool) -> String {
+        let secrets: Vec<_> = secrets.iter().map(|secret| Secret::new(*secret)).collect();
+        Mask::new(secrets.iter()).line(&RawLine { bytes: text.as_bytes().to_vec(), is_cut })
+    }
+
+    #[test]
+    fn values_of_the_environment_are_masked() {
+        assert_eq!(masked(&["hush", "hush-hush", "1"], "1: hush-hush, hush\r", false), "1: ***, ***");
+        assert_eq!(masked(&["-----\nabcdef\nghijkl\n"], "key abcdef ghijkl", false), "key *** ***");
+        // A secret that is interrupted by colours, or at which the reading stopped.
+        assert_eq!(masked(&["hush"], "\x1b[31mhu\x1b[0msh\x07\tx", false), "*** x");
+        assert_eq!(masked(&["a-long-secret"], "token: a-long-se", true), "tok");
+    }
+
+    #[test]
+    fn a_line_is_cut_after_it_was_masked() {
+        let line = format!("{}hush-hush", "ö".repeat(CHARACTERS - 2));
+        assert_eq!(masked(&["hush-hush"], &line, false), format!("{}**", "ö".repeat(CHARACTERS - 2)));
+    }
+
+    #[test]
+    fn the_last_lines_are_kept() {
+        let tail = StderrTail::default();
+        (0..LINES + 5).for_each(|line| tail.keep(line.to_string()));
+        assert_eq!((tail.lines().len(), tail.lines()[0].as_str()), (LINES, "5"));
+        assert_eq!(tail.last(2), ["103", "104"]);
+    }
+}
