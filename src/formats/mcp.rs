@@ -6,13 +6,13 @@
 
 use super::EndMark;
 use super::limits;
-use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, well_formed};
+use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
 use super::write::{ObjectWriter, sound};
 use crate::model::Extra;
 
 const STEPS: &[Transform] = &steps![
-    noise::drop_invalid_noise,
+    noise::drop_noise,
     well_formed::well_formed,
     upgrade::to_2020,
     items::array_items,
@@ -33,6 +33,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     strict: None,
     deferral: None,
     variants: &[],
+    as_is: Some(valid::is_2020),
 };
 
 /// The members of a tool that the model does not know and the protocol does, with the first byte of

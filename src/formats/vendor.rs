@@ -3,6 +3,8 @@
 //! It never lets a tool through that its target is known to refuse: such a tool is left out of that
 //! format alone, with a finding.
 
+use serde_json::Value;
+
 use super::limits::{self, FormatLimits};
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
@@ -28,6 +30,8 @@ pub(super) struct Vendor {
     pub(super) strict: Option<&'static Strict>,
     /// What it has for tools that are deferred.
     pub(super) deferral: Option<Deferral>,
+    /// Which schemas are written as they are, without any step.
+    pub(super) as_is: Option<fn(&Value) -> bool>,
     /// The same format with options.
     pub(super) variants: &'static [(FormatOptions, &'static Vendor)],
 }
@@ -77,7 +81,9 @@ impl Vendor {
             limits::check(schema, self.limits)?;
             admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
         };
-        let applied = schema::apply_within(&tool.tool.parameters, steps, &mut check)?;
+        let raw = &tool.tool.parameters;
+        let as_is = self.as_is.is_some_and(|as_is| serde_json::from_str(raw.get()).is_ok_and(|schema| as_is(&schema)));
+        let applied = if as_is { schema::unchanged(raw) } else { schema::apply_within(raw, steps, &mut check)? };
         let description = Some(tool.tool.description.as_ref());
         let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
         let piece = Piece {

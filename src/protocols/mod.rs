@@ -88,8 +88,11 @@ pub trait Protocol: Send + Sync {
 pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
 /// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[MakeProtocol] =
-    &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::ModuleProtocol), || Arc::new(mcp::Mcp::default())];
+pub const PROTOCOLS: &[MakeProtocol] = &[
+    || Arc::new(tool_discovery::ToolDiscovery),
+    || Arc::new(module::ModuleProtocol),
+    || Arc::new(mcp::Mcp::default()),
+];
 
 /// The protocols of one daemon. Cheap to clone.
 #[derive(Clone)]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use callsheet::calls::Caller;
-use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
 use callsheet::model::JsonText;
+use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
 use callsheet::runtime::{Stop, StopTrigger};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ impl Caller for Partner {
 
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         self.heard.lock().unwrap().push(wanted.message.clone());
-        let reply = self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
+        let reply =
+            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
         Box::pin(std::future::ready(Ok(reply)))
     }
 
@@ -58,7 +59,7 @@ async fn a_call_carries_its_arguments_its_name_and_the_headers_that_the_schema_w
     let house = House::of(&[("files", server.url())]).await;
     let name = house.names().remove(0);
     let called = house.call(&name, &json!({"region": "eu", "n": 7})).await.unwrap();
-    assert_eq!(called.outcome.result.unwrap().get(), r#"{"arguments":{"n":7,"region":"eu"}}"#);
+    assert_eq!(called.outcome.result.unwrap().get(), r#"{"arguments":{"region":"eu","n":7}}"#);
     let came = server.of("tools/call").remove(0);
     assert_eq!(came.message["params"]["name"], "gruß.laden");
     assert_eq!(came.header("mcp-name"), Some("=?base64?Z3J1w58ubGFkZW4=?="));
@@ -69,14 +70,21 @@ async fn a_call_carries_its_arguments_its_name_and_the_headers_that_the_schema_w
 #[tokio::test]
 async fn a_failure_of_the_tool_and_an_error_of_the_protocol_are_answers() {
     let answers: [(fn(&Came) -> Answer, &str, &str); 2] = [
-        (|came| came.result(&json!({"isError": true, "content": [{"type": "text", "text": "no such city"}]})), "no such city", "tool_error"),
+        (
+            |came| came.result(&json!({"isError": true, "content": [{"type": "text", "text": "no such city"}]})),
+            "no such city",
+            "tool_error",
+        ),
         (|came| came.error(200, -32_602, "Unknown tool"), "Unknown tool", "-32602"),
     ];
     for (answer, error, code) in answers {
         let server = server_with(legacy("2025-11-25", &json!([tool("weather")])), answer).await;
         let house = House::of(&[("files", server.url())]).await;
         let outcome = house.call("weather", &json!({})).await.unwrap().outcome;
-        assert_eq!((outcome.success, outcome.error.as_deref(), outcome.code.as_deref()), (false, Some(error), Some(code)));
+        assert_eq!(
+            (outcome.success, outcome.error.as_deref(), outcome.code.as_deref()),
+            (false, Some(error), Some(code))
+        );
         house.finish().await;
     }
 }
@@ -103,8 +111,16 @@ async fn a_caller_hears_progress_and_log_lines_and_answers_questions() {
     let called = house.app.calls().execute_for(request("slow", &json!({})), Some(partner.clone())).await.unwrap();
     assert_eq!(called.outcome.result.unwrap().get(), "\"done\"");
     assert_eq!(*partner.heard.lock().unwrap(), ["1 of 2: half", "info: working", "Name?"]);
-    let answers: Vec<_> = server.came().into_iter().filter(|came| came.message.get("method").is_none() && came.http == http::Method::POST).map(|came| came.message).collect();
-    assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": "q-1", "result": {"action": "accept", "content": {"name": "Ada"}}}));
+    let answers: Vec<_> = server
+        .came()
+        .into_iter()
+        .filter(|came| came.message.get("method").is_none() && came.http == http::Method::POST)
+        .map(|came| came.message)
+        .collect();
+    assert_eq!(
+        answers[0],
+        json!({"jsonrpc": "2.0", "id": "q-1", "result": {"action": "accept", "content": {"name": "Ada"}}})
+    );
     assert_eq!(answers[1], json!({"jsonrpc": "2.0", "id": 5, "result": {}}));
     assert_eq!(answers[2]["error"]["code"], -32_601);
     house.finish().await;
@@ -125,7 +141,10 @@ async fn a_call_goes_on_with_the_input_that_a_modern_server_needs() {
     let partner = Arc::new(Partner { answer: Some(r#"{"name":"Ada"}"#), ..Partner::default() });
     let called = house.app.calls().execute_for(request("greet", &json!({})), Some(partner)).await.unwrap();
     let result: Value = serde_json::from_str(called.outcome.result.unwrap().get()).unwrap();
-    assert_eq!(result, json!({"state": {"sealed": [1]}, "replies": {"who": {"action": "accept", "content": {"name": "Ada"}}}}));
+    assert_eq!(
+        result,
+        json!({"state": {"sealed": [1]}, "replies": {"who": {"action": "accept", "content": {"name": "Ada"}}}})
+    );
     let ids: Vec<_> = server.of("tools/call").into_iter().map(|came| came.message["id"].clone()).collect();
     assert_ne!(ids[0], ids[1]);
     house.finish().await;
@@ -138,7 +157,8 @@ async fn a_cancelled_call_is_cancelled_at_a_legacy_server() {
     let (trigger, stop) = StopTrigger::new();
     let partner = Arc::new(Partner { cancel: Some(stop), ..Partner::default() });
     let app = Arc::clone(&house.app);
-    let calling = tokio::spawn(async move { app.calls().execute_for(request("slow", &json!({})), Some(partner)).await });
+    let calling =
+        tokio::spawn(async move { app.calls().execute_for(request("slow", &json!({})), Some(partner)).await });
     server.until("tools/call", 1).await;
     trigger.stop();
     assert!(calling.await.unwrap().is_err());

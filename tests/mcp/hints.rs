@@ -35,10 +35,13 @@ async fn a_change_is_heard_on_the_stream_of_either_era() {
 #[tokio::test]
 async fn a_server_without_a_stream_is_polled_and_not_asked_for_it_again() {
     let mut own = legacy("2025-11-25", &json!([tool("read")]));
-    let server = McpServer::start(move |came: &Came| {
-        if came.http == http::Method::GET { Answer::Text(405, String::new()) } else { own(came) }
-    })
-    .await;
+    let server =
+        McpServer::start(
+            move |came: &Came| {
+                if came.http == http::Method::GET { Answer::Text(405, String::new()) } else { own(came) }
+            },
+        )
+        .await;
     let house = House::of(&[("files", server.url())]).await;
     server.until("GET", 1).await;
     for _ in 0..3 {

@@ -53,7 +53,9 @@ async fn pages_without_end_are_a_failure() {
 async fn a_list_that_is_too_large_or_never_comes_is_a_failure() {
     let large = listing(|came| came.result(&json!({"tools": [], "pad": "x".repeat(2 * 1024 * 1024)})));
     assert!(reason(large).await.contains("larger than"), "too large");
-    let streamed = listing(|_| Answer::Events(vec![json!({"jsonrpc": "2.0", "method": "x", "params": {"pad": "x".repeat(2 * 1024 * 1024)}})]));
+    let streamed = listing(|_| {
+        Answer::Events(vec![json!({"jsonrpc": "2.0", "method": "x", "params": {"pad": "x".repeat(2 * 1024 * 1024)}})])
+    });
     assert!(reason(streamed).await.contains("larger than"), "too large an event");
     assert!(reason(|_| Answer::Silence).await.contains("did not answer"), "silent");
 }
@@ -61,7 +63,9 @@ async fn a_list_that_is_too_large_or_never_comes_is_a_failure() {
 #[tokio::test]
 async fn answers_to_other_requests_are_no_answer() {
     for id in [json!("1"), json!(1.5), json!(77), json!([1])] {
-        let wrong = listing(move |_| Answer::Json(200, json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [tool("stolen")]}})));
+        let wrong = listing(move |_| {
+            Answer::Json(200, json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [tool("stolen")]}}))
+        });
         let reason = reason(wrong).await;
         assert!(reason.contains("no JSON-RPC"), "{reason}");
     }
@@ -83,7 +87,10 @@ async fn a_server_that_wants_authorization_says_so_in_health() {
     house.place("hosted", server.url(), SourceTrust::Trusted);
     house
         .until("the state", |snapshot| {
-            snapshot.health.get(&scenario("hosted")).is_some_and(|health| health.state.as_str() == "needs-authorization")
+            snapshot
+                .health
+                .get(&scenario("hosted"))
+                .is_some_and(|health| health.state.as_str() == "needs-authorization")
         })
         .await;
     // One try in each era, and then the back-off.
@@ -113,7 +120,7 @@ async fn an_answer_that_is_too_large_costs_that_call() {
     })
     .await;
     let house = House::of(&[("files", server.url())]).await;
-    assert_eq!(house.refusal(request("dump", &json!({}))).await, "too-large");
+    assert_eq!(house.refusal(request("dump", &json!({}))).await, "too_large");
     assert_eq!(house.names(), ["dump"]);
     house.finish().await;
 }

@@ -4,8 +4,8 @@ use callsheet::model::FindingCode;
 use serde_json::{Value, json};
 
 use crate::support::house::{House, scenario};
-use crate::support::serving::ask;
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
+use crate::support::serving::ask;
 
 /// A valid schema of draft 2020-12 with everything that a rewrite would touch.
 const SCHEMA: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string","default":null}}}},"properties":{"address":{"$ref":"#/$defs/address"},"contact":{"type":"string","enum":["phone","email"]},"list":{"type":"array","items":{}}},"required":[],"allOf":[{"anyOf":[{"required":["address"]},{"required":["contact"]}]}],"if":{"properties":{"contact":{"const":"phone"}}},"then":{"required":["address"]},"additionalProperties":false}"##;
@@ -53,7 +53,8 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
                 Some("") => ("b", Some("3")),
                 Some(_) => ("c", None),
             };
-            let mut page = json!({"resultType": "complete", "tools": [tool(name)], "ttlMs": 1, "cacheScope": "private"});
+            let mut page =
+                json!({"resultType": "complete", "tools": [tool(name)], "ttlMs": 1, "cacheScope": "private"});
             if let Some(next) = next {
                 page["nextCursor"] = next.into();
             }
@@ -76,10 +77,19 @@ async fn a_tool_whose_header_annotation_is_invalid_costs_that_tool_in_the_modern
     let house = House::of(&[("files", server.url()), ("older", older.url())]).await;
     let snapshot = house.app.snapshot();
     let names = |name: &str| -> Vec<_> {
-        snapshot.catalog.entry(&scenario(name)).unwrap().manifest.tools.iter().map(|tool| tool.name.to_string()).collect()
+        snapshot
+            .catalog
+            .entry(&scenario(name))
+            .unwrap()
+            .manifest
+            .tools
+            .iter()
+            .map(|tool| tool.name.to_string())
+            .collect()
     };
     assert_eq!((names("files"), names("older")), (vec!["good".to_owned()], vec!["bad".into(), "good".into()]));
-    let finding = snapshot.findings.iter().find(|finding| finding.code == FindingCode::ToolQuarantined).unwrap().clone();
+    let finding =
+        snapshot.findings.iter().find(|finding| finding.code == FindingCode::ToolQuarantined).unwrap().clone();
     assert!(finding.message.contains("x-mcp-header"), "{finding:?}");
     house.finish().await;
 }

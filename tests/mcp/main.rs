@@ -8,3 +8,4 @@ mod eras;
 mod hints;
 mod hostile;
 mod listing;
+mod stdio;

@@ -223,9 +223,10 @@ pub(crate) fn legacy(revision: &'static str, tools: &Value) -> impl FnMut(&Came)
             }));
             Answer::With("mcp-session-id", "s-1".to_owned(), Box::new(greeting))
         }
-        ("POST", _) if came.header("mcp-session-id") != Some("s-1") => {
-            Answer::Json(400, json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32_000, "message": "Server not initialized"}}))
-        }
+        ("POST", _) if came.header("mcp-session-id") != Some("s-1") => Answer::Json(
+            400,
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32_000, "message": "Server not initialized"}}),
+        ),
         ("POST", "notifications/initialized" | "notifications/cancelled") => Answer::Text(202, String::new()),
         ("POST", "tools/list") => came.result(&json!({"tools": tools})),
         ("POST", "tools/call") => came.result(&json!({"content": [{"type": "text", "text": "done"}]})),

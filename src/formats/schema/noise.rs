@@ -21,25 +21,20 @@ pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Trans
     })
 }
 
-/// Takes out only those of them that no valid schema of draft 2020-12 has, for targets that take a
-/// valid schema as it is.
-pub fn drop_invalid_noise(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
-    each_object(schema, |members, _| {
-        let before = members.len();
-        members.retain(|keyword, value| is_valid(keyword, value) || !says_nothing(keyword, value, false));
-        if members.len() < before {
-            context.silent();
-        }
-        Ok(())
-    })
-}
-
-/// Whether a member that says nothing may stand in a valid schema.
-fn is_valid(keyword: &str, value: &Value) -> bool {
-    match value {
-        Value::Null => matches!(keyword, "default" | "const"),
-        Value::Array(_) => keyword == "required",
-        _ => matches!(keyword, "format" | "pattern"),
+/// Whether a schema has members that say nothing and that no valid schema of draft 2020-12 needs:
+/// a valid one may have an empty `required`, and `null` as default.
+pub fn has_noise(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(keyword, value)| {
+            let is_noise = match value {
+                Value::Null => !matches!(keyword.as_str(), "default" | "const"),
+                Value::Array(list) => list.is_empty() && keyword == "enum",
+                _ => false,
+            };
+            is_noise || has_noise(value)
+        }),
+        Value::Array(items) => items.iter().any(has_noise),
+        _ => false,
     }
 }
 

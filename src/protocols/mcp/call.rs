@@ -159,9 +159,8 @@ fn outcome(sent: &CallResult<'_>, whole: &JsonText) -> Outcome {
         Some(structured) => JsonText::known(structured.get()),
         None => JsonText::known(serde_json::Value::from(&*text).to_string()),
     };
-    let error = sent.is_error.then(|| {
-        if text.is_empty() { "the tool failed and does not say why".to_owned() } else { text }
-    });
+    let error =
+        sent.is_error.then(|| if text.is_empty() { "the tool failed and does not say why".to_owned() } else { text });
     let code = sent.is_error.then(|| "tool_error".to_owned());
     let done = Outcome { content: Some(whole.clone()), document: Some(whole.clone()), ..Outcome::done(result) };
     if sent.is_error { Outcome { success: false, error, code, ..done } } else { done }
@@ -217,7 +216,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_result_is_its_structured_content_or_its_text() {
-        let outcome = done(r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#).await;
+        let outcome =
+            done(r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#)
+                .await;
         assert_eq!((outcome.success, outcome.result.unwrap().get()), (true, "\"a\\nb\""));
         let outcome = done(r#"{"resultType":"complete","content":[],"structuredContent":{"t": 21}}"#).await;
         assert_eq!(outcome.result.unwrap().get(), "{\"t\": 21}");

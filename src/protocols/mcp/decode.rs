@@ -203,11 +203,15 @@ fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonT
         return Err(Flaw::kind("", kind(json), "an object"));
     }
     let mut root = None;
-    let (found, compact) = scan(json, |_| false, |name, value| {
-        if name == "type" {
-            root = Some(value);
-        }
-    });
+    let (found, compact) = scan(
+        json,
+        |_| false,
+        |name, value| {
+            if name == "type" {
+                root = Some(value);
+            }
+        },
+    );
     match root {
         Some(value) if !value.starts_with("\"object\"") => {
             return Err(Flaw::new("/type", "is not `\"object\"`").hint("tools take one object"));
@@ -215,7 +219,9 @@ fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonT
         _ => {}
     }
     let text = match found {
-        ScanResult::TooDeep => return Err(Flaw::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it")),
+        ScanResult::TooDeep => {
+            return Err(Flaw::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it"));
+        }
         ScanResult::Plain => json.to_owned(),
         ScanResult::Odd => {
             let written = Node::parse(json, budget)?.text();
@@ -274,9 +280,10 @@ fn remark(tool: &Tool, findings: &mut DocumentFindings) {
     let execution = tool.extra.iter().find(|(name, _)| &**name == "execution");
     let execution = execution.and_then(|(_, json)| serde_json::from_str::<Execution>(json.get()).ok());
     if execution.and_then(|execution| execution.task_support).as_deref() == Some("required") {
-        let finding = Finding::new(FindingCode::ToolNaming, "it can be called as a task only, which callsheet cannot do")
-            .of_tool(Arc::clone(&tool.name))
-            .hint("let the server accept plain calls of it, too");
+        let finding =
+            Finding::new(FindingCode::TaskRequired, "it can be called as a task only, which callsheet cannot do")
+                .of_tool(Arc::clone(&tool.name))
+                .hint("let the server accept plain calls of it, too");
         findings.push(finding);
     }
 }
@@ -301,7 +308,10 @@ mod tests {
         let decoded = decoded(&[&page]);
         let tool = &decoded.manifest.tools[0];
         assert_eq!(tool.parameters.get(), schema);
-        assert_eq!(tool.metadata.get(), r#"{"enabled_by_default":true,"requires_approval":false,"tags":["hint:read-only"]}"#);
+        assert_eq!(
+            tool.metadata.get(),
+            r#"{"enabled_by_default":true,"requires_approval":false,"tags":["hint:read-only"]}"#
+        );
         let names: Vec<_> = tool.extra.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["title", "annotations", "outputSchema", "_meta"]);
         assert!(!tool.facts.idempotent && tool.facts.enabled_by_default);
@@ -311,7 +321,11 @@ mod tests {
 
     #[test]
     fn the_tools_of_all_pages_are_one_list_by_name() {
-        let decoded = decoded(&[r#"{"tools":[{"name":"b"}],"nextCursor":"2"}"#, r#"{"tools":[]}"#, r#"{"tools":[ {"name":"a"},{"name":"b"}]}"#]);
+        let decoded = decoded(&[
+            r#"{"tools":[{"name":"b"}],"nextCursor":"2"}"#,
+            r#"{"tools":[]}"#,
+            r#"{"tools":[ {"name":"a"},{"name":"b"}]}"#,
+        ]);
         let names: Vec<_> = decoded.manifest.tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(decoded.manifest.tools[0].parameters.get(), NO_PARAMETERS);

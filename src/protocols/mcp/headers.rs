@@ -141,7 +141,10 @@ mod tests {
             (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, "no string, integer or boolean"),
             (r#"{"a":{"type":"string","x-mcp-header":""}}"#, "no name"),
             (r#"{"a":{"type":"string","x-mcp-header":"a b"}}"#, "name of a header"),
-            (r#"{"a":{"type":"string","x-mcp-header":"X"},"b":{"type":"string","x-mcp-header":"x"}}"#, "two properties"),
+            (
+                r#"{"a":{"type":"string","x-mcp-header":"X"},"b":{"type":"string","x-mcp-header":"x"}}"#,
+                "two properties",
+            ),
             (r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}"#, "properties only"),
         ] {
             let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);

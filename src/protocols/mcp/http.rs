@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
 use super::notes::{self, Note};
@@ -176,11 +176,14 @@ impl HttpConnection {
     /// Reads a whole answer.
     fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
         let status = answer.head.status;
-        let messages = std::str::from_utf8(&answer.body).map_err(|_| "it is no text".to_owned()).and_then(json_rpc::parse);
+        let messages =
+            std::str::from_utf8(&answer.body).map_err(|_| "it is no text".to_owned()).and_then(json_rpc::parse);
         let reply = match messages {
             Ok(messages) => messages.into_iter().find_map(|message| match message {
                 // Servers that refuse a request before reading it answer without its id.
-                Message::Response { id: given, result } if given.is_none_or(|given| given == id) => Some((given, result)),
+                Message::Response { id: given, result } if given.is_none_or(|given| given == id) => {
+                    Some((given, result))
+                }
                 _ => None,
             }),
             Err(_) => None,

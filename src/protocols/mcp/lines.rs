@@ -31,6 +31,16 @@ const ASKED: usize = 16;
 pub(super) trait Outgoing: Send + Sync {
     /// Sends one message.
     fn send<'a>(&'a self, message: &'a str) -> BoxFuture<'a, Result<(), TransportError>>;
+
+    /// The error for a request after the connection ended.
+    fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
+        TransportError::Broken { url: address.to_owned(), message: reason.to_string() }
+    }
+
+    /// The last lines of the server's error output, where it has one.
+    fn recent_errors(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A connection that carries messages both ways.
@@ -48,11 +58,23 @@ pub(super) struct Incoming {
     changes: watch::Sender<u64>,
     /// Why the connection ended.
     ended: watch::Sender<Option<EndReason>>,
+    noise: Mutex<Noise>,
 }
+
+/// Lines that were no messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Noise {
+    pub(super) lines: u64,
+    /// The beginning of the first one.
+    pub(super) first: String,
+}
+
+/// The most characters of a line that is no message that are kept.
+const NOISE: usize = 120;
 
 /// A request whose answer has not come yet.
 struct Pending {
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<Result<Reply, TransportError>>,
     notes: mpsc::Sender<Note>,
     asked: mpsc::Sender<Asked>,
 }
@@ -68,7 +90,7 @@ struct Asked {
 struct Waiting<'a> {
     incoming: &'a Incoming,
     id: u64,
-    reply: oneshot::Receiver<Reply>,
+    reply: oneshot::Receiver<Result<Reply, TransportError>>,
     notes: mpsc::Receiver<Note>,
     asked: mpsc::Receiver<Asked>,
 }
@@ -86,6 +108,7 @@ impl Incoming {
             next_id: AtomicU64::new(1),
             changes: watch::Sender::new(0),
             ended: watch::Sender::new(None),
+            noise: Mutex::default(),
         })
     }
 
@@ -117,7 +140,7 @@ impl Incoming {
                 let mut pending = self.pending();
                 // A server that could not read the id can only mean the one request under way.
                 let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
-                let _ = pending.remove(&id)?.reply.send(result);
+                let _ = pending.remove(&id)?.reply.send(Ok(result));
                 None
             }
             Message::Notification { method, params } => {
@@ -160,6 +183,27 @@ impl Incoming {
         self.pending().clear();
     }
 
+    /// Ends all requests under way with this error.
+    pub(super) fn fail_all(&self, error: &TransportError) {
+        for (_, pending) in std::mem::take(&mut *self.pending()) {
+            let _ = pending.reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Counts a line that is no message.
+    pub(super) fn skip(&self, line: &str) {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        if noise.lines == 0 {
+            noise.first = line.chars().take(NOISE).collect();
+        }
+        noise.lines += 1;
+    }
+
+    /// The lines so far that were no messages.
+    pub(super) fn noise(&self) -> Noise {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Why the connection ended, if it did.
     pub(super) fn end_reason(&self) -> Option<EndReason> {
         self.ended.borrow().clone()
@@ -170,18 +214,9 @@ impl Incoming {
         self.changes.subscribe()
     }
 
-    /// Completes when the connection has ended.
-    pub(super) fn ended(&self) -> BoxFuture<'static, EndReason> {
-        Box::pin(reason_of(self.ended.subscribe()))
-    }
-}
-
-/// Waits for the reason of an end. Never completes when what could end was dropped.
-pub(super) async fn reason_of(mut ended: watch::Receiver<Option<EndReason>>) -> EndReason {
-    let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-    match reason {
-        Some(reason) => reason,
-        None => std::future::pending().await,
+    /// Why the connection ended, once it did.
+    pub(super) fn ended(&self) -> watch::Receiver<Option<EndReason>> {
+        self.ended.subscribe()
     }
 }
 
@@ -197,6 +232,11 @@ impl Lines {
     /// A connection whose messages go out by `outgoing` and are given to `incoming`.
     pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>) -> Self {
         Self { address, outgoing, incoming }
+    }
+
+    /// The last lines of the server's error output.
+    pub(super) fn recent_errors(&self) -> Vec<String> {
+        self.outgoing.recent_errors()
     }
 
     pub(super) fn incoming(&self) -> &Arc<Incoming> {
@@ -257,7 +297,7 @@ impl Lines {
                 }
             };
             match next {
-                Next::Reply(Some(reply)) => return Ok(reply),
+                Next::Reply(Some(reply)) => return reply.map_err(RequestError::Unanswered),
                 Next::Reply(None) => {
                     let reason = self.incoming.end_reason();
                     let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
@@ -274,14 +314,14 @@ impl Lines {
     }
 
     fn broken(&self, reason: &EndReason) -> TransportError {
-        TransportError::Broken { url: self.address.clone(), message: reason.to_string() }
+        self.outgoing.ended(&self.address, reason)
     }
 }
 
 /// What comes while a request waits.
 enum Next {
     /// `None` when the connection ended.
-    Reply(Option<Reply>),
+    Reply(Option<Result<Reply, TransportError>>),
     Note(Note),
     Asked(Asked),
 }

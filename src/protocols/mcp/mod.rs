@@ -25,9 +25,11 @@ mod revision;
 mod server;
 mod session;
 mod sse;
+mod stdio;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -47,9 +49,31 @@ const AT: &str = "its address";
 const USUAL_PATHS: [&str; 2] = ["mcp", "sse"];
 
 /// The Model Context Protocol; see the module documentation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Mcp {
     eras: Arc<Eras>,
+    patience: Patience,
+}
+
+/// How long a program may take for its first answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// To the greeting of the modern era; after it the other one is sent as well.
+    pub first: Duration,
+    /// To the other one. Commands such as `npx` and `uvx` download the server at their first start.
+    pub start: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(10), start: Duration::from_secs(120) }
+    }
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self::with_patience(Patience::default())
+    }
 }
 
 impl Protocol for Mcp {
@@ -63,6 +87,7 @@ impl Protocol for Mcp {
                 let last = target.url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
                 if USUAL_PATHS.contains(&last) { Fits::ProbeFirst { at: AT } } else { Fits::Probe { at: AT } }
             }
+            Target::Stdio(_) => Fits::ProbeFirst { at: "its output" },
             Target::InProcess(_) => Fits::Never,
         }
     }
@@ -87,13 +112,19 @@ impl Protocol for Mcp {
 }
 
 impl Mcp {
+    /// The protocol with other limits for the first answers of programs.
+    pub fn with_patience(patience: Patience) -> Self {
+        Self { eras: Arc::default(), patience }
+    }
+
     fn session(&self, target: &Target, transports: &Transports) -> Result<Arc<dyn Session>, ConnectError> {
         let way = match target {
             Target::Http(http) => Way::Http(transports.http(http)?),
+            Target::Stdio(program) => Way::Stdio(Arc::clone(program)),
             Target::InProcess(_) => {
                 return Err(ConnectError::NotThisProtocol(format!("{target} is inside this program")));
             }
         };
-        Ok(Arc::new(McpSession::new(target, way, transports, Arc::clone(&self.eras))))
+        Ok(Arc::new(McpSession::new(target, way, transports, (Arc::clone(&self.eras), self.patience))))
     }
 }

@@ -84,11 +84,7 @@ struct Elicitation<'a> {
 
 /// Answers a request of the server that came while a request of a caller runs: the text of the
 /// result, or the error.
-pub(super) async fn answer(
-    method: &str,
-    params: Option<&JsonText>,
-    io: &mut dyn CallIo,
-) -> Result<String, RpcError> {
+pub(super) async fn answer(method: &str, params: Option<&JsonText>, io: &mut dyn CallIo) -> Result<String, RpcError> {
     match method {
         "ping" => Ok("{}".to_owned()),
         ELICITATION => Ok(elicit(params, io).await),

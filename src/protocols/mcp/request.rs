@@ -48,10 +48,7 @@ pub(super) enum RequestError {
     /// The request was sent, or may have been, and no usable answer came.
     Unanswered(TransportError),
     /// An answer over HTTP that is no JSON-RPC.
-    NotRpc {
-        status: u16,
-        error: CallError,
-    },
+    NotRpc { status: u16, error: CallError },
     /// The server does not know the session (any more), so it did not do what was requested.
     SessionLost,
     /// The caller cancelled the request, and the server was informed.
@@ -177,7 +174,9 @@ mod tests {
     fn parameters_carry_what_the_era_of_the_server_wants() {
         let mut request = Request::new("tools/list", "", Duration::ZERO, 1);
         assert_eq!(request.params(Revision::V20250618, 1), "{}");
-        assert!(request.params(Revision::MODERN, 1).starts_with(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion""#));
+        assert!(
+            request.params(Revision::MODERN, 1).starts_with(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion""#)
+        );
         request.params = r#""cursor":"""#.to_owned();
         request.progress = true;
         assert_eq!(request.params(Revision::V20250618, 4), r#"{"cursor":"","_meta":{"progressToken":4}}"#);

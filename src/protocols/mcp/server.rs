@@ -85,8 +85,7 @@ impl Greeting {
     pub(super) fn parse(result: &JsonText) -> Option<Self> {
         let sent: Sent<'_> = serde_json::from_str(result.get()).ok()?;
         let info = sent.server_info.or_else(|| sent.meta.and_then(|meta| meta.server_info));
-        let info: Implementation =
-            info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
+        let info: Implementation = info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
         let info = ServerInfo {
             name: bounded(info.name),
             title: bounded(info.title.unwrap_or_default()),

@@ -13,16 +13,19 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Mutex, watch};
 
+use super::Patience;
 use super::call;
 use super::connection::{Carrier, Connected};
 use super::decode::{DecodedTools, decode};
 use super::eras::Eras;
 use super::hints;
-use super::lines::reason_of;
+use super::lines::Noise;
 use super::listing::{Pages, PagesError, pages};
 use super::negotiate::{self, Era};
 use super::request::RequestError;
-use crate::model::Target;
+use super::stdio;
+use crate::model::finding::quoted_excerpt;
+use crate::model::{Finding, FindingCode, StdioTarget, Target};
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Session, Validators, Validity,
 };
@@ -32,6 +35,7 @@ use crate::transports::{TransportError, Transports};
 /// How the server is reached.
 pub(super) enum Way {
     Http(Upstream),
+    Stdio(Arc<StdioTarget>),
 }
 
 /// A session with an MCP server.
@@ -41,6 +45,7 @@ pub struct McpSession {
     way: Way,
     transports: Transports,
     eras: Arc<Eras>,
+    patience: Patience,
     /// The server, once it was greeted.
     server: ArcSwapOption<Connected>,
     /// Held while the server is greeted.
@@ -50,13 +55,19 @@ pub struct McpSession {
 }
 
 impl McpSession {
-    pub(super) fn new(target: &Target, way: Way, transports: &Transports, eras: Arc<Eras>) -> Self {
+    pub(super) fn new(
+        target: &Target,
+        way: Way,
+        transports: &Transports,
+        (eras, patience): (Arc<Eras>, Patience),
+    ) -> Self {
         Self {
             address: target.to_string().into(),
             target: target.clone(),
             way,
             transports: transports.clone(),
             eras,
+            patience,
             server: ArcSwapOption::empty(),
             greeting: Mutex::new(()),
             ended: watch::Sender::new(None),
@@ -75,6 +86,7 @@ impl McpSession {
         let known = self.eras.known(&self.target);
         let greeted = match &self.way {
             Way::Http(upstream) => negotiate::over_http(upstream, known).await,
+            Way::Stdio(target) => stdio::connect(&self.transports, target, (known, self.patience)).await,
         };
         let (server, era) = match greeted {
             Ok(greeted) => greeted,
@@ -94,11 +106,11 @@ impl McpSession {
     /// Ends the session with the connection that carries it.
     fn watch_end(&self, server: &Connected) {
         if let Carrier::Lines(lines, _) = &server.carrier {
-            let (ended, reason) = (lines.incoming().ended(), self.ended.clone());
+            let (mut ended, reason) = (lines.incoming().ended(), self.ended.clone());
             self.transports.tasks().spawn(async move {
-                tokio::select! {
-                    why = ended => { reason.send_replace(Some(why)); }
-                    () = reason.closed() => {}
+                // Fails when the connection was dropped, which is no end by itself.
+                if let Ok(why) = ended.wait_for(Option::is_some).await {
+                    reason.send_replace(why.clone());
                 }
             });
         }
@@ -147,7 +159,8 @@ impl McpSession {
 
     async fn list_once(&self, request: &ListRequest) -> Result<Listing, ListError> {
         let _turn = match &self.way {
-            Way::Http(upstream) => upstream.poll_turn().await,
+            Way::Http(upstream) => Some(upstream.poll_turn().await),
+            Way::Stdio(_) => None,
         };
         let most = self.transports.max_body();
         let max_body = request.max_body.map_or(most, |own| own.min(most));
@@ -156,7 +169,8 @@ impl McpSession {
         let (bounds, wants_headers) = (request.bounds, server.wants_headers());
         let work = move || decode(&pages, (&info, revision), (bounds, wants_headers));
         let decoded = self.transports.tasks().off_thread(work).await?;
-        let DecodedTools { manifest, findings, quarantined, headers } = decoded;
+        let DecodedTools { manifest, mut findings, quarantined, headers } = decoded;
+        findings.extend(output_noise(&server));
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);
         let clock = self.transports.clock();
         let validity = Validity {
@@ -176,6 +190,7 @@ impl McpSession {
     fn call_limit(&self, call: &Call) -> Duration {
         let configured = match &self.way {
             Way::Http(upstream) => upstream.call_timeout(),
+            Way::Stdio(target) => target.call_timeout(),
         };
         call.limit(configured.unwrap_or(call::TIMEOUT))
     }
@@ -212,6 +227,16 @@ impl McpSession {
     }
 }
 
+/// The finding about lines of a program that are no messages.
+fn output_noise(server: &Connected) -> Option<Finding> {
+    let Carrier::Lines(lines, _) = &server.carrier else { return None };
+    let Noise { lines, first } = lines.incoming().noise();
+    (lines > 0).then(|| {
+        let message = format!("{lines} lines of its output are no messages, the first is {}", quoted_excerpt(&first));
+        Finding::new(FindingCode::OutputNoise, message).hint("let the program write its log to standard error")
+    })
+}
+
 /// The reason why a call was not sent: the server could not be greeted.
 fn ungreeted(address: &str) -> impl FnOnce(ListError) -> CallError {
     move |error| {
@@ -235,7 +260,22 @@ impl Session for McpSession {
         hints::hints(&self.server.load_full()?)
     }
 
+    fn recent_errors(&self) -> Vec<String> {
+        match self.server.load_full().as_deref() {
+            Some(Connected { carrier: Carrier::Lines(lines, _), .. }) => lines.recent_errors(),
+            _ => Vec::new(),
+        }
+    }
+
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
-        Some(Box::pin(reason_of(self.ended.subscribe())))
+        let mut ended = self.ended.subscribe();
+        Some(Box::pin(async move {
+            let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+            match reason {
+                Some(reason) => reason,
+                // The session itself was dropped.
+                None => std::future::pending().await,
+            }
+        }))
     }
 }

@@ -50,11 +50,8 @@ async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError
 /// Opens the stream and greets the server.
 pub(super) async fn connect(upstream: &Upstream) -> Result<Connected, ListError> {
     let limits = upstream.poll_limits();
-    let limits = EventLimits {
-        max_event: limits.max_body,
-        silence: SILENCE,
-        per_minute: limits.max_body.saturating_mul(4),
-    };
+    let limits =
+        EventLimits { max_event: limits.max_body, silence: SILENCE, per_minute: limits.max_body.saturating_mul(4) };
     let step = upstream.poll_limits().timeout;
     let none = || ListError::NotThisProtocol("its address does not open a stream of events".to_owned());
     let mut events = upstream.events("", limits).await?.ok_or_else(none)?;

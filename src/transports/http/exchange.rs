@@ -58,8 +58,8 @@ impl Upstream {
         let settings = self.client.settings.load_full();
         let mut redirects = 0;
         loop {
-            let mut request = request(Method::POST, &address, &HeaderMap::new(), body.clone())
-                .map_err(Unanswered::unsent)?;
+            let mut request =
+                request(Method::POST, &address, &HeaderMap::new(), body.clone()).map_err(Unanswered::unsent)?;
             let headers = request.headers_mut();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
