@@ -3,8 +3,6 @@
 //! It never lets a tool through that its target is known to refuse: such a tool is left out of that
 //! format alone, with a finding.
 
-use serde_json::Value;
-
 use super::limits::{self, FormatLimits};
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
@@ -30,8 +28,8 @@ pub(super) struct Vendor {
     pub(super) strict: Option<&'static Strict>,
     /// What it has for tools that are deferred.
     pub(super) deferral: Option<Deferral>,
-    /// Which schemas are written as they are, without any step.
-    pub(super) as_is: Option<fn(&Value) -> bool>,
+    /// Which schemas are written as they are where the steps would only write the same otherwise.
+    pub(super) as_is: Option<fn(&str) -> bool>,
     /// The same format with options.
     pub(super) variants: &'static [(FormatOptions, &'static Vendor)],
 }
@@ -82,8 +80,10 @@ impl Vendor {
             admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
         };
         let raw = &tool.tool.parameters;
-        let as_is = self.as_is.is_some_and(|as_is| serde_json::from_str(raw.get()).is_ok_and(|schema| as_is(&schema)));
-        let applied = if as_is { schema::unchanged(raw) } else { schema::apply_within(raw, steps, &mut check)? };
+        let mut applied = schema::apply_within(raw, steps, &mut check)?;
+        if applied.means_the_same() && self.as_is.is_some_and(|as_is| as_is(raw.get())) {
+            applied = applied.undone(raw);
+        }
         let description = Some(tool.tool.description.as_ref());
         let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
         let piece = Piece {

@@ -57,14 +57,21 @@ pub struct Applied<'a> {
     pub work: usize,
 }
 
+impl<'a> Applied<'a> {
+    /// Whether the steps lost nothing and only wrote some of it otherwise.
+    pub(super) fn means_the_same(&self) -> bool {
+        self.notes.is_empty() && !self.by.is_empty()
+    }
+
+    /// The schema as it came.
+    pub(super) fn undone(self, raw: &'a JsonText) -> Self {
+        Self { json: Cow::Borrowed(raw.get()), by: Vec::new(), ..self }
+    }
+}
+
 /// Runs the steps over a schema.
 pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, TransformError> {
     apply_within(raw, steps, &mut |_| Ok(()))
-}
-
-/// A schema that is taken as it is.
-pub(super) fn unchanged(raw: &JsonText) -> Applied<'_> {
-    Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new(), by: Vec::new(), work: raw.get().len() }
 }
 
 /// The same, with a last look at what came out.

@@ -12,7 +12,11 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Whether a schema is a valid one of draft 2020-12 for the arguments of a tool, so that it can be
 /// passed on byte for byte: that of an object, without references to the outside and without
 /// members that only say "not set".
-pub fn is_2020(schema: &Value) -> bool {
+pub fn is_2020(schema: &str) -> bool {
+    serde_json::from_str(schema).is_ok_and(|schema| is_valid(&schema))
+}
+
+fn is_valid(schema: &Value) -> bool {
     let dialect = schema.get("$schema").is_none_or(|dialect| dialect == DIALECT);
     dialect
         && schema.get("type").is_some_and(|kind| kind == "object")
@@ -48,7 +52,7 @@ mod tests {
             json!({"$schema": DIALECT, "type": "object", "required": [], "properties": {"a": {"default": null}}}),
             json!({"type": "object", "$defs": {"x": true}, "properties": {"a": {"$ref": "#/$defs/x"}}}),
         ] {
-            assert!(is_2020(&valid), "{valid}");
+            assert!(is_valid(&valid), "{valid}");
         }
         for other in [
             json!({}),
@@ -60,7 +64,7 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/x"}}}),
             json!({"type": "object", "definitions": {}}),
         ] {
-            assert!(!is_2020(&other), "{other}");
+            assert!(!is_valid(&other), "{other}");
         }
     }
 }

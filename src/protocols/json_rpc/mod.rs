@@ -18,7 +18,7 @@ pub(in crate::protocols) const METHOD_NOT_FOUND: i64 = -32_601;
 
 /// One message that was received.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::protocols) enum Message {
+pub(in crate::protocols) enum RpcMessage {
     /// The answer to a request of ours.
     Response {
         /// The id of the request. `None` where the sender could not read it.
@@ -81,7 +81,7 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 /// Reads a message, or the messages of a batch. The error is a sentence without a full stop.
-pub(in crate::protocols) fn parse(text: &str) -> Result<Vec<Message>, String> {
+pub(in crate::protocols) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
     let text = text.trim();
     if !text.starts_with('[') {
         return parse_one(text).map(|message| vec![message]);
@@ -93,7 +93,7 @@ pub(in crate::protocols) fn parse(text: &str) -> Result<Vec<Message>, String> {
     batch.into_iter().map(|raw| parse_one(raw.get())).collect()
 }
 
-fn parse_one(text: &str) -> Result<Message, String> {
+fn parse_one(text: &str) -> Result<RpcMessage, String> {
     let envelope: Envelope<'_> =
         serde_json::from_str(text).map_err(|error| format!("it is no JSON-RPC message: {error}"))?;
     let kept = |raw: &RawValue| JsonText::known(raw.get());
@@ -101,15 +101,15 @@ fn parse_one(text: &str) -> Result<Message, String> {
     let id = envelope.id.filter(|raw| raw.get() != "null");
     match (envelope.method, envelope.result, envelope.error) {
         (Some(method), None, None) => Ok(match id {
-            Some(id) => Message::Request { id: kept(id), method, params },
-            None => Message::Notification { method, params },
+            Some(id) => RpcMessage::Request { id: kept(id), method, params },
+            None => RpcMessage::Notification { method, params },
         }),
-        (None, Some(result), None) => Ok(Message::Response { id: own_id(id)?, result: Ok(kept(result)) }),
+        (None, Some(result), None) => Ok(RpcMessage::Response { id: own_id(id)?, result: Ok(kept(result)) }),
         (None, None, Some(error)) => {
             let code = error.code.as_i64().unwrap_or_default();
             let error = RpcError { code, message: error.message, data: error.data.map(kept) };
             // Servers that could not read the id write a text of their own instead.
-            Ok(Message::Response { id: own_id(id).unwrap_or_default(), result: Err(error) })
+            Ok(RpcMessage::Response { id: own_id(id).unwrap_or_default(), result: Err(error) })
         }
         _ => Err("it is neither a request nor an answer of JSON-RPC".to_owned()),
     }
@@ -152,7 +152,7 @@ pub(in crate::protocols) fn response(id: &JsonText, result: Result<&str, &RpcErr
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Message {
+    fn one(text: &str) -> RpcMessage {
         let mut messages = parse(text).unwrap();
         assert_eq!(messages.len(), 1, "{text}");
         messages.remove(0)
@@ -163,25 +163,25 @@ mod tests {
         let json = |text: &str| JsonText::parse(text).unwrap();
         assert_eq!(
             one(r#"{"jsonrpc":"2.0","id":7,"result":{"a": 1}}"#),
-            Message::Response { id: Some(7), result: Ok(json("{\"a\": 1}")) }
+            RpcMessage::Response { id: Some(7), result: Ok(json("{\"a\": 1}")) }
         );
-        assert_eq!(one(r#"{"id":7.0,"result":null}"#), Message::Response { id: Some(7), result: Ok(json("null")) });
+        assert_eq!(one(r#"{"id":7.0,"result":null}"#), RpcMessage::Response { id: Some(7), result: Ok(json("null")) });
         let error = RpcError { code: -32_601, message: "no".into(), data: Some(json("[1]")) };
         assert_eq!(
             one(r#"{"id":null,"error":{"code":-32601,"message":"no","data":[1]}}"#),
-            Message::Response { id: None, result: Err(error.clone()) }
+            RpcMessage::Response { id: None, result: Err(error.clone()) }
         );
         assert_eq!(
             one(r#"{"id":"server-error","error":{"code":-32601,"message":"no","data":[1]}}"#),
-            Message::Response { id: None, result: Err(error) }
+            RpcMessage::Response { id: None, result: Err(error) }
         );
         assert_eq!(
             one(r#"{"id":"a","method":"ping"}"#),
-            Message::Request { id: json("\"a\""), method: "ping".into(), params: None }
+            RpcMessage::Request { id: json("\"a\""), method: "ping".into(), params: None }
         );
         assert_eq!(
             one(r#"{"method":"n","params":{}}"#),
-            Message::Notification { method: "n".into(), params: Some(json("{}")) }
+            RpcMessage::Notification { method: "n".into(), params: Some(json("{}")) }
         );
     }
 
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        assert!(matches!(one(&request(3, "tools/list", "{}")), Message::Request { .. }));
-        assert!(matches!(one(&notification("x", "{}")), Message::Notification { .. }));
+        assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request { .. }));
+        assert!(matches!(one(&notification("x", "{}")), RpcMessage::Notification { .. }));
         let error = RpcError { code: METHOD_NOT_FOUND, message: "a \"b\"".into(), data: None };
         for result in [Ok("{}"), Err(&error)] {
             let id = JsonText::parse("5").unwrap();
-            let Message::Response { id: Some(5), result: read } = one(&response(&id, result)) else { panic!() };
+            let RpcMessage::Response { id: Some(5), result: read } = one(&response(&id, result)) else { panic!() };
             assert_eq!(read.is_ok(), result.is_ok());
         }
     }

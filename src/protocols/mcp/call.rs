@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::connection::Connected;
+use super::connection::McpServer;
 use super::headers;
 use super::notes;
-use super::request::{Reply, Request, RequestError};
+use super::request::{McpRequest, Reply, RequestError};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::RpcError;
 use crate::protocols::{Call, CallError, CallIo, Outcome};
@@ -87,7 +87,7 @@ impl Failed {
 
 /// Sends a call and gives its outcome.
 pub(super) async fn call(
-    server: &Connected,
+    server: &McpServer,
     call: &Call,
     io: &mut dyn CallIo,
     (limit, address): (Duration, &str),
@@ -98,12 +98,12 @@ pub(super) async fn call(
     let own = format!(r#""name":{},"arguments":{}"#, serde_json::Value::from(&*call.tool), call.arguments.get());
     let mut more = String::new();
     for _ in 0..MAX_ROUNDS {
-        let request = Request {
+        let request = McpRequest {
             subject: Some(call.tool.to_string()),
             headers: headers.clone(),
             longest: call.longest,
             progress: true,
-            ..Request::new("tools/call", format!("{own}{more}"), limit, call.max_body)
+            ..McpRequest::new("tools/call", format!("{own}{more}"), limit, call.max_body)
         };
         let reply = server.send(&request, io).await.map_err(|error| match error {
             RequestError::SessionLost => Failed::SessionLost,

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use super::headers::HeaderTable;
 use super::http::HttpConnection;
 use super::lines::Lines;
-use super::request::{Reply, Request, RequestError};
-use super::revision::Revision;
-use super::server::ServerInfo;
+use super::request::{McpRequest, Reply, RequestError};
+use super::revision::McpRevision;
+use super::server::ServerDescription;
 use crate::protocols::CallIo;
 
 /// A server that was greeted.
-pub(super) struct Connected {
+pub(super) struct McpServer {
     pub(super) carrier: Carrier,
-    pub(super) info: ServerInfo,
+    pub(super) info: ServerDescription,
     /// Whether it has listed its tools in this revision: some servers claim a revision that they do
     /// not speak.
     pub(super) has_listed: AtomicBool,
@@ -27,11 +27,11 @@ pub(super) struct Connected {
 /// What carries the messages.
 pub(super) enum Carrier {
     Http(HttpConnection),
-    Lines(Lines, Revision),
+    Lines(Lines, McpRevision),
 }
 
-impl Connected {
-    pub(super) fn new(carrier: Carrier, info: ServerInfo) -> Self {
+impl McpServer {
+    pub(super) fn new(carrier: Carrier, info: ServerDescription) -> Self {
         Self {
             carrier,
             info,
@@ -42,7 +42,7 @@ impl Connected {
     }
 
     /// The revision that is spoken.
-    pub(super) fn revision(&self) -> Revision {
+    pub(super) fn revision(&self) -> McpRevision {
         match &self.carrier {
             Carrier::Http(http) => http.revision(),
             Carrier::Lines(_, revision) => *revision,
@@ -55,7 +55,7 @@ impl Connected {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &Request, io: &mut dyn CallIo) -> Result<Reply, RequestError> {
+    pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Reply, RequestError> {
         match &self.carrier {
             Carrier::Http(http) => Ok(http.send(request, io).await?.reply),
             Carrier::Lines(lines, revision) => lines.send(request, *revision, io).await,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::headers::{self, HeaderParam, HeaderTable};
-use super::server::ServerInfo;
+use super::server::ServerDescription;
 use crate::model::{Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool};
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -38,7 +38,7 @@ pub(super) struct DecodedTools {
 /// One page of `tools/list`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Page<'a> {
+pub(super) struct ToolsPage<'a> {
     #[serde(borrow)]
     tools: &'a RawValue,
     pub(super) next_cursor: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Page<'a> {
     ttl_ms: Option<&'a RawValue>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ToolsPage<'a> {
     /// Reads a page. The error is a sentence about the answer.
     pub(super) fn parse(result: &'a JsonText) -> Result<Self, ListError> {
         serde_json::from_str(result.get())
@@ -62,7 +62,7 @@ impl<'a> Page<'a> {
 /// Decodes all pages of a list.
 pub(super) fn decode(
     pages: &[JsonText],
-    (server, revision): (&ServerInfo, &'static str),
+    (server, revision): (&ServerDescription, &'static str),
     (bounds, wants_headers): (Bounds, bool),
 ) -> Result<DecodedTools, ListError> {
     let refuse = |flaw: Flaw| {
@@ -116,7 +116,7 @@ fn joined(pages: &[JsonText]) -> Result<String, ListError> {
     let mut list = String::with_capacity(pages.iter().map(|page| page.get().len()).sum());
     list.push('[');
     for page in pages {
-        let page = Page::parse(page)?;
+        let page = ToolsPage::parse(page)?;
         let tools = page.tools.get();
         let Some(inner) = tools.strip_prefix('[').and_then(|tools| tools.strip_suffix(']')) else {
             return Err(ListError::Malformed(format!("`tools` in its list is {}, not a list", kind(tools))));
@@ -134,7 +134,7 @@ fn joined(pages: &[JsonText]) -> Result<String, ListError> {
 }
 
 /// What the server says of itself. Its instructions are kept for people and given to no model.
-fn scenario(server: &ServerInfo) -> ScenarioInfo {
+fn scenario(server: &ServerDescription) -> ScenarioInfo {
     let mut extra = Vec::new();
     let mut add = |name: &str, text: &str| {
         if !text.is_empty() {
@@ -294,7 +294,8 @@ mod tests {
 
     fn decoded(pages: &[&str]) -> DecodedTools {
         let pages: Vec<_> = pages.iter().map(|page| JsonText::parse(page).unwrap()).collect();
-        let server = ServerInfo { name: "files".into(), instructions: "Use it.".into(), ..ServerInfo::default() };
+        let server =
+            ServerDescription { name: "files".into(), instructions: "Use it.".into(), ..ServerInfo::default() };
         decode(&pages, (&server, "2025-11-25"), (Bounds::NONE, true)).unwrap()
     }
 
@@ -347,7 +348,7 @@ mod tests {
     fn a_list_that_is_none_is_refused() {
         for page in ["{}", "[]", r#"{"tools":{}}"#, r#"{"tools":null}"#] {
             let pages = [JsonText::parse(page).unwrap()];
-            let decoded = decode(&pages, (&ServerInfo::default(), ""), (Bounds::NONE, false));
+            let decoded = decode(&pages, (&ServerDescription::default(), ""), (Bounds::NONE, false));
             assert!(matches!(decoded, Err(ListError::Malformed(_))), "{page}");
         }
     }

@@ -13,10 +13,10 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::watch;
 
-use super::connection::{Carrier, Connected};
+use super::connection::{Carrier, McpServer};
 use super::http::HttpConnection;
-use super::request::{Request, RequestError};
-use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, Message};
+use super::request::{McpRequest, RequestError};
+use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use crate::protocols::{Hint, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{EventLimits, EventStream};
@@ -26,7 +26,7 @@ const LIMITS: EventLimits =
     EventLimits { max_event: 64 * 1024, silence: Duration::from_secs(3600), per_minute: 1024 * 1024 };
 
 /// The hints of a server, if it gives any.
-pub(super) fn hints(server: &Arc<Connected>) -> Option<BoxStream<'static, Hint>> {
+pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>> {
     if server.refuses_hints.load(Ordering::Relaxed) {
         return None;
     }
@@ -56,7 +56,7 @@ fn changes(changes: watch::Receiver<u64>, follows: bool) -> BoxStream<'static, H
 
 /// Sends the request to listen. It ends when the server answers it, which may be at once. While it
 /// has no answer, the server counts as followed from its first change on.
-async fn listen_on_lines(server: Arc<Connected>) -> Option<Hint> {
+async fn listen_on_lines(server: Arc<McpServer>) -> Option<Hint> {
     let request = listen_request(Duration::from_secs(24 * 3600));
     let answered = server.send(&request, &mut NoCaller).await;
     if let Ok(Err(error)) = answered
@@ -67,12 +67,12 @@ async fn listen_on_lines(server: Arc<Connected>) -> Option<Hint> {
     None
 }
 
-fn listen_request(limit: Duration) -> Request {
-    Request::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#, limit, 64 * 1024)
+fn listen_request(limit: Duration) -> McpRequest {
+    McpRequest::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#, limit, 64 * 1024)
 }
 
 /// Opens the stream over HTTP.
-async fn open(server: Arc<Connected>) -> BoxStream<'static, Hint> {
+async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
     let Carrier::Http(http) = &server.carrier else { return stream::empty().boxed() };
     let modern = http.revision().is_modern();
     let opened = if modern { listen(http).await } else { http.event_stream(LIMITS).await };
@@ -107,18 +107,18 @@ fn read(events: EventStream, refuses: Arc<AtomicBool>) -> impl futures_util::Str
             let event = events.next().await.ok()??;
             for message in json_rpc::parse(&event.data).unwrap_or_default() {
                 let hint = match message {
-                    Message::Notification { method, .. } => match method.as_str() {
+                    RpcMessage::Notification { method, .. } => match method.as_str() {
                         "notifications/subscriptions/acknowledged" => Hint::Following,
                         "notifications/tools/list_changed" => Hint::Changed,
                         _ => continue,
                     },
-                    Message::Response { result: Err(error), .. } => {
+                    RpcMessage::Response { result: Err(error), .. } => {
                         refuses.store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
                         return None;
                     }
                     // The server ended the subscription.
-                    Message::Response { .. } => return None,
-                    Message::Request { .. } => continue,
+                    RpcMessage::Response { .. } => return None,
+                    RpcMessage::Request { .. } => continue,
                 };
                 return Some((hint, (events, refuses)));
             }

@@ -12,9 +12,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
 use super::notes::{self, Note};
-use super::request::{Reply, Request, RequestError, version_header};
-use super::revision::Revision;
-use crate::protocols::json_rpc::{self, Message};
+use super::request::{McpRequest, Reply, RequestError, version_header};
+use super::revision::McpRevision;
+use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallError, CallIo, Cancelled};
 use crate::transports::TransportError;
 use crate::transports::http::{
@@ -38,11 +38,11 @@ pub(super) struct HttpConnection {
 #[derive(Debug, Clone)]
 pub(super) enum Dialect {
     /// Each request stands alone.
-    Modern(Revision),
+    Modern(McpRevision),
     /// The request that begins a session with a legacy server.
     Handshake,
     /// A session with a legacy server, with its id if the server gave one.
-    Session(Revision, Option<HeaderValue>),
+    Session(McpRevision, Option<HeaderValue>),
 }
 
 /// An answer, and the headers that it came with.
@@ -57,7 +57,7 @@ impl HttpConnection {
     }
 
     /// The same server in the session that its answer to `initialize` began.
-    pub(super) fn in_session(self, revision: Revision, head: &ResponseHead) -> Self {
+    pub(super) fn in_session(self, revision: McpRevision, head: &ResponseHead) -> Self {
         let id = head.headers.get(SESSION_ID).filter(|id| id.len() <= SESSION_ID_MAX).cloned();
         Self { dialect: Dialect::Session(revision, id), ..self }
     }
@@ -68,15 +68,15 @@ impl HttpConnection {
     }
 
     /// The revision that is spoken; the newest one with a handshake before that is known.
-    pub(super) fn revision(&self) -> Revision {
+    pub(super) fn revision(&self) -> McpRevision {
         match self.dialect {
             Dialect::Modern(revision) | Dialect::Session(revision, _) => revision,
-            Dialect::Handshake => Revision::LEGACY,
+            Dialect::Handshake => McpRevision::LEGACY,
         }
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &Request, io: &mut dyn CallIo) -> Result<Answered, RequestError> {
+    pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Answered, RequestError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let began = self.upstream.now();
         let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
@@ -133,7 +133,7 @@ impl HttpConnection {
     /// Opens the stream on which a modern server signals changes.
     pub(super) async fn listen(
         &self,
-        request: &Request,
+        request: &McpRequest,
         events: EventLimits,
     ) -> Result<Option<EventStream>, RequestError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl HttpConnection {
         }
     }
 
-    fn request_headers(&self, request: &Request) -> HeaderMap {
+    fn request_headers(&self, request: &McpRequest) -> HeaderMap {
         match self.dialect {
             Dialect::Modern(revision) => request.modern_headers(revision),
             Dialect::Handshake | Dialect::Session(..) => self.legacy_headers(),
@@ -181,7 +181,7 @@ impl HttpConnection {
         let reply = match messages {
             Ok(messages) => messages.into_iter().find_map(|message| match message {
                 // Servers that refuse a request before reading it answer without its id.
-                Message::Response { id: given, result } if given.is_none_or(|given| given == id) => {
+                RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
                     Some((given, result))
                 }
                 _ => None,
@@ -219,7 +219,7 @@ impl HttpConnection {
         &self,
         id: u64,
         mut events: EventStream,
-        (request, began): (&Request, Instant),
+        (request, began): (&McpRequest, Instant),
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let url = self.upstream.to_string();
@@ -245,11 +245,11 @@ impl HttpConnection {
             // What cannot be read is no answer to this request; the stream goes on.
             for message in json_rpc::parse(&event.data).unwrap_or_default() {
                 match message {
-                    Message::Response { id: given, result } if given.is_none_or(|given| given == id) => {
+                    RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
                         return Ok(result);
                     }
-                    Message::Response { .. } => {}
-                    Message::Notification { method, params } => {
+                    RpcMessage::Response { .. } => {}
+                    RpcMessage::Notification { method, params } => {
                         if let Some((about, note)) = Note::parse(&method, params.as_ref())
                             && about.is_none_or(|about| about == id)
                         {
@@ -257,7 +257,7 @@ impl HttpConnection {
                             deadline = (self.upstream.now() + request.limit).min(last);
                         }
                     }
-                    Message::Request { id: asked, method, params } => {
+                    RpcMessage::Request { id: asked, method, params } => {
                         let answer = notes::answer(&method, params.as_ref(), io).await;
                         let text = json_rpc::response(&asked, answer.as_deref());
                         self.notify(text).await?;

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::http::until_cancelled;
 use super::notes::{self, Note};
-use super::request::{Reply, Request, RequestError};
-use super::revision::Revision;
+use super::request::{McpRequest, Reply, RequestError};
+use super::revision::McpRevision;
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{self, Message};
+use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallIo, EndReason};
 use crate::transports::TransportError;
 
@@ -134,16 +134,16 @@ impl Incoming {
         Ok(answers)
     }
 
-    fn take(&self, message: Message) -> Option<String> {
+    fn take(&self, message: RpcMessage) -> Option<String> {
         match message {
-            Message::Response { id, result } => {
+            RpcMessage::Response { id, result } => {
                 let mut pending = self.pending();
                 // A server that could not read the id can only mean the one request under way.
                 let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
                 let _ = pending.remove(&id)?.reply.send(Ok(result));
                 None
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 if method == "notifications/tools/list_changed" {
                     self.changes.send_modify(|count| *count += 1);
                 } else if let Some((about, note)) = Note::parse(&method, params.as_ref()) {
@@ -157,7 +157,7 @@ impl Incoming {
                 }
                 None
             }
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 if method == notes::ELICITATION {
                     let pending = self.pending();
                     // It names no request, so with several of them it is not known whom to ask.
@@ -251,8 +251,8 @@ impl Lines {
     /// Sends a request and waits for its answer.
     pub(super) async fn send(
         &self,
-        request: &Request,
-        revision: Revision,
+        request: &McpRequest,
+        revision: McpRevision,
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let mut waiting = self.incoming.register();
@@ -273,7 +273,7 @@ impl Lines {
     async fn wait(
         &self,
         waiting: &mut Waiting<'_>,
-        request: &Request,
+        request: &McpRequest,
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let began = Instant::now();
@@ -284,9 +284,9 @@ impl Lines {
             let next = async {
                 tokio::select! {
                     biased;
-                    Some(note) = notes.recv() => Next::Note(note),
-                    Some(asked) = asked.recv() => Next::Asked(asked),
-                    reply = reply => Next::Reply(reply.ok()),
+                    Some(note) = notes.recv() => Arrived::Note(note),
+                    Some(asked) = asked.recv() => Arrived::Asked(asked),
+                    reply = reply => Arrived::Reply(reply.ok()),
                 }
             };
             let next = tokio::select! {
@@ -297,14 +297,14 @@ impl Lines {
                 }
             };
             match next {
-                Next::Reply(Some(reply)) => return reply.map_err(RequestError::Unanswered),
-                Next::Reply(None) => {
+                Arrived::Reply(Some(reply)) => return reply.map_err(RequestError::Unanswered),
+                Arrived::Reply(None) => {
                     let reason = self.incoming.end_reason();
                     let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
                     return Err(RequestError::Unanswered(self.broken(&reason)));
                 }
-                Next::Note(note) => note.give(io),
-                Next::Asked(asked) => {
+                Arrived::Note(note) => note.give(io),
+                Arrived::Asked(asked) => {
                     let answer = notes::answer(&asked.method, asked.params.as_ref(), io).await;
                     self.notify(&json_rpc::response(&asked.id, answer.as_deref())).await?;
                 }
@@ -319,7 +319,7 @@ impl Lines {
 }
 
 /// What comes while a request waits.
-enum Next {
+enum Arrived {
     /// `None` when the connection ended.
     Reply(Option<Result<Reply, TransportError>>),
     Note(Note),

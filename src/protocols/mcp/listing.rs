@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::connection::Connected;
-use super::decode::Page;
-use super::request::{Request, RequestError};
+use super::connection::McpServer;
+use super::decode::ToolsPage;
+use super::request::{McpRequest, RequestError};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::protocols::{ListError, NoCaller};
@@ -54,7 +54,7 @@ impl From<PagesError> for ListError {
 
 /// Requests all pages, in `limit` altogether and at most `max_bytes`.
 pub(super) async fn pages(
-    server: &Connected,
+    server: &McpServer,
     limit: Duration,
     max_bytes: usize,
     address: &str,
@@ -69,7 +69,7 @@ pub(super) async fn pages(
             let timeout = TransportError::Timeout { url: address.to_owned(), limit };
             return Err(PagesError::Request(RequestError::Unanswered(timeout)));
         }
-        let request = Request::new("tools/list", params, left, max_bytes - bytes);
+        let request = McpRequest::new("tools/list", params, left, max_bytes - bytes);
         let reply = server.send(&request, &mut NoCaller).await.map_err(PagesError::Request)?;
         let result = match reply {
             Ok(result) => result,
@@ -84,7 +84,7 @@ pub(super) async fn pages(
             let too_large = TransportError::TooLarge { url: address.to_owned(), limit: max_bytes };
             return Err(PagesError::Request(RequestError::Unanswered(too_large)));
         }
-        let page = Page::parse(&result).map_err(PagesError::Unusable)?;
+        let page = ToolsPage::parse(&result).map_err(PagesError::Unusable)?;
         lifetime = lifetime.min(page.ttl_ms());
         let next = page.next_cursor;
         pages.push(result);

@@ -20,6 +20,8 @@ mod lines;
 mod listing;
 mod negotiate;
 mod notes;
+mod over_http;
+mod patience;
 mod request;
 mod revision;
 mod server;
@@ -29,7 +31,6 @@ mod stdio;
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -39,6 +40,7 @@ use super::{ConnectError, Fits, Protocol, ProtocolId, Session};
 use crate::model::Target;
 use crate::transports::Transports;
 
+pub use patience::Patience;
 pub use session::McpSession;
 
 /// The protocol's id.
@@ -53,21 +55,6 @@ const USUAL_PATHS: [&str; 2] = ["mcp", "sse"];
 pub struct Mcp {
     eras: Arc<Eras>,
     patience: Patience,
-}
-
-/// How long a program may take for its first answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// To the greeting of the modern era; after it the other one is sent as well.
-    pub first: Duration,
-    /// To the other one. Commands such as `npx` and `uvx` download the server at their first start.
-    pub start: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self { first: Duration::from_secs(10), start: Duration::from_secs(120) }
-    }
 }
 
 impl Default for Mcp {

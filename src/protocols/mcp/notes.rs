@@ -21,7 +21,7 @@ pub(super) enum Note {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Progress<'a> {
+struct ProgressParams<'a> {
     #[serde(borrow)]
     progress_token: Option<&'a RawValue>,
     progress: f64,
@@ -43,7 +43,7 @@ impl Note {
         let params = params?.get();
         match method {
             "notifications/progress" => {
-                let sent: Progress<'_> = serde_json::from_str(params).ok()?;
+                let sent: ProgressParams<'_> = serde_json::from_str(params).ok()?;
                 let id = sent.progress_token.and_then(|token| token.get().parse().ok())?;
                 let progress = CallProgress { done: sent.progress, total: sent.total, message: sent.message };
                 Some((Some(id), Self::Progress(progress)))

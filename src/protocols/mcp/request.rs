@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::revision::Revision;
+use super::revision::McpRevision;
 use crate::model::JsonText;
 use crate::protocols::json_rpc::RpcError;
 use crate::protocols::{CallError, ListError};
@@ -22,7 +22,7 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct McpRequest {
     pub(super) method: &'static str,
     /// The members of `params` without the braces and without `_meta`.
     pub(super) params: String,
@@ -55,7 +55,7 @@ pub(super) enum RequestError {
     Cancelled,
 }
 
-impl Request {
+impl McpRequest {
     /// A request with these members of `params`, without progress.
     pub(super) fn new(method: &'static str, params: impl Into<String>, limit: Duration, max_body: usize) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Request {
 
     /// The text of `params` for a server that speaks this revision. The id of the request is its
     /// progress token, too.
-    pub(super) fn params(&self, revision: Revision, id: u64) -> String {
+    pub(super) fn params(&self, revision: McpRevision, id: u64) -> String {
         let mut meta = Vec::new();
         if revision.is_modern() {
             meta.push(format!(r#""io.modelcontextprotocol/protocolVersion":"{revision}""#));
@@ -95,7 +95,7 @@ impl Request {
     }
 
     /// The headers that a modern server wants beside the message.
-    pub(super) fn modern_headers(&self, revision: Revision) -> HeaderMap {
+    pub(super) fn modern_headers(&self, revision: McpRevision) -> HeaderMap {
         let mut headers = self.headers.clone();
         headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         headers.insert(METHOD, HeaderValue::from_static(self.method));
@@ -112,7 +112,7 @@ pub(super) fn client_info() -> String {
 }
 
 /// The header in which a legacy server wants the revision (from 2025-06-18 on).
-pub(super) fn version_header(revision: Revision) -> (HeaderName, HeaderValue) {
+pub(super) fn version_header(revision: McpRevision) -> (HeaderName, HeaderValue) {
     (PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()))
 }
 
@@ -172,13 +172,15 @@ mod tests {
 
     #[test]
     fn parameters_carry_what_the_era_of_the_server_wants() {
-        let mut request = Request::new("tools/list", "", Duration::ZERO, 1);
-        assert_eq!(request.params(Revision::V20250618, 1), "{}");
+        let mut request = McpRequest::new("tools/list", "", Duration::ZERO, 1);
+        assert_eq!(request.params(McpRevision::V20250618, 1), "{}");
         assert!(
-            request.params(Revision::MODERN, 1).starts_with(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion""#)
+            request
+                .params(McpRevision::MODERN, 1)
+                .starts_with(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion""#)
         );
         request.params = r#""cursor":"""#.to_owned();
         request.progress = true;
-        assert_eq!(request.params(Revision::V20250618, 4), r#"{"cursor":"","_meta":{"progressToken":4}}"#);
+        assert_eq!(request.params(McpRevision::V20250618, 4), r#"{"cursor":"","_meta":{"progressToken":4}}"#);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A revision of the Model Context Protocol that can be spoken, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Revision {
+pub(super) enum McpRevision {
     V20260728,
     V20251125,
     V20250618,
@@ -14,7 +14,7 @@ pub(super) enum Revision {
     V20241105,
 }
 
-impl Revision {
+impl McpRevision {
     const ALL: [Self; 5] = [Self::V20260728, Self::V20251125, Self::V20250618, Self::V20250326, Self::V20241105];
 
     /// The newest revision without a handshake.
@@ -44,7 +44,7 @@ impl Revision {
     }
 }
 
-impl fmt::Display for Revision {
+impl fmt::Display for McpRevision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::revision::Revision;
+use super::revision::McpRevision;
 use crate::model::JsonText;
 
 /// The most bytes of a text that a server says of itself and that is kept.
@@ -15,7 +15,7 @@ const TEXT: usize = 16 * 1024;
 
 /// A server, as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ServerInfo {
+pub(super) struct ServerDescription {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) version: String,
@@ -29,9 +29,9 @@ pub(super) struct ServerInfo {
 /// The answer to `server/discover` or `initialize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Greeting {
-    pub(super) info: ServerInfo,
+    pub(super) info: ServerDescription,
     /// The revision of a legacy server.
-    pub(super) revision: Option<Revision>,
+    pub(super) revision: Option<McpRevision>,
     /// The revisions of a modern server, as it wrote them.
     pub(super) supported: Option<Vec<String>>,
     /// The revision of a legacy server, as it wrote it.
@@ -86,7 +86,7 @@ impl Greeting {
         let sent: Sent<'_> = serde_json::from_str(result.get()).ok()?;
         let info = sent.server_info.or_else(|| sent.meta.and_then(|meta| meta.server_info));
         let info: Implementation = info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
-        let info = ServerInfo {
+        let info = ServerDescription {
             name: bounded(info.name),
             title: bounded(info.title.unwrap_or_default()),
             version: bounded(info.version),
@@ -94,7 +94,7 @@ impl Greeting {
             list_changed: sent.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed),
             has_tools: sent.capabilities.tools.is_some(),
         };
-        let revision = sent.protocol_version.as_deref().and_then(Revision::parse);
+        let revision = sent.protocol_version.as_deref().and_then(McpRevision::parse);
         Some(Self { info, revision, supported: sent.supported_versions, version: sent.protocol_version })
     }
 }
@@ -116,8 +116,8 @@ mod tests {
         let legacy = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"logging":{}},
             "serverInfo":{"name":"files","version":"1"},"instructions":"Use it."}"#;
         let greeting = Greeting::parse(&JsonText::parse(legacy).unwrap()).unwrap();
-        assert_eq!(greeting.revision, Some(Revision::V20250618));
-        let ServerInfo { name, version, instructions, list_changed, has_tools, .. } = greeting.info;
+        assert_eq!(greeting.revision, Some(McpRevision::V20250618));
+        let ServerDescription { name, version, instructions, list_changed, has_tools, .. } = greeting.info;
         assert_eq!((&*name, &*version, &*instructions, list_changed, has_tools), ("files", "1", "Use it.", true, true));
 
         let modern = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},
@@ -132,7 +132,7 @@ mod tests {
     fn odd_answers_do_not_fail() {
         let parse = |text: &str| Greeting::parse(&JsonText::parse(text).unwrap());
         assert!(parse("[]").is_none() && parse("1").is_none());
-        assert_eq!(parse("{}").unwrap().info, ServerInfo::default());
+        assert_eq!(parse("{}").unwrap().info, ServerDescription::default());
         assert_eq!(parse(r#"{"serverInfo":{"name":7}}"#).unwrap().info.name, "");
     }
 }

@@ -13,15 +13,16 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Mutex, watch};
 
-use super::Patience;
 use super::call;
-use super::connection::{Carrier, Connected};
+use super::connection::{Carrier, McpServer};
 use super::decode::{DecodedTools, decode};
 use super::eras::Eras;
 use super::hints;
 use super::lines::Noise;
 use super::listing::{Pages, PagesError, pages};
-use super::negotiate::{self, Era};
+use super::negotiate::Era;
+use super::over_http;
+use super::patience::Patience;
 use super::request::RequestError;
 use super::stdio;
 use crate::model::finding::quoted_excerpt;
@@ -47,7 +48,7 @@ pub struct McpSession {
     eras: Arc<Eras>,
     patience: Patience,
     /// The server, once it was greeted.
-    server: ArcSwapOption<Connected>,
+    server: ArcSwapOption<McpServer>,
     /// Held while the server is greeted.
     greeting: Mutex<()>,
     /// Why the session ended.
@@ -75,7 +76,7 @@ impl McpSession {
     }
 
     /// The server, greeted now if it was not yet.
-    async fn server(&self) -> Result<Arc<Connected>, ListError> {
+    async fn server(&self) -> Result<Arc<McpServer>, ListError> {
         if let Some(server) = self.server.load_full() {
             return Ok(server);
         }
@@ -85,7 +86,7 @@ impl McpSession {
         }
         let known = self.eras.known(&self.target);
         let greeted = match &self.way {
-            Way::Http(upstream) => negotiate::over_http(upstream, known).await,
+            Way::Http(upstream) => over_http::connect(upstream, known).await,
             Way::Stdio(target) => stdio::connect(&self.transports, target, (known, self.patience)).await,
         };
         let (server, era) = match greeted {
@@ -104,7 +105,7 @@ impl McpSession {
     }
 
     /// Ends the session with the connection that carries it.
-    fn watch_end(&self, server: &Connected) {
+    fn watch_end(&self, server: &McpServer) {
         if let Carrier::Lines(lines, _) = &server.carrier {
             let (mut ended, reason) = (lines.incoming().ended(), self.ended.clone());
             self.transports.tasks().spawn(async move {
@@ -117,14 +118,14 @@ impl McpSession {
     }
 
     /// Forgets a greeting that the server does not know any more.
-    fn lose(&self, server: &Arc<Connected>) {
+    fn lose(&self, server: &Arc<McpServer>) {
         let now = self.server.load_full();
         if now.is_some_and(|now| Arc::ptr_eq(&now, server)) {
             self.server.store(None);
         }
     }
 
-    async fn pages(&self, server: &Arc<Connected>, max_body: usize) -> Result<Pages, PagesError> {
+    async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
         let result = pages(server, limit, max_body, &self.address).await;
         if result.is_ok() {
@@ -135,7 +136,7 @@ impl McpSession {
 
     /// All pages, after greeting the server anew where that helps: its session is gone, or it
     /// claimed a revision that it does not speak.
-    async fn listed(&self, max_body: usize) -> Result<(Arc<Connected>, Pages), ListError> {
+    async fn listed(&self, max_body: usize) -> Result<(Arc<McpServer>, Pages), ListError> {
         let server = self.server().await?;
         let failed = match self.pages(&server, max_body).await {
             Ok(pages) => return Ok((server, pages)),
@@ -219,7 +220,7 @@ impl McpSession {
         outcome.map_err(|error| error.into_call_error(&self.address))
     }
 
-    fn keep_headers(&self, server: &Connected, pages: &Pages) {
+    fn keep_headers(&self, server: &McpServer, pages: &Pages) {
         let decoded = decode(&pages.pages, (&server.info, ""), (crate::model::Bounds::NONE, true));
         if let Ok(decoded) = decoded {
             *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
@@ -228,7 +229,7 @@ impl McpSession {
 }
 
 /// The finding about lines of a program that are no messages.
-fn output_noise(server: &Connected) -> Option<Finding> {
+fn output_noise(server: &McpServer) -> Option<Finding> {
     let Carrier::Lines(lines, _) = &server.carrier else { return None };
     let Noise { lines, first } = lines.incoming().noise();
     (lines > 0).then(|| {
@@ -262,7 +263,7 @@ impl Session for McpSession {
 
     fn recent_errors(&self) -> Vec<String> {
         match self.server.load_full().as_deref() {
-            Some(Connected { carrier: Carrier::Lines(lines, _), .. }) => lines.recent_errors(),
+            Some(McpServer { carrier: Carrier::Lines(lines, _), .. }) => lines.recent_errors(),
             _ => Vec::new(),
         }
     }

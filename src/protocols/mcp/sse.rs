@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::connection::{Carrier, Connected};
+use super::connection::{Carrier, McpServer};
 use super::lines::{Incoming, Lines, Outgoing};
 use super::negotiate;
 use super::request::{RequestError, version_header};
-use super::revision::Revision;
+use super::revision::McpRevision;
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, Upstream};
@@ -34,7 +34,7 @@ impl Outgoing for Posts {
 
 async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError> {
     let mut headers = upstream.authorization();
-    headers.extend([version_header(Revision::V20241105)]);
+    headers.extend([version_header(McpRevision::V20241105)]);
     let limits = CallLimits { headers, ..upstream.poll_limits() };
     match upstream.post("", message, &limits).await {
         // The answer comes on the stream; some servers say 200 or 204 instead of 202.
@@ -48,7 +48,7 @@ async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError
 }
 
 /// Opens the stream and greets the server.
-pub(super) async fn connect(upstream: &Upstream) -> Result<Connected, ListError> {
+pub(super) async fn connect(upstream: &Upstream) -> Result<McpServer, ListError> {
     let limits = upstream.poll_limits();
     let limits =
         EventLimits { max_event: limits.max_body, silence: SILENCE, per_minute: limits.max_body.saturating_mul(4) };
@@ -63,11 +63,11 @@ pub(super) async fn connect(upstream: &Upstream) -> Result<Connected, ListError>
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
     let outgoing = Box::new(Posts { upstream: posts, _reader: reader });
     let lines = Lines::new(upstream.to_string(), outgoing, incoming);
-    let answered = lines.send(&negotiate::initialize(step), Revision::LEGACY, &mut NoCaller).await;
+    let answered = lines.send(&negotiate::initialize(step), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(RequestError::into_list_error)?;
     let (info, revision) = negotiate::begun(&reply.map_err(|error| negotiate::refused(&error))?)?;
     lines.notify(&negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-    Ok(Connected::new(Carrier::Lines(lines, revision), info))
+    Ok(McpServer::new(Carrier::Lines(lines, revision), info))
 }
 
 /// The address that the first event names.

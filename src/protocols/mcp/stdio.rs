@@ -11,13 +11,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Patience;
-use super::connection::{Carrier, Connected};
+use super::connection::{Carrier, McpServer};
 use super::lines::{Incoming, Lines, Outgoing};
 use super::negotiate::{self, Discovered, Era, UNSUPPORTED_VERSION};
+use super::patience::Patience;
 use super::request::RequestError;
-use super::revision::Revision;
-use super::server::ServerInfo;
+use super::revision::McpRevision;
+use super::server::ServerDescription;
 use crate::model::StdioTarget;
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE};
@@ -48,7 +48,7 @@ pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,
     (known, patience): (Option<Era>, Patience),
-) -> Result<(Connected, Era), ListError> {
+) -> Result<(McpServer, Era), ListError> {
     if known != Some(Era::Legacy) {
         let lines = start(transports, target)?;
         if let Some(greeted) = either_way(&lines, patience).await? {
@@ -60,14 +60,14 @@ pub(super) async fn connect(
     Ok(connected(lines, greeted))
 }
 
-fn connected(lines: Lines, (info, revision): (ServerInfo, Revision)) -> (Connected, Era) {
+fn connected(lines: Lines, (info, revision): (ServerDescription, McpRevision)) -> (McpServer, Era) {
     let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-    (Connected::new(Carrier::Lines(lines, revision), info), era)
+    (McpServer::new(Carrier::Lines(lines, revision), info), era)
 }
 
 /// Greets a process in the modern way and, where that fails, in the old one. `None` when another
 /// process has to be started, because this one ended or gives no answer.
-async fn either_way(lines: &Lines, patience: Patience) -> Result<Option<(ServerInfo, Revision)>, ListError> {
+async fn either_way(lines: &Lines, patience: Patience) -> Result<Option<(ServerDescription, McpRevision)>, ListError> {
     if let Some(greeted) = discover(lines, patience).await {
         return Ok(Some(greeted));
     }
@@ -86,9 +86,9 @@ async fn either_way(lines: &Lines, patience: Patience) -> Result<Option<(ServerI
     }
 }
 
-async fn discover(lines: &Lines, patience: Patience) -> Option<(ServerInfo, Revision)> {
+async fn discover(lines: &Lines, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
     for _ in 0..2 {
-        let answered = lines.send(&negotiate::discover(patience.first), Revision::MODERN, &mut NoCaller).await;
+        let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &mut NoCaller).await;
         match negotiate::judge(answered) {
             Discovered::Modern(info, revision) => return Some((info, revision)),
             Discovered::Again => {}
@@ -115,8 +115,8 @@ impl Refused {
     }
 }
 
-async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerInfo, Revision), Refused> {
-    let answered = lines.send(&negotiate::initialize(patience.start), Revision::LEGACY, &mut NoCaller).await;
+async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescription, McpRevision), Refused> {
+    let answered = lines.send(&negotiate::initialize(patience.start), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
         UNSUPPORTED_VERSION => Refused::Version(negotiate::refused(&error)),
