@@ -62,7 +62,7 @@ impl Upstream {
     /// `None` when the answer is good and no stream of events. Fails as every request does.
     pub async fn events(&self, path: &str, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
         let address = self.address.join(path)?;
-        let mut request = request(Method::GET, &address, &self.authorization(), Bytes::new())?;
+        let mut request = request(Method::GET, &address, &self.credentials(), Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let (connect, whole) = {
             let settings = self.client.settings.load();
