@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = config::Config::for_state(folder.path().join("state.db"));
     config.scenarios = vec![config::StaticScenario {
         name: "library".parse()?,
-        url: "http://127.0.0.1:8123".parse()?,
+        target: callsheet::model::Target::at("http://127.0.0.1:8123".parse()?),
         protocol: None,
     }];
     let host = ToolDefinition::new("host_name", "Tells the name of this machine")?;

@@ -9,11 +9,11 @@ use super::keys::{ConfigKey, KEYS};
 use super::path::KeyPath;
 use super::shape::Shape;
 use super::units::ValueError;
-use super::value_reader::{PathResolver, RuleViolation, ValueReader};
+use super::value_reader::{RuleViolation, Surroundings, ValueReader};
 use crate::model::RenamedKey;
 
 /// Puts every written value that keeps its rules into `config`, and complains about the others.
-pub(super) fn apply(written: &Table, config: &mut Config, to_path: PathResolver<'_>) -> Vec<RuleViolation> {
+pub(super) fn apply(written: &Table, config: &mut Config, surroundings: Surroundings<'_>) -> Vec<RuleViolation> {
     let mut complaints = Vec::new();
     // Lists of tables and tables with any keys come last, because their rules look at other keys.
     let (last, first): (Vec<&ConfigKey>, Vec<&ConfigKey>) =
@@ -21,7 +21,7 @@ pub(super) fn apply(written: &Table, config: &mut Config, to_path: PathResolver<
     for key in first.into_iter().chain(last) {
         let path = KeyPath::dotted(key.path);
         let value = path.find(written);
-        (key.read)(&mut ValueReader { path, value, to_path, violations: &mut complaints }, config);
+        (key.read)(&mut ValueReader { path, value, surroundings, violations: &mut complaints }, config);
     }
     let Config { refresh, calls, .. } = config;
     ordered("refresh", ("min_interval", refresh.min_interval), ("max_interval", refresh.max_interval), &mut complaints);

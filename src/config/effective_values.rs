@@ -58,7 +58,12 @@ fn show(
             list.iter().enumerate().for_each(|(i, value)| show(&path.index(i), value, *each, origin, shown));
         }
         _ => {
-            let value = if shape == Shape::Secret { Value::from("***").to_string() } else { in_toml(value) };
+            let value = match (shape, value) {
+                (Shape::Secret, _) | (Shape::SecretValue, Value::String(_)) => Value::from("***").to_string(),
+                // Where a secret is may be shown, and so must be what is run.
+                (Shape::SecretValue | Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),
+                (_, value) => in_toml(value),
+            };
             shown.push(EffectiveValue { key: path.to_string(), value, origin: origin(path) });
         }
     }

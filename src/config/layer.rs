@@ -12,6 +12,8 @@ use super::file::{ConfigFile, KeyOrValue};
 use super::keys::{KEYS, ROOT_SHAPE};
 use super::origin::{ValueOrigin, masked};
 use super::path::KeyPath;
+use super::scenarios;
+use super::secret_value::REFERENCE;
 use super::shape::Shape;
 use super::suggest::nearest;
 use super::units::ValueError;
@@ -44,6 +46,11 @@ pub(super) struct Diagnostics {
 }
 
 impl LayerSource {
+    /// Whether it is the operator's own file.
+    fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
     /// The place of a key in this layer.
     pub(super) fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         match self {
@@ -104,7 +111,11 @@ impl ShapeCheck<'_> {
             }
             (Shape::List(each), Value::Array(list)) => self.list(list, *each, path).map(Value::Array),
             (Shape::Words, Value::Array(list)) => self.list(list, Shape::Text, path).map(Value::Array),
-            (Shape::Text | Shape::Secret | Shape::Size | Shape::Words, value @ Value::String(_))
+            (Shape::SecretValue, Value::Table(table)) => Some(Value::Table(self.table(table, REFERENCE, path))),
+            (
+                Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretValue | Shape::Size | Shape::Words,
+                value @ Value::String(_),
+            )
             | (Shape::Switch, value @ Value::Boolean(_))
             | (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Some(value),
             (_, value) => {
@@ -126,7 +137,13 @@ impl ShapeCheck<'_> {
         let mut fitting = Table::new();
         for (key, value) in table {
             let below = path.key(&key);
-            if let Some((_, shape)) = keys.iter().find(|(name, _)| *name == key) {
+            if !self.source.is_file() && scenarios::is_file_only(&below) {
+                let wrong = ValueError::new(
+                    "programs to start are taken from the configuration file only",
+                    "write this scenario into the file",
+                );
+                self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
+            } else if let Some((_, shape)) = keys.iter().find(|(name, _)| *name == key) {
                 fitting.extend(self.value(value, *shape, &below).map(|value| (key, value)));
             } else {
                 let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
@@ -185,7 +202,7 @@ fn kind(value: &Value) -> &'static str {
 
 /// The hint for a value of the wrong shape.
 fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
-    let in_file = matches!(source, LayerSource::File(_) | LayerSource::Default);
+    let in_file = source.is_file() || matches!(source, LayerSource::Default);
     let hint = match shape {
         Shape::Table(_) | Shape::Map(_) | Shape::List(_) if !in_file => {
             "write a list as `[a, b]`, a table as `{key = value}`"
@@ -197,7 +214,8 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
         Shape::List(Shape::Table(_)) => return format!("begin each entry with `[[{path}]]` and write its keys below"),
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
         Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
-        Shape::Text | Shape::Secret | Shape::Size => match default_of(path) {
+        Shape::SecretValue => "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`",
+        Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => match default_of(path) {
             Some(text) => return format!("write a text in double quotes, such as the default {text:?}"),
             None => "put it in double quotes",
         },

@@ -1,7 +1,7 @@
 //! The layers: built-in defaults < file < environment < flags, merged by figment, which also remembers which layer gave a value.
 //!
-//! The only module that knows figment. It writes no file, and the configuration file is the only
-//! state of the process that it reads: the rest comes in [`LoadOptions`].
+//! The only module that knows figment. It writes no file, and the configuration file and the files of
+//! secrets that it names are the only state that it reads: the rest comes in [`LoadOptions`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::origin::{EffectiveValue, ValueOrigin};
 use super::path::KeyPath;
 use super::shape::Shape;
 use super::suggest::nearest;
-use super::value_reader::RuleViolation;
+use super::value_reader::{RuleViolation, Surroundings};
 use super::{Config, effective_values};
 
 const PREFIX: &str = "CALLSHEET_";
@@ -52,7 +52,9 @@ pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
     let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
-    for complaint in check::apply(&merged.values, &mut config, &to_path) {
+    let variable = |name: &str| options.set_variable(name);
+    for complaint in check::apply(&merged.values, &mut config, Surroundings { to_path: &to_path, variable: &variable })
+    {
         merged.report(complaint, &mut found);
     }
     if found.problems.is_empty() {
@@ -130,12 +132,13 @@ fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer>
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
 fn parse_as(text: &str, shape: Shape) -> Value {
     let value = match shape {
-        Shape::Text | Shape::Secret | Shape::Size => None,
+        Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => None,
+        Shape::SecretValue if !text.trim_start().starts_with('{') => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words => {
+        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words | Shape::SecretValue => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };

@@ -10,10 +10,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::Url;
-
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, Profile, ScenarioName, Secret, UnknownLevel};
+use crate::model::{AcceptedVersions, Profile, ScenarioName, Secret, Target, UnknownLevel};
 
 mod address;
 mod cache;
@@ -35,6 +33,7 @@ mod reload;
 mod renamed_keys;
 mod rules;
 mod scenarios;
+mod secret_value;
 mod shape;
 mod suggest;
 mod units;
@@ -53,6 +52,7 @@ pub use modules::ModulesConfig;
 pub use options::LoadOptions;
 pub use origin::{EffectiveValue, Position, ValueOrigin};
 pub use reload::Reloaded;
+pub use scenarios::MCP;
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,9 +118,9 @@ pub struct ServerConfig {
 pub struct StaticScenario {
     /// `name`
     pub name: ScenarioName,
-    /// `url`: http or https, no query, no fragment.
-    pub url: Url,
-    /// `protocol`: probed when absent.
+    /// `url` with `headers` and `auth`, or `command` with `args`, `env` and `cwd`. An address has neither query nor fragment.
+    pub target: Target,
+    /// `protocol`: probed when absent; of a command it is [`MCP`].
     pub protocol: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use super::rules::{bearer, scenario_name};
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{ScenarioName, Secret};
+use crate::model::{ScenarioName, Secret, Target};
 use crate::protocols::module;
 
 /// The id of the protocol that modules speak.
@@ -63,7 +63,7 @@ impl Config {
     pub fn static_scenarios(&self) -> Vec<StaticScenario> {
         let modules = self.modules.services.iter().map(|(name, url)| StaticScenario {
             name: name.clone(),
-            url: url.clone(),
+            target: Target::at(url.clone()),
             protocol: Some(MODULE.to_owned()),
         });
         self.scenarios.iter().cloned().chain(modules).collect()

@@ -100,6 +100,11 @@ impl LoadOptions {
         self.variable("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
+    /// A variable as it was set, also if it is empty.
+    pub(super) fn set_variable(&self, name: &str) -> Option<String> {
+        self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+    }
+
     fn variable(&self, name: &str) -> Option<&str> {
         self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }

@@ -1,29 +1,78 @@
-//! `[[scenarios]]`: scenarios at known addresses, as they are written. None is contacted here.
+//! `[[scenarios]]`: scenarios at known addresses, and programs to start, as they are written. None is
+//! contacted or started here.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use http::header::{self, HeaderName, HeaderValue};
 use url::Url;
 
 use super::address::address;
-use super::rules::scenario_name;
+use super::path::{KeyPath, PathStep};
+use super::rules::{bearer, scenario_name};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::ScenarioName;
+use crate::model::{HttpTarget, ScenarioName, Secret, StdioTarget, Target};
 use crate::protocols::PROTOCOLS;
 
+/// The id of the protocol that programs speak over their input and output.
+pub const MCP: &str = "mcp";
+
 /// The shape of the list.
-pub(super) const SHAPE: Shape =
-    Shape::List(&Shape::Table(&[("name", Shape::Text), ("url", Shape::Text), ("protocol", Shape::Text)]));
+pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
+    ("name", Shape::Text),
+    ("url", Shape::Text),
+    ("headers", Shape::Map(&Shape::SecretValue)),
+    ("auth", Shape::SecretValue),
+    ("protocol", Shape::Text),
+    ("command", Shape::Verbatim),
+    ("args", Shape::List(&Shape::Verbatim)),
+    ("env", Shape::Map(&Shape::SecretValue)),
+    ("cwd", Shape::Verbatim),
+]));
+
+/// The keys of a scenario that is at an address.
+const OF_URL: [&str; 2] = ["headers", "auth"];
+
+/// The keys of a scenario that is a program.
+const OF_COMMAND: [&str; 3] = ["args", "env", "cwd"];
+
+/// Headers that the daemon sets itself, or that belong to a connection.
+const RESERVED: &[HeaderName] = &[
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::EXPECT,
+    header::HOST,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The beginnings of further ones. `last-event-id` says where a stream goes on.
+const RESERVED_PREFIXES: &[&str] = &["mcp-", "proxy-", "keep-alive", "last-event-id"];
+
+/// Whether a key names a program to start, or how. Such a key stands in a file only: what other programs put into an environment
+/// must not become a command.
+pub(super) fn is_file_only(path: &KeyPath) -> bool {
+    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(key)] = path.steps() else { return false };
+    list == "scenarios" && (key == "command" || OF_COMMAND.contains(&key.as_str()))
+}
 
 /// Reads the scenarios, and takes those that keep the rules.
 pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let mut indices = BTreeMap::<ScenarioName, usize>::new();
     written.each(|i, mut at| {
-        let (mut name, mut url, mut protocol): (Option<ScenarioName>, Option<Url>, Option<String>) = (None, None, None);
+        let (mut name, mut protocol): (Option<ScenarioName>, Option<String>) = (None, None);
         at.require("name", ValueError::new("this scenario has no name", "add `name = \"...\"` to it"));
-        at.require("url", ValueError::new("this scenario has no address", "add `url = \"http://...\"` to it"));
         at.key("name").text(&mut name, |text| {
             let name = scenario_name(text)?;
             match indices.get(&name) {
@@ -34,18 +83,132 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                 None => Ok(name),
             }
         });
-        at.key("url").text(&mut url, address);
+        let target = target(&mut at);
         at.key("protocol").text(&mut protocol, known_protocol);
-        if let (Some(name), Some(url)) = (name, url) {
+        if let (Some(name), Some(target)) = (name, target) {
+            if let Target::Stdio(_) = target {
+                protocol.get_or_insert_with(|| MCP.to_owned());
+            }
             indices.insert(name.clone(), i);
-            config.scenarios.push(StaticScenario { name, url, protocol });
+            config.scenarios.push(StaticScenario { name, target, protocol });
         }
     });
 }
 
+/// Where a scenario is: at an address, or a program.
+fn target(at: &mut ValueReader<'_>) -> Option<Target> {
+    let is_written = |at: &mut ValueReader<'_>, key: &str| at.key(key).value.is_some();
+    match (is_written(at, "url"), is_written(at, "command")) {
+        (true, true) => {
+            let hint = "take one of the two out; two scenarios need two entries";
+            at.key("command").reject(ValueError::new("this scenario has a `url` too", hint));
+            None
+        }
+        (false, false) => {
+            let hint = "add `url = \"http://...\"` to it, or `command = \"...\"` for a program to start";
+            at.key("url").reject(ValueError::new("this scenario has no address", hint));
+            None
+        }
+        (true, false) => {
+            misplaced(at, &OF_COMMAND, "command");
+            http(at)
+        }
+        (false, true) => {
+            misplaced(at, &OF_URL, "url");
+            stdio(at)
+        }
+    }
+}
+
+/// Complains of keys that do nothing here.
+fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
+    for key in keys {
+        let mut at = at.key(key);
+        if at.value.is_some() {
+            at.reject(ValueError::new(format!("it belongs to a scenario with a `{owner}`"), "take it out"));
+        }
+    }
+}
+
+/// A scenario at an address.
+fn http(at: &mut ValueReader<'_>) -> Option<Target> {
+    let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, Secret)>) = (None, Vec::new());
+    at.key("url").text(&mut url, address);
+    let token = at.key("auth").secret_value(bearer);
+    at.key("headers").each_key(|name, mut at| match header_name(name, token.is_some()) {
+        Ok(name) => headers.extend(at.secret_value(header_value).map(|value| (name, value))),
+        Err(wrong) => at.reject(wrong),
+    });
+    url.map(|url| HttpTarget { token, headers, ..HttpTarget::at(url) }.into())
+}
+
+/// A header that may be set.
+fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
+    let name: HeaderName = text.parse().map_err(|_| {
+        ValueError::new(format!("{text:?} is no name of a header"), "use letters, digits and `-`, such as `X-Api-Key`")
+    })?;
+    if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)) {
+        return Err(ValueError::new(format!("the header `{text}` is set by the daemon itself"), "take it out"));
+    }
+    if has_auth && name == header::AUTHORIZATION {
+        return Err(ValueError::new("`auth` sets this header too", "take one of the two out"));
+    }
+    Ok(name)
+}
+
+fn header_value(secret: Secret) -> Result<Secret, ValueError> {
+    match HeaderValue::from_str(secret.expose()) {
+        Ok(_) => Ok(secret),
+        Err(_) => Err(ValueError::new("it can be no value of a header", "write visible ASCII characters")),
+    }
+}
+
+/// A program to start.
+fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
+    let (mut command, mut args, mut cwd): (Option<String>, Vec<String>, Option<PathBuf>) = (None, Vec::new(), None);
+    let mut path: Option<PathBuf> = None;
+    let mut written = at.key("command");
+    written.text(&mut command, |text| {
+        if text.is_empty() {
+            return Err(ValueError::new("it is empty", "write a name or path of a program"));
+        }
+        without_nul(text)
+    });
+    if command.as_ref().is_some_and(|command| command.contains('/')) {
+        written.path(&mut path);
+    }
+    at.key("args").texts(&mut args, without_nul);
+    at.key("cwd").path(&mut cwd);
+    let mut env = BTreeMap::new();
+    at.key("env").each_key(|name, mut at| {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            at.reject(ValueError::new("it is no name of a variable", "use letters, digits and `_`"));
+        }
+        env.extend(at.secret_value(variable_value).map(|value| (name.to_owned(), value)));
+    });
+    // A path counts from the folder of the file it is written in.
+    let command = path.map(|path| path.to_string_lossy().into_owned()).or(command)?;
+    Some(StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd).into())
+}
+
+/// A text that the system can hand to a program.
+fn without_nul(text: &str) -> Result<String, ValueError> {
+    if text.contains('\0') {
+        return Err(ValueError::new("it has a NUL character in it", "take the character out"));
+    }
+    Ok(text.to_owned())
+}
+
+fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
+    without_nul(secret.expose()).map(|_| secret)
+}
+
 /// The id of a supported protocol.
 fn known_protocol(text: &str) -> Result<String, ValueError> {
-    let known: Vec<&str> = PROTOCOLS.iter().map(|make| make().id()).collect();
+    let mut known: Vec<&str> = PROTOCOLS.iter().map(|make| make().id()).collect();
+    if !known.contains(&MCP) {
+        known.push(MCP);
+    }
     if known.contains(&text) {
         return Ok(text.to_owned());
     }

@@ -13,8 +13,12 @@ pub(super) enum Shape {
     List(&'static Shape),
     /// A text.
     Text,
+    /// A text that is always shown as it is, such as an argument of a command.
+    Verbatim,
     /// A text that is never shown.
     Secret,
+    /// The same, or a table that says where the text is: `{ env = "NAME" }` or `{ file = "path" }`.
+    SecretValue,
     /// A whole number, 0 or more.
     Number,
     /// `true` or `false`.
@@ -43,9 +47,9 @@ impl Shape {
     /// Whether what stands there may be a secret, or something written in its place by mistake: of any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
-            Self::Table(_) | Self::Secret => true,
+            Self::Table(_) | Self::Secret | Self::SecretValue => true,
             Self::Map(each) | Self::List(each) => each.may_hold_a_secret(),
-            Self::Text | Self::Number | Self::Switch | Self::Size | Self::Words => false,
+            Self::Text | Self::Verbatim | Self::Number | Self::Switch | Self::Size | Self::Words => false,
         }
     }
 
@@ -55,7 +59,8 @@ impl Shape {
             Self::Table(_) | Self::Map(_) => "a table",
             Self::List(Self::Table(_)) => "a list of tables",
             Self::List(_) => "a list of texts",
-            Self::Text | Self::Secret => "a text",
+            Self::Text | Self::Verbatim | Self::Secret => "a text",
+            Self::SecretValue => "a text, or where one is",
             Self::Number => "a whole number, 0 or more",
             Self::Switch => "true or false",
             Self::Size => "a size",

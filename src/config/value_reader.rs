@@ -23,9 +23,15 @@ pub(super) struct RuleViolation {
     pub(super) wrong: ValueError,
 }
 
-/// Makes an absolute path of a text that stands at a key; `None` if that needs a home folder and
-/// there is none.
-pub(super) type PathResolver<'a> = &'a dyn Fn(&KeyPath, &str) -> Option<PathBuf>;
+/// What the meaning of a value depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Makes an absolute path of a text that stands at a key; `None` if that needs a home folder and
+    /// there is none.
+    pub(super) to_path: &'a dyn Fn(&KeyPath, &str) -> Option<PathBuf>,
+    /// A variable of the environment, if it is set.
+    pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
+}
 
 /// What is written at one key, and where complaints about it go.
 pub(super) struct ValueReader<'a> {
@@ -33,8 +39,8 @@ pub(super) struct ValueReader<'a> {
     pub(super) path: KeyPath,
     /// The value. Without one every method leaves its field as it is.
     pub(super) value: Option<&'a Value>,
-    /// For values that are paths.
-    pub(super) to_path: PathResolver<'a>,
+    /// For values that are paths, or that stand elsewhere.
+    pub(super) surroundings: Surroundings<'a>,
     /// The problems found so far, with this value and with others.
     pub(super) violations: &'a mut Vec<RuleViolation>,
 }
@@ -47,7 +53,7 @@ impl ValueReader<'_> {
 
     /// What is written below, at `path`.
     fn child<'b>(&'b mut self, path: KeyPath, value: Option<&'b Value>) -> ValueReader<'b> {
-        ValueReader { path, value, to_path: self.to_path, violations: &mut *self.violations }
+        ValueReader { path, value, surroundings: self.surroundings, violations: &mut *self.violations }
     }
 
     /// What is written at a key of this table.
@@ -144,7 +150,7 @@ impl ValueReader<'_> {
 
     /// The path of a file or folder, which becomes absolute.
     pub(super) fn path<F: From<PathBuf>>(&mut self, field: &mut F) {
-        let (to_path, place) = (self.to_path, self.path.clone());
+        let (to_path, place) = (self.surroundings.to_path, self.path.clone());
         self.text(field, |text| {
             if text.is_empty() {
                 return Err(ValueError::new("the path is empty", "write a path, or leave the key out for its default"));

@@ -28,8 +28,8 @@ impl StaticList {
     pub fn new(scenarios: Vec<StaticScenario>) -> Self {
         let endpoints = scenarios.into_iter().map(|scenario| {
             let id = EndpointId(scenario.name.as_str().into());
-            let StaticScenario { name, url, protocol } = scenario;
-            (id, Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
+            let StaticScenario { name, target, protocol } = scenario;
+            (id, Endpoint { name: Some(name), protocol, ..Endpoint::new(target, SourceTrust::Trusted) })
         });
         Self { set: EndpointSet { initial_scan_done: true, endpoints: endpoints.collect(), findings: Vec::new() } }
     }
@@ -41,12 +41,10 @@ impl StaticList {
             let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
                 continue;
             };
-            endpoint.target = HttpTarget {
-                token: modules.token_of(name).cloned(),
-                call_timeout: Some(modules.timeout_of(name)),
-                ..HttpTarget::at(endpoint.target.url().clone())
-            }
-            .into();
+            let Some(target) = endpoint.target.http() else { continue };
+            let token = target.token.as_ref().or(modules.token_of(name)).cloned();
+            let call_timeout = Some(modules.timeout_of(name));
+            endpoint.target = HttpTarget { token, call_timeout, ..target.clone() }.into();
         }
         self
     }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use url::Url;
 
 use super::{Secret, StdioTarget};
@@ -37,6 +38,8 @@ pub struct HttpTarget {
     pub dial: Option<SocketAddr>,
     /// A bearer token (RFC 6750) that goes with every request.
     pub token: Option<Secret>,
+    /// Further headers that go with every request.
+    pub headers: Vec<(HeaderName, Secret)>,
     /// The time that a call of one of its tools may take which does not say so itself.
     pub call_timeout: Option<Duration>,
 }
@@ -73,7 +76,7 @@ impl Target {
 impl HttpTarget {
     /// The server at this address, without any other facts.
     pub fn at(url: Url) -> Self {
-        Self { url, dial: None, token: None, call_timeout: None }
+        Self { url, dial: None, token: None, headers: Vec::new(), call_timeout: None }
     }
 }
 

@@ -262,13 +262,13 @@ work/callsheet.toml:5:1: scenarios[1].name: this scenario has no name
 work/callsheet.toml:6:7: scenarios[1].url: "127.0.0.1:15000" is no address: relative URL without a base
   hint: write it whole, such as "http://127.0.0.1:15000"
 work/callsheet.toml:8:1: scenarios[2].url: this scenario has no address
-  hint: add `url = "http://..."` to it
+  hint: add `url = "http://..."` to it, or `command = "..."` for a program to start
 work/callsheet.toml:9:8: scenarios[2].name: "-x" is no scenario name
   hint: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
 work/callsheet.toml:13:7: scenarios[3].url: "ftp://***@h/#part" is neither http nor https
   hint: write it whole, such as "http://127.0.0.1:15000"
 work/callsheet.toml:14:12: scenarios[3].protocol: "soap" is no protocol
-  hint: known are: tool-discovery, module; leave it out to find out by asking
+  hint: known are: tool-discovery, module, mcp; leave it out to find out by asking
 work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is no address: invalid port number
   hint: write it whole, such as "http://127.0.0.1:15000""#,
     );

@@ -11,3 +11,4 @@ mod reload_mdns;
 mod reload_metrics;
 mod reload_refused;
 mod reload_settings;
+mod scenarios;

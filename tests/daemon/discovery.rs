@@ -149,7 +149,9 @@ async fn what_speaks_no_known_protocol_says_what_was_tried() {
     // A path below which nothing lists tools.
     let mut config = home.config(&[&good]);
     let mut odd = configured("odd", good.address);
-    odd.url.set_path("/nowhere");
+    let mut url = odd.target.url().clone();
+    url.set_path("/nowhere");
+    odd.target = callsheet::model::Target::at(url);
     config.scenarios.push(odd);
     let daemon = Daemon::ready(config).await;
     let odd = daemon.json("/api/v1/scenarios/odd").await;

@@ -67,7 +67,7 @@ impl Protocol for Lines {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::Http(_) => Fits::Probe { at: "/names" },
-            Target::InProcess(_) => Fits::Never,
+            Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
         }
     }
 
@@ -189,7 +189,11 @@ async fn what_the_program_names_no_other_source_takes_over() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (names_server().await, names_server().await);
     let mut config = Config::for_state(folder.path().join("state.db"));
-    config.scenarios = vec![StaticScenario { name: "files".parse().unwrap(), url: theirs.url(), protocol: None }];
+    config.scenarios = vec![StaticScenario {
+        name: "files".parse().unwrap(),
+        target: callsheet::model::Target::at(theirs.url()),
+        protocol: None,
+    }];
     let app = Callsheet::builder(config)
         .source(One("files", ours.url(), None))
         .protocol(Lines)

@@ -23,7 +23,7 @@ use crate::support::sources::{OFTEN, PATIENCE, Processes, Running, ports, the_fi
 fn every_source(processes: &Processes) -> Vec<Box<dyn Source>> {
     let scenario = StaticScenario {
         name: "files".parse().unwrap(),
-        url: "http://127.0.0.1:15000".parse().unwrap(),
+        target: callsheet::model::Target::at("http://127.0.0.1:15000".parse().unwrap()),
         protocol: None,
     };
     processes.write_live("files", 15000);
@@ -102,7 +102,7 @@ async fn a_stop_ends_every_source() {
 async fn the_static_list_tells_what_is_configured() {
     let entry = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
-        url: url.parse().unwrap(),
+        target: callsheet::model::Target::at(url.parse().unwrap()),
         protocol: protocol.map(str::to_owned),
     };
     let entries = vec![

@@ -58,7 +58,8 @@ async fn command(daemon: &Found, command: &'static str) -> String {
 async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off() {
     let (mut servers, never) = (servers(4), Scripted::absent());
     let mut sheet = watching(&servers).with(|config| {
-        let entry = StaticScenario { name: name("never"), url: never.url(), protocol: None };
+        let entry =
+            StaticScenario { name: name("never"), target: callsheet::model::Target::at(never.url()), protocol: None };
         config.scenarios.push(entry);
     });
     sheet.config.health.grace = HOUR;

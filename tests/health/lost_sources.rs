@@ -201,7 +201,8 @@ async fn the_list_wins_over_the_folder_and_says_so() {
     let (listed_at, found_at) =
         (Scripted::saying(Reply::tools("files", &["read"])), Scripted::saying(Reply::tools("files", &["write"])));
     processes.write_live("files", found_at.port());
-    let fixed = StaticScenario { name: name("files"), url: listed_at.url(), protocol: None };
+    let fixed =
+        StaticScenario { name: name("files"), target: callsheet::model::Target::at(listed_at.url()), protocol: None };
     let mut sheet = following(&processes).with(|config| config.scenarios.push(fixed)).start().await;
     let now = sheet
         .until("both sources told", |now| {

@@ -195,7 +195,7 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
         .with(|config| {
             let named = callsheet::config::StaticScenario {
                 name: crate::support::watched::name("fixed"),
-                url: address,
+                target: callsheet::model::Target::at(address),
                 protocol: None,
             };
             config.scenarios.push(named);

@@ -102,7 +102,7 @@ impl Home {
 /// One `[[scenarios]]` entry.
 pub(crate) fn configured(name: &str, address: SocketAddr) -> StaticScenario {
     let url = format!("http://{address}").parse().unwrap();
-    StaticScenario { name: name.parse().unwrap(), url, protocol: None }
+    StaticScenario { name: name.parse().unwrap(), target: callsheet::model::Target::at(url), protocol: None }
 }
 
 impl Daemon {

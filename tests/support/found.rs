@@ -76,7 +76,11 @@ impl Home {
     }
 
     pub(crate) fn list(&mut self, name: &str, url: &Url) {
-        self.config.scenarios.push(StaticScenario { name: name.parse().unwrap(), url: url.clone(), protocol: None });
+        self.config.scenarios.push(StaticScenario {
+            name: name.parse().unwrap(),
+            target: callsheet::model::Target::at(url.clone()),
+            protocol: None,
+        });
     }
 
     /// Starts a daemon that hears these announcements first.

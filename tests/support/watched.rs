@@ -63,7 +63,11 @@ impl Place {
     /// The same folder for another run.
     pub(crate) fn setting<'a>(self, scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
         let mut config = Config::for_state(self.path.clone());
-        let entry = |(scenario, url)| StaticScenario { name: name(scenario), url, protocol: None };
+        let entry = |(scenario, url)| StaticScenario {
+            name: name(scenario),
+            target: callsheet::model::Target::at(url),
+            protocol: None,
+        };
         config.scenarios = scenarios.into_iter().map(entry).collect();
         config.discovery.environment.enabled = false;
         config.discovery.mdns.enabled = false;

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::CommandError;
 use crate::config::Config;
-use crate::model::{AcceptedVersions, Severity};
+use crate::model::{AcceptedVersions, HttpTarget, Severity};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 
@@ -37,7 +37,7 @@ pub(super) struct CheckArgs {
 impl CheckArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let (subject, inspected) = match address(&self.subject)? {
-            Some(base) => serving::inspect_scenario(base, &Config::for_state(PathBuf::new())).await?,
+            Some(base) => serving::inspect_scenario(HttpTarget::at(base), &Config::for_state(PathBuf::new())).await?,
             None => (self.subject.clone(), self.read()?),
         };
         let report = CheckReport::new(subject, inspected, self.strict);

@@ -10,12 +10,12 @@ use http::header::ETAG;
 use super::super::CommandError;
 use crate::config::Config;
 use crate::lint::serving::{self, ListResponse, ToolResponse};
-use crate::model::{AcceptedVersions, Finding, FindingCode};
+use crate::model::{AcceptedVersions, Finding, FindingCode, HttpTarget};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::TransportError;
 use crate::transports::http::{Client, HttpResponse, HttpValidators, Upstream};
+use crate::transports::{TransportError, Transports};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
 const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
@@ -25,10 +25,10 @@ const UNKNOWN_TOOL: &str = "callsheet_check_asks_for_no_such_tool";
 /// Fetches as a daemon with this configuration would, and checks all answers. Returns the address
 /// without secrets.
 pub(in crate::cli) async fn inspect_scenario(
-    base: url::Url,
+    target: HttpTarget,
     config: &Config,
 ) -> Result<(String, Inspected), CommandError> {
-    let upstream = upstream(base, config).map_err(|error| unreadable(&error))?;
+    let upstream = upstream(&target, config).map_err(|error| unreadable(&error))?;
     let subject = upstream.shown();
     let clock = Clock::system();
     let mut asker = ServingProbe { upstream, accept: config.protocol.accept.clone(), clock, path: PATH };
@@ -132,10 +132,10 @@ impl ServingProbe {
     }
 }
 
-/// A client for an address, within the limits of the configuration.
-fn upstream(base: url::Url, config: &Config) -> Result<Upstream, TransportError> {
+/// A client for a scenario, within the limits of the configuration.
+fn upstream(target: &HttpTarget, config: &Config) -> Result<Upstream, TransportError> {
     let client: Arc<Client> = Client::new(config.http_limits(), 1, config.cache_rules(), Clock::system(), Tasks::new());
-    client.upstream(base)
+    Transports::new(client).http(target)
 }
 
 fn unreadable(error: &TransportError) -> CommandError {

@@ -12,6 +12,7 @@ use super::{CommandError, RemoteArgs, output, scenarios, serve, tools};
 use crate::app::Callsheet;
 use crate::config::{Config, StaticScenario};
 use crate::events::SubscribeRequest;
+use crate::model::Target;
 use crate::runtime::{Clock, Tasks};
 
 mod follow;
@@ -89,7 +90,11 @@ fn config(
     config.refresh.timeout = Duration::from_secs(2);
     config.health.grace = Duration::from_secs(4);
     for sample in named {
-        config.scenarios.push(StaticScenario { name: sample.name.clone(), url: sample.url.clone(), protocol: None });
+        config.scenarios.push(StaticScenario {
+            name: sample.name.clone(),
+            target: Target::at(sample.url.clone()),
+            protocol: None,
+        });
     }
     let process = folder.join("processes").join(found.name.as_str());
     std::fs::create_dir_all(&process)?;

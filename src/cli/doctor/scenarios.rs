@@ -161,15 +161,17 @@ fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts
     }
 }
 
-/// Polls the scenarios of the configuration.
+/// Polls the scenarios of the configuration that are at an address; programs are started by the daemon only.
 async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);
     }
-    for some in config.scenarios.chunks(AT_ONCE) {
+    let over_http = config.scenarios.iter().filter_map(|scenario| Some((scenario, scenario.target.http()?)));
+    let over_http: Vec<_> = over_http.collect();
+    for some in over_http.chunks(AT_ONCE) {
         let answers =
-            join_all(some.iter().map(|scenario| serving::inspect_scenario(scenario.url.clone(), config))).await;
-        for (scenario, answer) in some.iter().zip(answers) {
+            join_all(some.iter().map(|(_, target)| serving::inspect_scenario((*target).clone(), config))).await;
+        for ((scenario, _), answer) in some.iter().zip(answers) {
             judge(scenario, answer, report);
         }
     }

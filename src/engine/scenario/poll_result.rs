@@ -310,14 +310,17 @@ fn credential(record: &Scenario, message: &str) -> Finding {
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
     let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.token.is_some()) {
-        ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
+        let key = if is_module { format!("module_settings.tokens.{name}") } else { "auth".to_owned() };
+        ("it does not accept the bearer token that it is shown", format!("correct its token (`{key}`)"))
+    } else if target.and_then(Target::http).is_some_and(|target| !target.headers.is_empty()) {
+        ("it does not accept the headers that it is shown", "correct its `headers`, or set its `auth`".to_owned())
     } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
         ("it does not accept the name and password of its address", "correct its `url`".to_owned())
     } else if is_module {
         ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))
     } else {
-        let hint = "let it list its tools without a credential, write its `url` as `http://name:password@host` if it takes these, or \
-                    name it under `[modules]` if it speaks that protocol";
+        let hint = "set its `auth` or `headers`, write its `url` as `http://name:password@host` if it takes these, or let it list its \
+                    tools without a credential";
         ("no credential is configured for it", hint.to_owned())
     };
     Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)

@@ -169,7 +169,7 @@ impl HttpConnection {
 
     fn headers(&self, headers: HeaderMap) -> HeaderMap {
         let mut all = headers;
-        all.extend(self.upstream.authorization());
+        all.extend(self.upstream.credentials());
         all
     }
 

@@ -33,7 +33,7 @@ impl Outgoing for Posts {
 }
 
 async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError> {
-    let mut headers = upstream.authorization();
+    let mut headers = upstream.credentials();
     headers.extend([version_header(McpRevision::V20241105)]);
     let limits = CallLimits { headers, ..upstream.poll_limits() };
     match upstream.post("", message, &limits).await {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use http::{Method, Response, StatusCode};
+use http::{HeaderName, Method, Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -136,7 +136,16 @@ impl Client {
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, TransportError> {
         let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream { client, connections, address, token: None, call_timeout: None, max_body: None, turn })
+        Ok(Upstream {
+            client,
+            connections,
+            address,
+            token: None,
+            headers: Vec::new(),
+            call_timeout: None,
+            max_body: None,
+            turn,
+        })
     }
 
     /// Splits a response whose request was sent at `requested`.
@@ -195,7 +204,7 @@ impl Upstream {
         let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
         let limits = &ClientLimits { max_body, ..settings.limits.clone() };
         let mut headers = validators.map(conditions).unwrap_or_default();
-        headers.extend(self.authorization());
+        headers.extend(self.credentials());
         let begun = client.clock.now();
         let exchange = self.exchange(limits, address.clone(), headers, take);
         let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: limits.whole });
@@ -286,6 +295,13 @@ impl Upstream {
         Self { token, ..self }
     }
 
+    /// Sends these headers with every request, redirects within the origin included. A value that no
+    /// header can have is not sent.
+    #[must_use]
+    pub fn with_headers(self, headers: Vec<(HeaderName, Secret)>) -> Self {
+        Self { headers, ..self }
+    }
+
     /// A call of a tool that does not say how long it may take may take so long.
     #[must_use]
     pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
@@ -303,14 +319,17 @@ impl Upstream {
         self.call_timeout
     }
 
-    /// The header that shows the token (RFC 6750 section 2.1), if there is one. It is never logged.
-    pub fn authorization(&self) -> HeaderMap {
-        let value = self.token.as_ref().and_then(|token| format!("Bearer {}", token.expose()).parse().ok());
-        let marked = value.map(|mut value: HeaderValue| {
+    /// The configured headers, and the one that shows the token (RFC 6750 section 2.1), if there is
+    /// one. They are never logged.
+    pub fn credentials(&self) -> HeaderMap {
+        let token = self.token.iter().map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())));
+        let own = self.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        let values = own.chain(token).filter_map(|(name, value)| Some((name, value.parse().ok()?)));
+        let marked = values.map(|(name, mut value): (_, HeaderValue)| {
             value.set_sensitive(true);
-            (AUTHORIZATION, value)
+            (name, value)
         });
-        marked.into_iter().collect()
+        marked.collect()
     }
 
     /// Who this daemon is to other daemons, if that was said.

@@ -109,7 +109,7 @@ impl Upstream {
         let settings = self.client.settings.load();
         let most = settings.limits.max_body;
         let max_body = self.max_body.map_or(most, |own| own.min(most));
-        CallLimits { timeout: settings.limits.whole, max_body, headers: self.authorization() }
+        CallLimits { timeout: settings.limits.whole, max_body, headers: self.credentials() }
     }
 
     /// The address that this one refers to as a reference (RFC 3986 section 4.1), with the same

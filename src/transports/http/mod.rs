@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderName;
 use tokio::sync::Mutex;
 
 use crate::model::Secret;
@@ -52,6 +53,8 @@ pub struct Upstream {
     address: Address,
     /// Shown with every request, within the origin.
     token: Option<Secret>,
+    /// Further headers of every request, within the origin.
+    headers: Vec<(HeaderName, Secret)>,
     call_timeout: Option<Duration>,
     /// The most bytes of a body that are read, where that is less than the general limit.
     max_body: Option<usize>,

@@ -73,7 +73,7 @@ impl Upstream {
         headers: HeaderMap,
     ) -> Result<Option<EventStream>, TransportError> {
         let address = self.address.join(path)?;
-        let mut request = request(Method::GET, &address, &self.authorization(), Bytes::new())?;
+        let mut request = request(Method::GET, &address, &self.credentials(), Bytes::new())?;
         request.headers_mut().extend(headers);
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let (connect, whole) = {

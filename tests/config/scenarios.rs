@@ -1,0 +1,112 @@
+//! `[[scenarios]]`: programs to start, and credentials for addresses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
+
+use callsheet::model::{StdioTarget, Target};
+
+use crate::support::config::Machine;
+
+/// The only scenario of a file.
+fn target(machine: &Machine) -> Target {
+    machine.config().scenarios.pop().unwrap().target
+}
+
+fn stdio(machine: &Machine) -> StdioTarget {
+    match target(machine) {
+        Target::Stdio(target) => StdioTarget::clone(&target),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_program_is_taken_with_its_arguments_environment_and_folder() {
+    let text = "[[scenarios]]\nname = \"files\"\ncommand = \"npx\"\nargs = [\"-y\", \"@scope/server, really\"]\ncwd = \"~/work\"\n\
+                env = { A = \"plain\", B = { env = \"TOKEN\" }, C = { file = \"keys/c\" } }\n";
+    let machine = Machine::new().file(text).env("TOKEN", "of-a-variable");
+    machine.write("work/keys/c", "of-a-file\n");
+    let program = stdio(&machine);
+    assert_eq!(program.to_string(), "npx -y '@scope/server, really'");
+    assert_eq!(program.cwd().unwrap(), machine.path("home/work"));
+    let env: Vec<_> = program.env().iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(env, [("A", "plain"), ("B", "of-a-variable"), ("C", "of-a-file")]);
+    assert_eq!(machine.config().scenarios[0].protocol.as_deref(), Some("mcp"));
+
+    // What is secret is shown nowhere, where it is may be.
+    let values = machine.load().unwrap().values;
+    let shown: Vec<_> = values.iter().map(|value| format!("{} = {}", value.key, value.value)).collect();
+    for line in [
+        "scenarios[0].args = [\"-y\", \"@scope/server, really\"]",
+        "scenarios[0].env.A = \"***\"",
+        "scenarios[0].env.B = { env = \"TOKEN\" }",
+    ] {
+        assert!(shown.iter().any(|shown| shown == line), "{line} is missing in {shown:#?}");
+    }
+    let all = format!("{shown:?} {:?}", machine.load().unwrap());
+    assert!(["plain", "of-a-variable", "of-a-file"].iter().all(|secret| !all.contains(secret)), "{all}");
+
+    let relative = Machine::new().file("[[scenarios]]\nname = \"own\"\ncommand = \"./bin/server\"\n");
+    let command = stdio(&relative).command().to_owned();
+    assert_eq!(std::path::Path::new(&command), relative.path("work/./bin/server"));
+}
+
+#[test]
+fn credentials_of_an_address_go_to_it() {
+    let text = "[[scenarios]]\nname = \"web\"\nurl = \"http://h\"\nauth = { env = \"TOKEN\" }\nheaders = { X-Team = \"tools\" }\n";
+    let machine = Machine::new().file(text).env("TOKEN", "t0ken");
+    let target = target(&machine);
+    let http = target.http().unwrap();
+    assert_eq!(http.token.as_ref().unwrap().expose(), "t0ken");
+    let headers: Vec<_> = http.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(headers, [("x-team", "tools")]);
+    assert!(!format!("{target:?}").contains("tools"));
+    assert_eq!(machine.shown("scenarios[0].headers.X-Team").0, "\"***\"");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_a_hint() {
+    for (entry, message, hint) in [
+        ("", "this scenario has no address", "or `command"),
+        ("url = \"http://h\"\ncommand = \"x\"", "this scenario has a `url` too", "two entries"),
+        ("url = \"http://h\"\nargs = [\"x\"]", "it belongs to a scenario with a `command`", "take it out"),
+        ("command = \"x\"\nauth = \"hush\"", "it belongs to a scenario with a `url`", "take it out"),
+        ("command = \"\"", "it is empty", "write a name or path"),
+        ("command = \"x\"\nenv = { \"A=B\" = \"hush\" }", "it is no name of a variable", "letters"),
+        ("command = \"x\"\nenv = { A = 5 }", "expected a text, or where one is, found a number", "{ env ="),
+        ("command = \"x\"\nenv = { A = { env = \"MISSING\" } }", "the variable `MISSING` is not set", "set it"),
+        ("command = \"x\"\nenv = { A = { file = \"none\" } }", "work/none cannot be used", "text alone"),
+        ("command = \"x\"\nenv = { A = { file = \"/\" } }", "it is no file", "text alone"),
+        ("command = \"x\"\nenv = { A = {} }", "it says not where the text is", "one of"),
+        ("command = \"x\"\nenv = { A = { envv = \"hush\" } }", "unknown key", "did you mean `env`?"),
+        (
+            "url = \"http://h\"\nheaders = { Host = \"hush\" }",
+            "the header `Host` is set by the daemon itself",
+            "take it out",
+        ),
+        ("url = \"http://h\"\nheaders = { Mcp-Method = \"hush\" }", "is set by the daemon itself", "take it out"),
+        ("url = \"http://h\"\nheaders = { \"a b\" = \"hush\" }", "is no name of a header", "X-Api-Key"),
+        ("url = \"http://h\"\nheaders = { A = \"hu\\nsh\" }", "it can be no value of a header", "visible"),
+        ("url = \"http://h\"\nauth = \"hu sh\"", "it can be no bearer token", "without blanks"),
+        (
+            "url = \"http://h\"\nauth = \"hush\"\nheaders = { Authorization = \"hush\" }",
+            "`auth` sets this header too",
+            "one",
+        ),
+    ] {
+        let error = Machine::new().file(&format!("[[scenarios]]\nname = \"s\"\n{entry}\n")).error();
+        assert!(error.contains(message) && error.contains(hint), "{entry}: {error}");
+        assert!(!error.contains("hush") && error.contains("callsheet.toml:"), "{error}");
+    }
+}
+
+#[test]
+fn a_command_comes_from_a_file_only() {
+    for value in ["[{name = s, command = sh}]", "[{name = s, url = http://h, args = [x]}]"] {
+        let error = Machine::new().env("CALLSHEET_SCENARIOS", value).error();
+        assert!(error.contains("from the configuration file only") && error.contains("CALLSHEET_SCENARIOS"), "{error}");
+        let error = Machine::new().flag("scenarios", value, "--set").error();
+        assert!(error.contains("from the configuration file only"), "{error}");
+    }
+    // An address may come from there, with its credential.
+    let machine = Machine::new().env("CALLSHEET_SCENARIOS", "[{name = s, url = http://h, auth = hush}]");
+    assert_eq!(target(&machine).http().unwrap().token.as_ref().unwrap().expose(), "hush");
+}
