@@ -65,6 +65,7 @@ impl Poller {
         let way = match (session, protocol) {
             (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
             (None, Some(protocol)) => PollMode::Connect(protocol),
+            (_, None) if is_stranger => PollMode::Probe(self.protocols.for_untrusted()),
             (_, None) => PollMode::Probe(self.protocols.clone()),
         };
         let question = PollRequest {

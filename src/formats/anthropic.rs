@@ -14,6 +14,7 @@ use super::{EndMark, FormatOptions};
 
 /// `format=anthropic`.
 pub(super) static FORMAT: Vendor = Vendor {
+    as_is: None,
     variants: &[
         (FormatOptions { strict: false, cache: true, deferring: false }, &CACHED),
         (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
@@ -62,6 +63,7 @@ const fn shape(id: &'static str, cached: EndMark, strict: Option<&'static Strict
         cached,
         strict,
         deferral: None,
+        as_is: None,
         variants: &[],
     }
 }

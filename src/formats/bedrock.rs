@@ -11,6 +11,7 @@ use super::{EndMark, FormatOptions};
 
 /// `format=bedrock`.
 pub(super) static FORMAT: Vendor = Vendor {
+    as_is: None,
     variants: &[(FormatOptions { strict: false, cache: true, deferring: false }, &CACHED)],
     ..shape("bedrock", EndMark::None)
 };
@@ -28,6 +29,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         cached,
         strict: None,
         deferral: None,
+        as_is: None,
         variants: &[],
     }
 }

@@ -39,6 +39,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     cached: EndMark::None,
     strict: None,
     deferral: None,
+    as_is: None,
     variants: &[],
 };
 

@@ -24,6 +24,7 @@ pub(super) const fn like(id: &'static str, limits: &'static FormatLimits) -> Ven
         cached: EndMark::None,
         strict: None,
         deferral: None,
+        as_is: None,
         variants: &[],
     }
 }

@@ -1,13 +1,15 @@
 //! MCP: the result of `tools/list` as of revision 2026-07-28.
 //!
-//! The tools of a view depend on the client, so the list is private. Approval is no hint of the
-//! protocol: it stands under `_meta`.
+//! The tools of a view depend on the client, so the list is private. A schema that is valid by draft
+//! 2020-12 is passed on byte for byte, and so are the other members that a server of the protocol
+//! gave its tool. Approval is no hint of the protocol: it stands under `_meta`.
 
 use super::EndMark;
 use super::limits;
-use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, well_formed};
+use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
-use super::write::ObjectWriter;
+use super::write::{ObjectWriter, sound};
+use crate::model::Extra;
 
 const STEPS: &[Transform] = &steps![
     noise::drop_noise,
@@ -31,18 +33,49 @@ pub(super) static FORMAT: Vendor = Vendor {
     strict: None,
     deferral: None,
     variants: &[],
+    as_is: Some(valid::is_2020),
 };
 
+/// The members of a tool that the model does not know and the protocol does, with the first byte of
+/// their values. They come from scenarios that speak MCP themselves.
+const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), ("outputSchema", b'{'), ("annotations", b'{'), ("icons", b'[')];
+
 fn tool(piece: &Piece<'_>) -> Vec<u8> {
+    let (offered, needs_approval) = (&piece.tool.tool, piece.tool.effective.requires_approval);
     let mut tool = ObjectWriter::after(Vec::new());
     tool.text("name", piece.tool.name.as_str())
         .optional("description", piece.description)
         .raw("inputSchema", piece.schema);
-    if piece.tool.tool.facts.idempotent {
-        tool.raw("annotations", r#"{"idempotentHint":true}"#);
+    for (name, first) in PASSED_ON {
+        if let Some(json) = member(&offered.extra, name, first) {
+            tool.raw(name, json);
+        } else if name == "annotations" && offered.facts.idempotent {
+            tool.raw(name, r#"{"idempotentHint":true}"#);
+        }
     }
-    if piece.tool.effective.requires_approval {
-        tool.raw("_meta", r#"{"callsheet/requires-approval":true}"#);
+    match (member(&offered.extra, "_meta", b'{'), needs_approval) {
+        (None, false) => {}
+        (None, true) => {
+            tool.raw("_meta", APPROVAL);
+        }
+        (Some(meta), false) => {
+            tool.raw("_meta", meta);
+        }
+        (Some(meta), true) => {
+            let rest = meta.trim_start_matches('{').trim_start();
+            let comma = if rest == "}" { "" } else { "," };
+            tool.raw("_meta", &format!("{}{comma}{rest}", APPROVAL.trim_end_matches('}')));
+        }
     }
     tool.end()
+}
+
+/// Marks a tool whose calls need approval.
+const APPROVAL: &str = r#"{"callsheet/requires-approval":true}"#;
+
+/// A member of the tool, if it is of the kind that the protocol has there and every reader can read
+/// it.
+fn member<'a>(extra: &'a Extra, name: &str, first: u8) -> Option<&'a str> {
+    let (_, json) = extra.iter().find(|(own, _)| &**own == name)?;
+    Some(json.get()).filter(|json| json.as_bytes().first() == Some(&first) && sound(json))
 }

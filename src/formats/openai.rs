@@ -15,6 +15,7 @@ use crate::model::ViewTool;
 pub struct OpenAiFormat;
 
 static VENDOR: Vendor = Vendor {
+    as_is: None,
     variants: &[(FormatOptions { strict: true, cache: false, deferring: false }, &STRICT)],
     ..chat::like("openai", &limits::OPENAI)
 };

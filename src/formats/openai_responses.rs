@@ -13,6 +13,7 @@ use super::{EndMark, FormatOptions, chat};
 
 /// `format=openai-responses`.
 pub(super) static FORMAT: Vendor = Vendor {
+    as_is: None,
     variants: &[
         (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
         (FormatOptions { strict: false, cache: false, deferring: true }, &DEFERRING),

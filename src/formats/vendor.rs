@@ -28,6 +28,8 @@ pub(super) struct Vendor {
     pub(super) strict: Option<&'static Strict>,
     /// What it has for tools that are deferred.
     pub(super) deferral: Option<Deferral>,
+    /// Which schemas are written as they are where the steps would only write the same otherwise.
+    pub(super) as_is: Option<fn(&str) -> bool>,
     /// The same format with options.
     pub(super) variants: &'static [(FormatOptions, &'static Vendor)],
 }
@@ -77,7 +79,11 @@ impl Vendor {
             limits::check(schema, self.limits)?;
             admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
         };
-        let applied = schema::apply_within(&tool.tool.parameters, steps, &mut check)?;
+        let raw = &tool.tool.parameters;
+        let mut applied = schema::apply_within(raw, steps, &mut check)?;
+        if applied.means_the_same() && self.as_is.is_some_and(|as_is| as_is(raw.get())) {
+            applied = applied.undone(raw);
+        }
         let description = Some(tool.tool.description.as_ref());
         let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
         let piece = Piece {

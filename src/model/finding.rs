@@ -226,6 +226,10 @@ codes! {
     ToolRoute = "tool-route", Warning;
     /// The health route of a module does not answer as its protocol requires.
     HealthRoute = "health-route", Warning;
+    /// The tool can be called as a task only, which callsheet does not do.
+    TaskRequired = "task-required", Warning;
+    /// A program writes lines to its standard output that are no messages; they are skipped.
+    OutputNoise = "output-noise", Warning;
 }
 
 impl CappedFindings {

@@ -49,6 +49,9 @@ pub struct Outcome {
     /// The whole answer as sent: the paths of `async_behavior` are looked up in `result`, then
     /// here.
     pub document: Option<JsonText>,
+    /// The whole result where `result` is only its data, for callers that can use the rest: of MCP
+    /// the result with its content blocks.
+    pub content: Option<JsonText>,
 }
 
 /// What a scenario reports about a run that continues after its answer.
@@ -122,6 +125,7 @@ impl Outcome {
             status,
             retry_after: None,
             document: None,
+            content: None,
         }
     }
 }

@@ -20,7 +20,9 @@ mod call;
 mod fetch;
 mod io;
 mod json;
+mod json_rpc;
 mod listing;
+pub mod mcp;
 pub mod module;
 pub mod probe;
 mod session;
@@ -43,6 +45,11 @@ pub enum Fits {
     Never,
     /// It may be, but only the source or the configuration that names the target can say so.
     Named,
+    /// One listing finds out, before all protocols that are only possible: the target looks like it.
+    ProbeFirst {
+        /// Where that looks, for messages.
+        at: &'static str,
+    },
     /// One listing finds out.
     Probe {
         /// Where that looks, for messages.
@@ -69,14 +76,23 @@ pub trait Protocol: Send + Sync {
     fn is_connectionless(&self) -> bool {
         false
     }
+
+    /// Whether an address that was only discovered may be probed before an operator trusts it. Only
+    /// for protocols whose probe is a harmless GET.
+    fn is_probed_untrusted(&self) -> bool {
+        true
+    }
 }
 
 /// Makes one protocol.
 pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
 /// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[MakeProtocol] =
-    &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::ModuleProtocol)];
+pub const PROTOCOLS: &[MakeProtocol] = &[
+    || Arc::new(tool_discovery::ToolDiscovery),
+    || Arc::new(module::ModuleProtocol),
+    || Arc::new(mcp::Mcp::default()),
+];
 
 /// The protocols of one daemon. Cheap to clone.
 #[derive(Clone)]
@@ -93,6 +109,12 @@ impl Protocols {
         let built_in = PROTOCOLS.iter().map(|make| make());
         let others: Vec<_> = built_in.filter(|known| own.iter().all(|own| own.id() != known.id())).collect();
         Self(own.into_iter().chain(others).collect())
+    }
+
+    /// Those that may be probed at an address that nobody trusts yet.
+    #[must_use]
+    pub fn for_untrusted(&self) -> Self {
+        Self(self.0.iter().filter(|protocol| protocol.is_probed_untrusted()).cloned().collect())
     }
 
     /// The protocol with this id.

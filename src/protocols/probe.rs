@@ -28,8 +28,7 @@ pub async fn probe(
     request: &ListRequest,
 ) -> Result<Probed, ListError> {
     let mut met: Vec<Attempt> = Vec::new();
-    for protocol in protocols.iter() {
-        let Fits::Probe { at } = protocol.fits(target) else { continue };
+    for (protocol, at) in in_order(protocols, target) {
         match attempt(protocol, target, transports, request).await {
             Ok(probed) => return Ok(probed),
             Err(error) if goes_on(&error) => met.push((protocol.id(), at, error)),
@@ -37,6 +36,20 @@ pub async fn probe(
         }
     }
     Err(none_answered(&met, target))
+}
+
+/// The protocols to try: first those that the target looks like.
+fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn Protocol>, &'static str)> {
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for protocol in protocols.iter() {
+        match protocol.fits(target) {
+            Fits::ProbeFirst { at } => first.push((protocol, at)),
+            Fits::Probe { at } => others.push((protocol, at)),
+            Fits::Never | Fits::Named => {}
+        }
+    }
+    first.append(&mut others);
+    first
 }
 
 async fn attempt(

@@ -46,6 +46,11 @@ pub trait Session: Send + Sync {
         None
     }
 
+    /// The last lines that the scenario wrote as errors, where it is a program that was started here.
+    fn recent_errors(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Where one request over HTTP shows the list as the scenario writes it, for people who look for mistakes in it.
     fn document(&self) -> Option<(Upstream, &'static str)> {
         None

@@ -4,6 +4,7 @@
 //! [`protocols`](crate::protocols).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::{HttpTarget, StdioTarget, Target};
 use crate::runtime::{Clock, Tasks};
@@ -57,6 +58,21 @@ impl Transports {
             Target::Http(target) => http::Address::new(target.url.clone()).map(drop),
             Target::Stdio(_) | Target::InProcess(_) => Ok(()),
         }
+    }
+
+    /// The time that one poll of a scenario may take.
+    pub fn poll_timeout(&self) -> Duration {
+        self.client.limits().whole
+    }
+
+    /// The most bytes of the answer to a poll.
+    pub fn max_body(&self) -> usize {
+        self.client.limits().max_body
+    }
+
+    /// How long an answer is used that does not say so itself (`refresh.default_lifetime`).
+    pub fn default_lifetime(&self) -> Duration {
+        self.client.default_lifetime()
     }
 
     /// Reads time.

@@ -143,7 +143,9 @@ fn faults(format: &dyn Format, list: &Value) -> Vec<String> {
             faults.push(format!("{name}: empty description"));
         }
         let Some(schema) = schema else { continue };
-        if schema["type"] != "object" || !schema["properties"].is_object() {
+        // A valid schema of the same draft is passed on as it is.
+        let as_is = format.id() == "mcp" && schema.get("properties").is_none();
+        if schema["type"] != "object" || !(schema["properties"].is_object() || as_is) {
             faults.push(format!("{name}: no object"));
         }
         let barred = limits.root_barred.iter().filter(|keyword| schema.get(**keyword).is_some());

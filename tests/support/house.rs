@@ -78,6 +78,12 @@ impl House {
         self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
     }
 
+    /// The same for any endpoint.
+    pub(crate) fn place_endpoint(&self, name: &str, endpoint: Endpoint) {
+        let endpoint = Endpoint { name: name.parse().ok(), ..endpoint };
+        self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
+    }
+
     /// Waits for a snapshot in which something holds.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         let mut reader = self.app.reader();

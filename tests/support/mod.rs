@@ -19,6 +19,7 @@ pub(crate) mod hostile;
 pub(crate) mod house;
 pub(crate) mod lab;
 pub(crate) mod listener;
+pub(crate) mod mcp_server;
 pub(crate) mod mdns;
 pub(crate) mod module;
 pub(crate) mod offers;

@@ -29,6 +29,7 @@ pub mod required;
 pub mod root;
 pub mod types;
 pub mod upgrade;
+pub mod valid;
 pub mod walk;
 pub mod well_formed;
 
@@ -54,6 +55,18 @@ pub struct Applied<'a> {
     pub by: Vec<Transform>,
     /// Bytes that the steps read, copied and wrote; a [`budget::TransformBudget`] bounds them.
     pub work: usize,
+}
+
+impl<'a> Applied<'a> {
+    /// Whether the steps lost nothing and only wrote some of it otherwise.
+    pub(super) fn means_the_same(&self) -> bool {
+        self.notes.is_empty() && !self.by.is_empty()
+    }
+
+    /// The schema as it came.
+    pub(super) fn undone(self, raw: &'a JsonText) -> Self {
+        Self { json: Cow::Borrowed(raw.get()), by: Vec::new(), ..self }
+    }
 }
 
 /// Runs the steps over a schema.

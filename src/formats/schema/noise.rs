@@ -21,6 +21,23 @@ pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Trans
     })
 }
 
+/// Whether a schema has members that say nothing and that no valid schema of draft 2020-12 needs:
+/// a valid one may have an empty `required`, and `null` as default.
+pub fn has_noise(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(keyword, value)| {
+            let is_noise = match value {
+                Value::Null => !matches!(keyword.as_str(), "default" | "const"),
+                Value::Array(list) => list.is_empty() && keyword == "enum",
+                _ => false,
+            };
+            is_noise || has_noise(value)
+        }),
+        Value::Array(items) => items.iter().any(has_noise),
+        _ => false,
+    }
+}
+
 fn says_nothing(keyword: &str, value: &Value, nullable: bool) -> bool {
     match (keyword, value) {
         // The one keyword for which null is a statement of its own.

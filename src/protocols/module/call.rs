@@ -98,5 +98,6 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         status: Some(status.as_u16()),
         retry_after: None,
         document: Some(JsonText::known(text.trim())),
+        content: None,
     })
 }

@@ -98,6 +98,7 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         status: Some(status.as_u16()),
         retry_after: answer.retry_after(),
         document: Some(JsonText::known(text.trim())),
+        content: None,
     })
 }
 

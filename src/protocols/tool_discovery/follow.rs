@@ -16,7 +16,8 @@ use crate::transports::http::{EventLimits, EventStream, Upstream};
 /// Where a daemon tells changes of its list, below its base address.
 const PATH: &str = "/api/v1/events?kind=catalog";
 /// A daemon shows every 15 seconds that the stream lives, unless it is configured otherwise.
-const LIMITS: EventLimits = EventLimits { max_event: 4 * 1024, silence: Duration::from_secs(120) };
+const LIMITS: EventLimits =
+    EventLimits { max_event: 4 * 1024, silence: Duration::from_secs(120), per_minute: 1024 * 1024 };
 
 /// A daemon whose events cannot be had is not requested for them again before so long.
 const SILENCE: Duration = Duration::from_secs(3600);

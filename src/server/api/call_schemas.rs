@@ -53,8 +53,11 @@ fn free(_: &mut SchemaGenerator) -> Schema {
 pub(in crate::server) struct CallAnswer {
     /// Whether the tool did what it was asked for.
     success: bool,
-    /// What it gave back, as it came.
+    /// What it gave back, as it came. Of an MCP server its structured content, or else its text.
     result: Value,
+    /// The whole result of an MCP server, with its content blocks.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    content: Option<Value>,
     /// What went wrong, in the scenario's words.
     #[schemars(skip_serializing_if = "Option::is_none")]
     error: Option<String>,

@@ -176,6 +176,9 @@ fn answer(answered: &CallResponse) -> CallHttpResponse {
     let mut body = JsonMembers::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
     body.member("success", &outcome.success);
     body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
+    if let Some(content) = &outcome.content {
+        body.raw("content", content.get());
+    }
     if let Some(error) = &outcome.error {
         body.member("error", error);
     }

@@ -32,18 +32,19 @@ impl Address {
     }
 
     /// The address of `path` below this one: a path in the base stays as a prefix, its query and fragment do not. `path` may start
-    /// with a slash or not and may carry a query; an empty one is the base itself.
+    /// with a slash or not and may carry a query; an empty one is the base itself, with its query.
     ///
     /// Fails with [`TransportError::Address`] when dot segments lead out of the base.
     pub fn join(&self, path: &str) -> Result<Self, TransportError> {
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = Url::clone(&self.0);
         url.set_fragment(None);
+        if path.is_empty() {
+            return Ok(Self(Arc::new(url)));
+        }
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         url.set_query(query);
         let prefix = self.0.path().trim_end_matches('/');
-        if !path.is_empty() {
-            url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
-        }
+        url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
         // Setting a path resolves `..`, which must not lead to another scenario behind the same
         // address.
         let inside = url.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -130,6 +131,7 @@ mod tests {
             ("http://h:1/x", "api/v1/tools", "http://h:1/x/api/v1/tools"),
             ("http://h:1/x?a=1#f", "/y", "http://h:1/x/y"),
             ("http://h:1/x/", "", "http://h:1/x/"),
+            ("http://h:1/x?a=1#f", "", "http://h:1/x?a=1"),
             ("http://h:1/x", "/y?scenario=a b", "http://h:1/x/y?scenario=a%20b"),
             ("http://h:1/x", "/y#f", "http://h:1/x/y%23f"),
             ("http://h:1/x", "http://evil/", "http://h:1/x/http://evil/"),

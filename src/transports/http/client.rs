@@ -101,6 +101,16 @@ impl Client {
         let _ = self.own_id.set(id.into());
     }
 
+    /// The limits of every request.
+    pub(in crate::transports) fn limits(&self) -> ClientLimits {
+        self.settings.load().limits.clone()
+    }
+
+    /// How long an answer is used that does not say so itself.
+    pub(in crate::transports) fn default_lifetime(&self) -> Duration {
+        self.settings.load().rules.default_lifetime
+    }
+
     /// The time on the clock that this client was given.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()

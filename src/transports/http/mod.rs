@@ -5,9 +5,10 @@
 //! hyper's types stay inside.
 //!
 //! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
-//! [`post`] sends calls, [`sse`] follows events, all over `connections`, which `connector` opens;
+//! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows events, all over `connections`, which `connector` opens;
 //! [`body`] reads the answer's body, and [`cache_policy`] judges the answer.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub mod cache_policy;
 pub mod client;
 mod connections;
 mod connector;
+pub mod exchange;
 mod failure;
 pub mod post;
 mod settings;
@@ -33,6 +35,7 @@ pub(crate) mod tls;
 pub use address::Address;
 pub use cache_policy::{CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead};
 pub use client::Client;
+pub use exchange::{PollTurn, StreamedResponse};
 pub use post::{CallLimits, Unanswered};
 pub use settings::ClientLimits;
 pub use sse::{EventLimits, EventStream, ServerEvent};
@@ -56,6 +59,13 @@ pub struct Upstream {
     /// The most bytes of a body that are read, where that is less than the general limit.
     max_body: Option<usize>,
     turn: Arc<Mutex<()>>,
+}
+
+/// The address without what may be secret in it.
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
 }
 
 /// An answer with its whole body.

@@ -36,11 +36,11 @@ pub struct Unanswered {
 }
 
 impl Unanswered {
-    fn unsent(error: TransportError) -> Self {
+    pub(super) fn unsent(error: TransportError) -> Self {
         Self { error, sent: false }
     }
 
-    fn sent(error: TransportError) -> Self {
+    pub(super) fn sent(error: TransportError) -> Self {
         Self { error, sent: true }
     }
 }

@@ -13,13 +13,11 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::connections::request;
-use super::{Upstream, failure, status};
+use super::{Address, Client, Upstream, failure, status};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
 
-/// Bytes that are read of one stream in a [`WINDOW`]; comments and events that have no use count too.
-const MOST: usize = 1024 * 1024;
-/// Over how long they are counted.
+/// Over how long the bytes of a stream are counted; comments and events that have no use count too.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// What one stream may cost.
@@ -29,6 +27,8 @@ pub struct EventLimits {
     pub max_event: usize,
     /// A stream without a byte for so long counts as broken; a comment is enough.
     pub silence: Duration,
+    /// A stream that sends more bytes than this in a minute counts as broken.
+    pub per_minute: usize,
 }
 
 /// One event.
@@ -51,6 +51,7 @@ pub struct EventStream {
     rest: Bytes,
     parser: Parser,
     silence: Duration,
+    per_minute: usize,
     clock: Clock,
     /// When the window began, and what was read in it.
     window: (Instant, usize),
@@ -61,8 +62,19 @@ impl Upstream {
     ///
     /// `None` when the answer is good and no stream of events. Fails as every request does.
     pub async fn events(&self, path: &str, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
+        self.events_with(path, limits, HeaderMap::new()).await
+    }
+
+    /// The same with these headers besides those of every request.
+    pub async fn events_with(
+        &self,
+        path: &str,
+        limits: EventLimits,
+        headers: HeaderMap,
+    ) -> Result<Option<EventStream>, TransportError> {
         let address = self.address.join(path)?;
         let mut request = request(Method::GET, &address, &self.credentials(), Bytes::new())?;
+        request.headers_mut().extend(headers);
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let (connect, whole) = {
             let settings = self.client.settings.load();
@@ -80,15 +92,7 @@ impl Upstream {
         if !is_event_stream(answer.headers()) {
             return Ok(None);
         }
-        Ok(Some(EventStream {
-            address: url,
-            body: answer.into_body(),
-            rest: Bytes::new(),
-            parser: Parser::new(limits.max_event),
-            silence: limits.silence,
-            clock: self.client.clock,
-            window: (self.client.now(), 0),
-        }))
+        Ok(Some(EventStream::new(&self.client, &address, answer.into_body(), limits)))
     }
 
     /// The present time, by the client's clock.
@@ -98,9 +102,31 @@ impl Upstream {
 }
 
 impl EventStream {
+    /// The events in the body of an answer.
+    pub(super) fn new(client: &Client, address: &Address, body: Incoming, limits: EventLimits) -> Self {
+        Self {
+            address: address.to_string(),
+            body,
+            rest: Bytes::new(),
+            parser: Parser::new(limits.max_event),
+            silence: limits.silence,
+            per_minute: limits.per_minute,
+            clock: client.clock,
+            window: (client.now(), 0),
+        }
+    }
+
+    /// The same stream with other limits; for one that was opened by a request with limits of its
+    /// own.
+    #[must_use]
+    pub fn within(mut self, limits: EventLimits) -> Self {
+        self.parser.most = limits.max_event;
+        Self { silence: limits.silence, per_minute: limits.per_minute, ..self }
+    }
+
     /// The next event; `None` when the server ended the stream. Cancel-safe.
     ///
-    /// Fails with [`TransportError::Broken`] for a server that sends more than 1 MiB in a minute: reading on would cost a processor.
+    /// Fails with [`TransportError::Broken`] for a server that sends more in a minute than its limit: reading on would cost a processor.
     pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
         loop {
             if let Some(event) = self.parser.read(&mut self.rest) {
@@ -125,15 +151,15 @@ impl EventStream {
             self.window = (now, 0);
         }
         self.window.1 += self.rest.len();
-        if self.window.1 > MOST {
-            let message = format!("it sent more than {MOST} bytes of events in a minute");
+        if self.window.1 > self.per_minute {
+            let message = format!("it sent more than {} bytes of events in a minute", self.per_minute);
             return Err(TransportError::Broken { url: self.address.clone(), message });
         }
         Ok(())
     }
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }

@@ -1,0 +1,217 @@
+//! JSON-RPC 2.0: reads and writes single messages.
+//!
+//! A message is kept as the text that it holds: results and parameters are passed on byte for byte.
+//! This module never sends or receives, matches no answer with its request, and knows no method.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::model::JsonText;
+
+/// The most messages of one batch that are read (JSON-RPC 2.0 section 6).
+const MAX_BATCH: usize = 1_000;
+
+/// The method is not known to the receiver (JSON-RPC 2.0 section 5.1).
+pub(in crate::protocols) const METHOD_NOT_FOUND: i64 = -32_601;
+
+/// One message that was received.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::protocols) enum RpcMessage {
+    /// The answer to a request of ours.
+    Response {
+        /// The id of the request. `None` where the sender could not read it.
+        id: Option<u64>,
+        /// The result, or the error in its place.
+        result: Result<JsonText, RpcError>,
+    },
+    /// A request, which wants an answer with the same id.
+    Request {
+        /// Its id as it was written: a string and a number are different ids.
+        id: JsonText,
+        method: String,
+        params: Option<JsonText>,
+    },
+    /// A message that wants no answer.
+    Notification { method: String, params: Option<JsonText> },
+}
+
+/// The error object of an answer (JSON-RPC 2.0 section 5.1).
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::protocols) struct RpcError {
+    pub(in crate::protocols) code: i64,
+    pub(in crate::protocols) message: String,
+    pub(in crate::protocols) data: Option<JsonText>,
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (error {})", self.message, self.code)
+    }
+}
+
+/// A message as it is written. Every member is optional, because their combination decides what it
+/// is.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<ErrorObject<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ErrorObject<'a> {
+    code: serde_json::Number,
+    #[serde(default)]
+    message: String,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+/// `null` is a result, too.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads a message, or the messages of a batch. The error is a sentence without a full stop.
+pub(in crate::protocols) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
+    let text = text.trim();
+    if !text.starts_with('[') {
+        return parse_one(text).map(|message| vec![message]);
+    }
+    let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    if batch.len() > MAX_BATCH {
+        return Err(format!("its batch has {} messages, more than {MAX_BATCH}", batch.len()));
+    }
+    batch.into_iter().map(|raw| parse_one(raw.get())).collect()
+}
+
+fn parse_one(text: &str) -> Result<RpcMessage, String> {
+    let envelope: Envelope<'_> =
+        serde_json::from_str(text).map_err(|error| format!("it is no JSON-RPC message: {error}"))?;
+    let kept = |raw: &RawValue| JsonText::known(raw.get());
+    let params = envelope.params.filter(|raw| raw.get() != "null").map(kept);
+    let id = envelope.id.filter(|raw| raw.get() != "null");
+    match (envelope.method, envelope.result, envelope.error) {
+        (Some(method), None, None) => Ok(match id {
+            Some(id) => RpcMessage::Request { id: kept(id), method, params },
+            None => RpcMessage::Notification { method, params },
+        }),
+        (None, Some(result), None) => Ok(RpcMessage::Response { id: own_id(id)?, result: Ok(kept(result)) }),
+        (None, None, Some(error)) => {
+            let code = error.code.as_i64().unwrap_or_default();
+            let error = RpcError { code, message: error.message, data: error.data.map(kept) };
+            // Servers that could not read the id write a text of their own instead.
+            Ok(RpcMessage::Response { id: own_id(id).unwrap_or_default(), result: Err(error) })
+        }
+        _ => Err("it is neither a request nor an answer of JSON-RPC".to_owned()),
+    }
+}
+
+/// The id of an answer. Requests have whole numbers as ids; some servers give them back as `1.0`.
+/// A text with the same digits is another id.
+fn own_id(id: Option<&RawValue>) -> Result<Option<u64>, String> {
+    let Some(id) = id else { return Ok(None) };
+    let text = id.get();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let number = whole.parse().ok().filter(|_| fraction.bytes().all(|digit| digit == b'0'));
+    number.map(Some).ok_or_else(|| format!("it answers a request with the id {text}, which was never sent"))
+}
+
+/// Writes a request. `params` is the text of an object.
+pub(in crate::protocols) fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// Writes a notification. `params` is the text of an object.
+pub(in crate::protocols) fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}
+
+/// Writes the answer to the request with this id.
+pub(in crate::protocols) fn response(id: &JsonText, result: Result<&str, &RpcError>) -> String {
+    match result {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.get()),
+        Err(error) => format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{},"message":{}}}}}"#,
+            id.get(),
+            error.code,
+            serde_json::Value::from(&*error.message)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> RpcMessage {
+        let mut messages = parse(text).unwrap();
+        assert_eq!(messages.len(), 1, "{text}");
+        messages.remove(0)
+    }
+
+    #[test]
+    fn each_kind_of_message_is_recognised_by_its_members() {
+        let json = |text: &str| JsonText::parse(text).unwrap();
+        assert_eq!(
+            one(r#"{"jsonrpc":"2.0","id":7,"result":{"a": 1}}"#),
+            RpcMessage::Response { id: Some(7), result: Ok(json("{\"a\": 1}")) }
+        );
+        assert_eq!(one(r#"{"id":7.0,"result":null}"#), RpcMessage::Response { id: Some(7), result: Ok(json("null")) });
+        let error = RpcError { code: -32_601, message: "no".into(), data: Some(json("[1]")) };
+        assert_eq!(
+            one(r#"{"id":null,"error":{"code":-32601,"message":"no","data":[1]}}"#),
+            RpcMessage::Response { id: None, result: Err(error.clone()) }
+        );
+        assert_eq!(
+            one(r#"{"id":"server-error","error":{"code":-32601,"message":"no","data":[1]}}"#),
+            RpcMessage::Response { id: None, result: Err(error) }
+        );
+        assert_eq!(
+            one(r#"{"id":"a","method":"ping"}"#),
+            RpcMessage::Request { id: json("\"a\""), method: "ping".into(), params: None }
+        );
+        assert_eq!(
+            one(r#"{"method":"n","params":{}}"#),
+            RpcMessage::Notification { method: "n".into(), params: Some(json("{}")) }
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_the_reason() {
+        for (text, part) in [
+            ("", "no JSON-RPC message"),
+            ("{", "no JSON-RPC message"),
+            ("{}", "neither a request nor an answer"),
+            (r#"{"id":1,"result":1,"error":{"code":1}}"#, "neither a request nor an answer"),
+            (r#"{"id":"1","result":1}"#, "never sent"),
+            (r#"{"id":1.5,"result":1}"#, "never sent"),
+            ("[", "no JSON"),
+            ("[{}]", "neither a request nor an answer"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert_eq!(parse("[]").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request { .. }));
+        assert!(matches!(one(&notification("x", "{}")), RpcMessage::Notification { .. }));
+        let error = RpcError { code: METHOD_NOT_FOUND, message: "a \"b\"".into(), data: None };
+        for result in [Ok("{}"), Err(&error)] {
+            let id = JsonText::parse("5").unwrap();
+            let RpcMessage::Response { id: Some(5), result: read } = one(&response(&id, result)) else { panic!() };
+            assert_eq!(read.is_ok(), result.is_ok());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A connection to a server whose revision is known, whatever carries its messages.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use super::headers::HeaderTable;
+use super::http::HttpConnection;
+use super::lines::Lines;
+use super::request::{McpRequest, Reply, RequestError};
+use super::revision::McpRevision;
+use super::server::ServerDescription;
+use crate::protocols::CallIo;
+
+/// A server that was greeted.
+pub(super) struct McpServer {
+    pub(super) carrier: Carrier,
+    pub(super) info: ServerDescription,
+    /// Whether it has listed its tools in this revision: some servers claim a revision that they do
+    /// not speak.
+    pub(super) has_listed: AtomicBool,
+    /// Whether it refused to signal changes.
+    pub(super) refuses_hints: Arc<AtomicBool>,
+    /// The arguments that it wants in headers, by tool.
+    pub(super) headers: Mutex<Arc<HeaderTable>>,
+}
+
+/// What carries the messages.
+pub(super) enum Carrier {
+    Http(HttpConnection),
+    Lines(Lines, McpRevision),
+}
+
+impl McpServer {
+    pub(super) fn new(carrier: Carrier, info: ServerDescription) -> Self {
+        Self {
+            carrier,
+            info,
+            has_listed: AtomicBool::new(false),
+            refuses_hints: Arc::default(),
+            headers: Mutex::default(),
+        }
+    }
+
+    /// The revision that is spoken.
+    pub(super) fn revision(&self) -> McpRevision {
+        match &self.carrier {
+            Carrier::Http(http) => http.revision(),
+            Carrier::Lines(_, revision) => *revision,
+        }
+    }
+
+    /// Whether arguments are wanted in headers: only where there are headers.
+    pub(super) fn wants_headers(&self) -> bool {
+        matches!(&self.carrier, Carrier::Http(http) if http.revision().is_modern())
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Reply, RequestError> {
+        match &self.carrier {
+            Carrier::Http(http) => Ok(http.send(request, io).await?.reply),
+            Carrier::Lines(lines, revision) => lines.send(request, *revision, io).await,
+        }
+    }
+}

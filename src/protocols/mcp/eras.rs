@@ -1,0 +1,38 @@
+//! Remembers which era each server speaks, so that a new connection begins with the right greeting.
+//!
+//! What is remembered is only tried first: a server that refuses it is probed again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::negotiate::Era;
+use crate::model::Target;
+
+/// The most servers that are remembered.
+const MOST: usize = 10_000;
+
+/// The era of each server, by its address.
+#[derive(Debug, Default)]
+pub(super) struct Eras(Mutex<HashMap<String, Era>>);
+
+impl Eras {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Era>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn known(&self, target: &Target) -> Option<Era> {
+        self.table().get(target.url().as_str()).copied()
+    }
+
+    pub(super) fn remember(&self, target: &Target, era: Era) {
+        let mut table = self.table();
+        if table.len() >= MOST {
+            table.clear();
+        }
+        table.insert(target.url().as_str().to_owned(), era);
+    }
+
+    pub(super) fn forget(&self, target: &Target) {
+        self.table().remove(target.url().as_str());
+    }
+}

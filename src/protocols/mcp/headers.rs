@@ -1,0 +1,156 @@
+//! Arguments that a tool wants in headers too: `x-mcp-header` in its input schema (MCP 2026-07-28,
+//! Streamable HTTP).
+//!
+//! This module judges the annotations and writes the headers of a call. It changes no schema.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use http::header::{HeaderMap, HeaderName};
+use serde_json::Value;
+
+use super::request::header_value;
+
+/// The member of a property that names its header.
+const ANNOTATION: &str = "x-mcp-header";
+/// The largest whole number that every JSON reader keeps.
+const SAFE_INTEGER: i64 = (1 << 53) - 1;
+/// The deepest nesting of properties that is looked at.
+const MAX_DEPTH: usize = 32;
+
+/// For each tool the arguments that go into headers.
+pub(super) type HeaderTable = BTreeMap<Arc<str>, Vec<HeaderParam>>;
+
+/// One argument that goes into a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HeaderParam {
+    header: HeaderName,
+    /// The names of the members that lead to it.
+    path: Vec<String>,
+}
+
+/// The arguments that a tool with this input schema wants in headers. The error says which
+/// annotation is invalid, and why.
+pub(super) fn annotations(schema: &str) -> Result<Vec<HeaderParam>, String> {
+    if !schema.contains(ANNOTATION) {
+        return Ok(Vec::new());
+    }
+    let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
+    let (mut found, mut names) = (Vec::new(), HashSet::new());
+    visit(&schema, &mut Vec::new(), &mut found, &mut names)?;
+    let reachable = found.len();
+    if count(&schema, 0) > reachable {
+        return Err(format!("`{ANNOTATION}` is allowed on properties only, not below `items`, `anyOf` and the like"));
+    }
+    Ok(found)
+}
+
+fn visit(
+    schema: &Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<HeaderParam>,
+    names: &mut HashSet<String>,
+) -> Result<(), String> {
+    if path.len() > MAX_DEPTH {
+        return Ok(());
+    }
+    if let Some(annotation) = schema.get(ANNOTATION).filter(|_| !path.is_empty()) {
+        let name = annotation.as_str().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| format!("`{ANNOTATION}` of `{}` is no name", path.join(".")))?;
+        let header = format!("mcp-param-{name}").parse::<HeaderName>();
+        let header = header.map_err(|_| format!("`{ANNOTATION}` {name:?} cannot be the name of a header"))?;
+        if !names.insert(name.to_ascii_lowercase()) {
+            return Err(format!("two properties have the `{ANNOTATION}` {name:?}"));
+        }
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        if !matches!(kind, "string" | "integer" | "boolean") {
+            return Err(format!("`{ANNOTATION}` {name:?} is of a property that is no string, integer or boolean"));
+        }
+        found.push(HeaderParam { header, path: path.clone() });
+    }
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        path.push(name.clone());
+        visit(property, path, found, names)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+/// How many annotations a schema has, wherever they are. A property may be called like the
+/// annotation, so only texts count.
+fn count(schema: &Value, depth: usize) -> usize {
+    if depth > 4 * MAX_DEPTH {
+        return 0;
+    }
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(_) if name == ANNOTATION => 1,
+                _ => count(value, depth + 1),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(|item| count(item, depth + 1)).sum(),
+        _ => 0,
+    }
+}
+
+/// The headers of a call with these arguments. An argument that is absent or `null` has none.
+pub(super) fn of_call(params: &[HeaderParam], arguments: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if params.is_empty() {
+        return headers;
+    }
+    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return headers };
+    for param in params {
+        let value = param.path.iter().try_fold(&arguments, |value, name| value.get(name));
+        let text = match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(flag)) => flag.to_string(),
+            Some(Value::Number(number)) => {
+                match number.as_i64().filter(|whole| whole.unsigned_abs() <= SAFE_INTEGER.unsigned_abs()) {
+                    Some(whole) => whole.to_string(),
+                    None => continue,
+                }
+            }
+            _ => continue,
+        };
+        headers.insert(param.header.clone(), header_value(&text));
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_go_into_the_headers_that_the_schema_names() {
+        let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},
+            "deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"Count"}}}}}"#;
+        let params = annotations(schema).unwrap();
+        let headers = of_call(&params, r#"{"region":"eu","deep":{"n":7}}"#);
+        assert_eq!((headers["mcp-param-region"].to_str(), headers["mcp-param-count"].to_str()), (Ok("eu"), Ok("7")));
+        assert!(of_call(&params, r#"{"region":null,"deep":{"n":1.5}}"#).is_empty());
+        assert_eq!(of_call(&params, r#"{"region":"ö"}"#)["mcp-param-region"], "=?base64?w7Y=?=");
+    }
+
+    #[test]
+    fn invalid_annotations_are_refused_with_the_reason() {
+        for (properties, part) in [
+            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, "no string, integer or boolean"),
+            (r#"{"a":{"type":"string","x-mcp-header":""}}"#, "no name"),
+            (r#"{"a":{"type":"string","x-mcp-header":"a b"}}"#, "name of a header"),
+            (
+                r#"{"a":{"type":"string","x-mcp-header":"X"},"b":{"type":"string","x-mcp-header":"x"}}"#,
+                "two properties",
+            ),
+            (r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"X"}}}"#, "properties only"),
+        ] {
+            let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
+            let error = annotations(&schema).unwrap_err();
+            assert!(error.contains(part), "{properties}: {error}");
+        }
+        assert_eq!(annotations(r#"{"type":"object","properties":{"x-mcp-header":{"type":"string"}}}"#), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Signs of a server that its list of tools changed.
+//!
+//! A modern server sends them on the stream that `subscriptions/listen` opens, a legacy one over
+//! HTTP on the stream of a GET, and every other one on the connection itself. The stream of hints
+//! begins with [`Hint::Following`] when the server declared that it signals every change. What a
+//! message says is not read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch;
+
+use super::connection::{Carrier, McpServer};
+use super::http::HttpConnection;
+use super::request::{McpRequest, RequestError};
+use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
+use crate::protocols::{Hint, NoCaller};
+use crate::transports::TransportError;
+use crate::transports::http::{EventLimits, EventStream};
+
+/// What a stream of hints may cost. Servers need not send signs of life.
+const LIMITS: EventLimits =
+    EventLimits { max_event: 64 * 1024, silence: Duration::from_secs(3600), per_minute: 1024 * 1024 };
+
+/// The hints of a server, if it gives any.
+pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>> {
+    if server.refuses_hints.load(Ordering::Relaxed) {
+        return None;
+    }
+    match &server.carrier {
+        Carrier::Lines(lines, revision) => {
+            let changes = changes(lines.incoming().changes(), server.info.list_changed && !revision.is_modern());
+            if !(revision.is_modern() && server.info.list_changed) {
+                return Some(changes);
+            }
+            // A modern server signals changes for as long as a request to listen has no answer.
+            let listening = stream::once(listen_on_lines(Arc::clone(server))).filter_map(std::future::ready);
+            Some(stream::select(listening, changes).boxed())
+        }
+        Carrier::Http(_) if server.info.list_changed => Some(stream::once(open(Arc::clone(server))).flatten().boxed()),
+        Carrier::Http(_) => None,
+    }
+}
+
+/// A hint for each change that came on the connection itself. It ends with the connection.
+fn changes(changes: watch::Receiver<u64>, follows: bool) -> BoxStream<'static, Hint> {
+    let rest = stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok()?;
+        Some((Hint::Changed, changes))
+    });
+    stream::iter(follows.then_some(Hint::Following)).chain(rest).boxed()
+}
+
+/// Sends the request to listen. It ends when the server answers it, which may be at once. While it
+/// has no answer, the server counts as followed from its first change on.
+async fn listen_on_lines(server: Arc<McpServer>) -> Option<Hint> {
+    let request = listen_request(Duration::from_secs(24 * 3600));
+    let answered = server.send(&request, &mut NoCaller).await;
+    if let Ok(Err(error)) = answered
+        && error.code == METHOD_NOT_FOUND
+    {
+        server.refuses_hints.store(true, Ordering::Relaxed);
+    }
+    None
+}
+
+fn listen_request(limit: Duration) -> McpRequest {
+    McpRequest::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#, limit, 64 * 1024)
+}
+
+/// Opens the stream over HTTP.
+async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
+    let Carrier::Http(http) = &server.carrier else { return stream::empty().boxed() };
+    let modern = http.revision().is_modern();
+    let opened = if modern { listen(http).await } else { http.event_stream(LIMITS).await };
+    match opened {
+        Ok(Some(events)) => {
+            // A legacy stream carries every change from the beginning; a modern one says so first.
+            let first = stream::iter((!modern).then_some(Hint::Following));
+            let hints = read(events, Arc::clone(&server.refuses_hints));
+            first.chain(hints).boxed()
+        }
+        // Such an answer is for good: there is no stream (MCP 2025-11-25, Streamable HTTP).
+        Ok(None) | Err(TransportError::Status { status: 400..=499, .. }) => {
+            server.refuses_hints.store(true, Ordering::Relaxed);
+            stream::empty().boxed()
+        }
+        Err(_) => stream::empty().boxed(),
+    }
+}
+
+async fn listen(http: &HttpConnection) -> Result<Option<EventStream>, TransportError> {
+    let limit = http.upstream().poll_limits().timeout;
+    match http.listen(&listen_request(limit), LIMITS).await {
+        Ok(events) => Ok(events),
+        Err(RequestError::Unanswered(error) | RequestError::Unsent(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+fn read(events: EventStream, refuses: Arc<AtomicBool>) -> impl futures_util::Stream<Item = Hint> + Send + 'static {
+    stream::unfold((events, refuses), |(mut events, refuses)| async move {
+        loop {
+            let event = events.next().await.ok()??;
+            for message in json_rpc::parse(&event.data).unwrap_or_default() {
+                let hint = match message {
+                    RpcMessage::Notification { method, .. } => match method.as_str() {
+                        "notifications/subscriptions/acknowledged" => Hint::Following,
+                        "notifications/tools/list_changed" => Hint::Changed,
+                        _ => continue,
+                    },
+                    RpcMessage::Response { result: Err(error), .. } => {
+                        refuses.store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
+                        return None;
+                    }
+                    // The server ended the subscription.
+                    RpcMessage::Response { .. } => return None,
+                    RpcMessage::Request { .. } => continue,
+                };
+                return Some((hint, (events, refuses)));
+            }
+        }
+    })
+}

@@ -1,0 +1,327 @@
+//! Requests over a connection that carries messages both ways: a child process, or the stream of
+//! the transport HTTP+SSE.
+//!
+//! Answers are matched with requests by id. A message that belongs to no request under way is
+//! dropped, except for changes of the list and requests of the server. This module never starts a
+//! process or opens a stream.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::http::until_cancelled;
+use super::notes::{self, Note};
+use super::request::{McpRequest, Reply, RequestError};
+use super::revision::McpRevision;
+use crate::model::JsonText;
+use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::protocols::{CallIo, EndReason};
+use crate::transports::TransportError;
+
+/// Notes that wait for one caller; further ones are dropped.
+const NOTES: usize = 64;
+/// Requests of the server that wait for their answers; further ones are dropped.
+const ASKED: usize = 16;
+
+/// The way of a message to the server.
+pub(super) trait Outgoing: Send + Sync {
+    /// Sends one message.
+    fn send<'a>(&'a self, message: &'a str) -> BoxFuture<'a, Result<(), TransportError>>;
+
+    /// The error for a request after the connection ended.
+    fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
+        TransportError::Broken { url: address.to_owned(), message: reason.to_string() }
+    }
+
+    /// The last lines of the server's error output, where it has one.
+    fn recent_errors(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A connection that carries messages both ways.
+pub(super) struct Lines {
+    address: String,
+    outgoing: Box<dyn Outgoing>,
+    incoming: Arc<Incoming>,
+}
+
+/// What came from the server. Shared with the task that reads.
+pub(super) struct Incoming {
+    pending: Mutex<BTreeMap<u64, Pending>>,
+    next_id: AtomicU64,
+    /// How often the server said that its list changed.
+    changes: watch::Sender<u64>,
+    /// Why the connection ended.
+    ended: watch::Sender<Option<EndReason>>,
+    noise: Mutex<Noise>,
+}
+
+/// Lines that were no messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Noise {
+    pub(super) lines: u64,
+    /// The beginning of the first one.
+    pub(super) first: String,
+}
+
+/// The most characters of a line that is no message that are kept.
+const NOISE: usize = 120;
+
+/// A request whose answer has not come yet.
+struct Pending {
+    reply: oneshot::Sender<Result<Reply, TransportError>>,
+    notes: mpsc::Sender<Note>,
+    asked: mpsc::Sender<Asked>,
+}
+
+/// A request of the server.
+struct Asked {
+    id: JsonText,
+    method: String,
+    params: Option<JsonText>,
+}
+
+/// What comes for one request. Dropping it forgets the request.
+struct Waiting<'a> {
+    incoming: &'a Incoming,
+    id: u64,
+    reply: oneshot::Receiver<Result<Reply, TransportError>>,
+    notes: mpsc::Receiver<Note>,
+    asked: mpsc::Receiver<Asked>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.incoming.pending().remove(&self.id);
+    }
+}
+
+impl Incoming {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            pending: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            changes: watch::Sender::new(0),
+            ended: watch::Sender::new(None),
+            noise: Mutex::default(),
+        })
+    }
+
+    fn pending(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn register(&self) -> Waiting<'_> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let ((reply, waits), (notes, noted), (asked, asks)) =
+            (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(ASKED));
+        self.pending().insert(id, Pending { reply, notes, asked });
+        Waiting { incoming: self, id, reply: waits, notes: noted, asked: asks }
+    }
+
+    /// Handles one message of the server. Returns what has to be answered at once. The error says
+    /// why it is no message.
+    pub(super) fn receive(&self, text: &str) -> Result<Vec<String>, String> {
+        let mut answers = Vec::new();
+        for message in json_rpc::parse(text)? {
+            answers.extend(self.take(message));
+        }
+        Ok(answers)
+    }
+
+    fn take(&self, message: RpcMessage) -> Option<String> {
+        match message {
+            RpcMessage::Response { id, result } => {
+                let mut pending = self.pending();
+                // A server that could not read the id can only mean the one request under way.
+                let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
+                let _ = pending.remove(&id)?.reply.send(Ok(result));
+                None
+            }
+            RpcMessage::Notification { method, params } => {
+                if method == "notifications/tools/list_changed" {
+                    self.changes.send_modify(|count| *count += 1);
+                } else if let Some((about, note)) = Note::parse(&method, params.as_ref()) {
+                    let pending = self.pending();
+                    let request = match about {
+                        Some(id) => pending.get(&id),
+                        // A log line names no request.
+                        None => pending.values().next().filter(|_| pending.len() == 1),
+                    };
+                    let _ = request?.notes.try_send(note);
+                }
+                None
+            }
+            RpcMessage::Request { id, method, params } => {
+                if method == notes::ELICITATION {
+                    let pending = self.pending();
+                    // It names no request, so with several of them it is not known whom to ask.
+                    if let Some(request) = pending.values().next().filter(|_| pending.len() == 1) {
+                        let asked = Asked { id, method, params };
+                        return match request.asked.try_send(asked) {
+                            Ok(()) => None,
+                            Err(full) => Some(refused(&full.into_inner())),
+                        };
+                    }
+                }
+                Some(match method.as_str() {
+                    "ping" => json_rpc::response(&id, Ok("{}")),
+                    _ => refused(&Asked { id, method, params }),
+                })
+            }
+        }
+    }
+
+    /// Records that the connection ended: no answer comes any more.
+    pub(super) fn end(&self, reason: EndReason) {
+        self.ended.send_replace(Some(reason));
+        self.pending().clear();
+    }
+
+    /// Ends all requests under way with this error.
+    pub(super) fn fail_all(&self, error: &TransportError) {
+        for (_, pending) in std::mem::take(&mut *self.pending()) {
+            let _ = pending.reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Counts a line that is no message.
+    pub(super) fn skip(&self, line: &str) {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        if noise.lines == 0 {
+            noise.first = line.chars().take(NOISE).collect();
+        }
+        noise.lines += 1;
+    }
+
+    /// The lines so far that were no messages.
+    pub(super) fn noise(&self) -> Noise {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why the connection ended, if it did.
+    pub(super) fn end_reason(&self) -> Option<EndReason> {
+        self.ended.borrow().clone()
+    }
+
+    /// How often the server said that its list changed.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Why the connection ended, once it did.
+    pub(super) fn ended(&self) -> watch::Receiver<Option<EndReason>> {
+        self.ended.subscribe()
+    }
+}
+
+/// The answer to a request of the server that cannot be answered.
+fn refused(asked: &Asked) -> String {
+    if asked.method == notes::ELICITATION {
+        return json_rpc::response(&asked.id, Ok(r#"{"action":"decline"}"#));
+    }
+    json_rpc::response(&asked.id, Err(&notes::unknown_method(&asked.method)))
+}
+
+impl Lines {
+    /// A connection whose messages go out by `outgoing` and are given to `incoming`.
+    pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>) -> Self {
+        Self { address, outgoing, incoming }
+    }
+
+    /// The last lines of the server's error output.
+    pub(super) fn recent_errors(&self) -> Vec<String> {
+        self.outgoing.recent_errors()
+    }
+
+    pub(super) fn incoming(&self) -> &Arc<Incoming> {
+        &self.incoming
+    }
+
+    /// Sends a message that wants no answer.
+    pub(super) async fn notify(&self, message: &str) -> Result<(), RequestError> {
+        self.outgoing.send(message).await.map_err(RequestError::Unanswered)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn send(
+        &self,
+        request: &McpRequest,
+        revision: McpRevision,
+        io: &mut dyn CallIo,
+    ) -> Result<Reply, RequestError> {
+        let mut waiting = self.incoming.register();
+        if let Some(reason) = self.incoming.end_reason() {
+            return Err(RequestError::Unsent(self.broken(&reason)));
+        }
+        let id = waiting.id;
+        let message = json_rpc::request(id, request.method, &request.params(revision, id));
+        self.outgoing.send(&message).await.map_err(RequestError::Unanswered)?;
+        let answered = self.wait(&mut waiting, request, io).await;
+        if matches!(answered, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
+            let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
+            let _ = self.notify(&json_rpc::notification("notifications/cancelled", &params)).await;
+        }
+        answered
+    }
+
+    async fn wait(
+        &self,
+        waiting: &mut Waiting<'_>,
+        request: &McpRequest,
+        io: &mut dyn CallIo,
+    ) -> Result<Reply, RequestError> {
+        let began = Instant::now();
+        let last = began + request.longest;
+        let mut deadline = (began + request.limit).min(last);
+        loop {
+            let Waiting { reply, notes, asked, .. } = waiting;
+            let next = async {
+                tokio::select! {
+                    biased;
+                    Some(note) = notes.recv() => Arrived::Note(note),
+                    Some(asked) = asked.recv() => Arrived::Asked(asked),
+                    reply = reply => Arrived::Reply(reply.ok()),
+                }
+            };
+            let next = tokio::select! {
+                next = until_cancelled(next, io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
+                () = sleep_until(deadline) => {
+                    let (url, limit) = (self.address.clone(), deadline - began);
+                    return Err(RequestError::Unanswered(TransportError::Timeout { url, limit }));
+                }
+            };
+            match next {
+                Arrived::Reply(Some(reply)) => return reply.map_err(RequestError::Unanswered),
+                Arrived::Reply(None) => {
+                    let reason = self.incoming.end_reason();
+                    let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
+                    return Err(RequestError::Unanswered(self.broken(&reason)));
+                }
+                Arrived::Note(note) => note.give(io),
+                Arrived::Asked(asked) => {
+                    let answer = notes::answer(&asked.method, asked.params.as_ref(), io).await;
+                    self.notify(&json_rpc::response(&asked.id, answer.as_deref())).await?;
+                }
+            }
+            deadline = (Instant::now() + request.limit).min(last);
+        }
+    }
+
+    fn broken(&self, reason: &EndReason) -> TransportError {
+        self.outgoing.ended(&self.address, reason)
+    }
+}
+
+/// What comes while a request waits.
+enum Arrived {
+    /// `None` when the connection ended.
+    Reply(Option<Result<Reply, TransportError>>),
+    Note(Note),
+    Asked(Asked),
+}

@@ -1,0 +1,102 @@
+//! Lists the tools of a server: all pages of `tools/list`, or a failure.
+//!
+//! A part of a list is a failed listing. The pages of one list are bounded in number, bytes and
+//! time, and a cursor that comes twice ends the listing.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::connection::McpServer;
+use super::decode::ToolsPage;
+use super::request::{McpRequest, RequestError};
+use crate::model::JsonText;
+use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
+use crate::protocols::{ListError, NoCaller};
+use crate::transports::TransportError;
+
+/// The most pages of one list.
+const MAX_PAGES: usize = 1_000;
+/// The longest lifetime of a list that is believed.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// All pages of a list.
+#[derive(Debug)]
+pub(super) struct Pages {
+    /// The results of the requests, in order.
+    pub(super) pages: Vec<JsonText>,
+    /// How long the server says that the list may be used.
+    pub(super) lifetime: Duration,
+    pub(super) took: Duration,
+}
+
+/// Why a list was not read to its end.
+#[derive(Debug)]
+pub(super) enum PagesError {
+    /// A request had no answer.
+    Request(RequestError),
+    /// The server answered an error.
+    Refused(RpcError),
+    /// The answers cannot be used.
+    Unusable(ListError),
+}
+
+impl From<PagesError> for ListError {
+    fn from(error: PagesError) -> Self {
+        match error {
+            PagesError::Request(error) => error.into_list_error(),
+            PagesError::Refused(error) => Self::Malformed(format!("it refused `tools/list`: {error}")),
+            PagesError::Unusable(error) => error,
+        }
+    }
+}
+
+/// Requests all pages, in `limit` altogether and at most `max_bytes`.
+pub(super) async fn pages(
+    server: &McpServer,
+    limit: Duration,
+    max_bytes: usize,
+    address: &str,
+) -> Result<Pages, PagesError> {
+    let began = Instant::now();
+    let malformed = |why: String| PagesError::Unusable(ListError::Malformed(why));
+    let (mut pages, mut cursors, mut bytes, mut lifetime) = (Vec::new(), HashSet::new(), 0, u64::MAX);
+    let mut params = String::new();
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            let timeout = TransportError::Timeout { url: address.to_owned(), limit };
+            return Err(PagesError::Request(RequestError::Unanswered(timeout)));
+        }
+        let request = McpRequest::new("tools/list", params, left, max_bytes - bytes);
+        let reply = server.send(&request, &mut NoCaller).await.map_err(PagesError::Request)?;
+        let result = match reply {
+            Ok(result) => result,
+            // A server without tools need not know the method.
+            Err(error) if error.code == METHOD_NOT_FOUND && !server.info.has_tools && pages.is_empty() => {
+                JsonText::known(r#"{"tools":[]}"#)
+            }
+            Err(error) => return Err(PagesError::Refused(error)),
+        };
+        bytes += result.get().len();
+        if bytes > max_bytes {
+            let too_large = TransportError::TooLarge { url: address.to_owned(), limit: max_bytes };
+            return Err(PagesError::Request(RequestError::Unanswered(too_large)));
+        }
+        let page = ToolsPage::parse(&result).map_err(PagesError::Unusable)?;
+        lifetime = lifetime.min(page.ttl_ms());
+        let next = page.next_cursor;
+        pages.push(result);
+        let Some(cursor) = next else { break };
+        if pages.len() == MAX_PAGES {
+            return Err(malformed(format!("its list of tools has more than {MAX_PAGES} pages")));
+        }
+        params = format!(r#""cursor":{}"#, serde_json::Value::from(&*cursor));
+        if !cursors.insert(cursor) {
+            return Err(malformed("its list of tools has no end: a cursor came for the second time".to_owned()));
+        }
+    }
+    let lifetime = Duration::from_millis(lifetime).min(LONGEST);
+    Ok(Pages { pages, lifetime, took: began.elapsed() })
+}

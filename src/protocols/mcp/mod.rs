@@ -1,0 +1,117 @@
+//! The Model Context Protocol: servers over HTTP, over HTTP+SSE, or as child processes, in every
+//! revision from 2024-11-05 to 2026-07-28.
+//!
+//! The revision is found out for each server alone; one server's age changes nothing for others.
+//! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
+//! `call` calls, `hints` follows changes. Over HTTP each request is its own exchange (`http`); a
+//! process or an HTTP+SSE stream carries messages both ways (`lines`).
+//!
+//! Schemas and unknown members are kept as they came. This module never repeats a call that may
+//! have run, never fetches what a schema refers to, and trusts no annotation.
+
+mod call;
+mod connection;
+mod decode;
+mod eras;
+mod headers;
+mod hints;
+mod http;
+mod lines;
+mod listing;
+mod negotiate;
+mod notes;
+mod over_http;
+mod patience;
+mod request;
+mod revision;
+mod server;
+mod session;
+mod sse;
+mod stdio;
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use self::eras::Eras;
+use self::session::Way;
+use super::{ConnectError, Fits, Protocol, ProtocolId, Session};
+use crate::model::Target;
+use crate::transports::Transports;
+
+pub use patience::Patience;
+pub use session::McpSession;
+
+/// The protocol's id.
+pub const ID: ProtocolId = "mcp";
+/// How a probe describes where it looks.
+const AT: &str = "its address";
+/// The last parts of paths at which MCP is expected first.
+const USUAL_PATHS: [&str; 2] = ["mcp", "sse"];
+
+/// The Model Context Protocol; see the module documentation.
+#[derive(Debug)]
+pub struct Mcp {
+    eras: Arc<Eras>,
+    patience: Patience,
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self::with_patience(Patience::default())
+    }
+}
+
+impl Protocol for Mcp {
+    fn id(&self) -> ProtocolId {
+        ID
+    }
+
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::Http(target) => {
+                let last = target.url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+                if USUAL_PATHS.contains(&last) { Fits::ProbeFirst { at: AT } } else { Fits::Probe { at: AT } }
+            }
+            Target::Stdio(_) => Fits::ProbeFirst { at: "its output" },
+            Target::InProcess(_) => Fits::Never,
+        }
+    }
+
+    fn connect<'a>(
+        &'a self,
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        Box::pin(ready(self.session(target, transports)))
+    }
+
+    /// The server is greeted by the first request that needs it.
+    fn is_connectionless(&self) -> bool {
+        true
+    }
+
+    /// A probe sends requests that do more than look.
+    fn is_probed_untrusted(&self) -> bool {
+        false
+    }
+}
+
+impl Mcp {
+    /// The protocol with other limits for the first answers of programs.
+    pub fn with_patience(patience: Patience) -> Self {
+        Self { eras: Arc::default(), patience }
+    }
+
+    fn session(&self, target: &Target, transports: &Transports) -> Result<Arc<dyn Session>, ConnectError> {
+        let way = match target {
+            Target::Http(http) => Way::Http(transports.http(http)?),
+            Target::Stdio(program) => Way::Stdio(Arc::clone(program)),
+            Target::InProcess(_) => {
+                return Err(ConnectError::NotThisProtocol(format!("{target} is inside this program")));
+            }
+        };
+        Ok(Arc::new(McpSession::new(target, way, transports, (Arc::clone(&self.eras), self.patience))))
+    }
+}

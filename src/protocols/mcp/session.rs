@@ -1,0 +1,282 @@
+//! One MCP server as long as it is the same process or connection.
+//!
+//! The server is greeted by the first request that needs it. Over HTTP a lost session is begun anew;
+//! what was requested is repeated unless a tool may have run. The end of a process, or of the stream
+//! of HTTP+SSE, ends the session.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use tokio::sync::{Mutex, watch};
+
+use super::call;
+use super::connection::{Carrier, McpServer};
+use super::decode::{DecodedTools, decode};
+use super::eras::Eras;
+use super::hints;
+use super::lines::Noise;
+use super::listing::{Pages, PagesError, pages};
+use super::negotiate::Era;
+use super::over_http;
+use super::patience::Patience;
+use super::request::RequestError;
+use super::stdio;
+use crate::model::finding::quoted_excerpt;
+use crate::model::{Finding, FindingCode, StdioTarget, Target};
+use crate::protocols::{
+    Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Session, Validators, Validity,
+};
+use crate::transports::http::Upstream;
+use crate::transports::{TransportError, Transports};
+
+/// How the server is reached.
+pub(super) enum Way {
+    Http(Upstream),
+    Stdio(Arc<StdioTarget>),
+}
+
+/// A session with an MCP server.
+pub struct McpSession {
+    target: Target,
+    address: Arc<str>,
+    way: Way,
+    transports: Transports,
+    eras: Arc<Eras>,
+    patience: Patience,
+    /// The server, once it was greeted.
+    server: ArcSwapOption<McpServer>,
+    /// Held while the server is greeted.
+    greeting: Mutex<()>,
+    /// Why the session ended.
+    ended: watch::Sender<Option<EndReason>>,
+}
+
+impl McpSession {
+    pub(super) fn new(
+        target: &Target,
+        way: Way,
+        transports: &Transports,
+        (eras, patience): (Arc<Eras>, Patience),
+    ) -> Self {
+        Self {
+            address: target.to_string().into(),
+            target: target.clone(),
+            way,
+            transports: transports.clone(),
+            eras,
+            patience,
+            server: ArcSwapOption::empty(),
+            greeting: Mutex::new(()),
+            ended: watch::Sender::new(None),
+        }
+    }
+
+    /// The server, greeted now if it was not yet.
+    async fn server(&self) -> Result<Arc<McpServer>, ListError> {
+        if let Some(server) = self.server.load_full() {
+            return Ok(server);
+        }
+        let _greeting = self.greeting.lock().await;
+        if let Some(server) = self.server.load_full() {
+            return Ok(server);
+        }
+        let known = self.eras.known(&self.target);
+        let greeted = match &self.way {
+            Way::Http(upstream) => over_http::connect(upstream, known).await,
+            Way::Stdio(target) => stdio::connect(&self.transports, target, (known, self.patience)).await,
+        };
+        let (server, era) = match greeted {
+            Ok(greeted) => greeted,
+            Err(error) => {
+                // What was remembered may be wrong; the next attempt finds out.
+                self.eras.forget(&self.target);
+                return Err(error);
+            }
+        };
+        self.eras.remember(&self.target, era);
+        let server = Arc::new(server);
+        self.watch_end(&server);
+        self.server.store(Some(Arc::clone(&server)));
+        Ok(server)
+    }
+
+    /// Ends the session with the connection that carries it.
+    fn watch_end(&self, server: &McpServer) {
+        if let Carrier::Lines(lines, _) = &server.carrier {
+            let (mut ended, reason) = (lines.incoming().ended(), self.ended.clone());
+            self.transports.tasks().spawn(async move {
+                // Fails when the connection was dropped, which is no end by itself.
+                if let Ok(why) = ended.wait_for(Option::is_some).await {
+                    reason.send_replace(why.clone());
+                }
+            });
+        }
+    }
+
+    /// Forgets a greeting that the server does not know any more.
+    fn lose(&self, server: &Arc<McpServer>) {
+        let now = self.server.load_full();
+        if now.is_some_and(|now| Arc::ptr_eq(&now, server)) {
+            self.server.store(None);
+        }
+    }
+
+    async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
+        let limit = self.transports.poll_timeout();
+        let result = pages(server, limit, max_body, &self.address).await;
+        if result.is_ok() {
+            server.has_listed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// All pages, after greeting the server anew where that helps: its session is gone, or it
+    /// claimed a revision that it does not speak.
+    async fn listed(&self, max_body: usize) -> Result<(Arc<McpServer>, Pages), ListError> {
+        let server = self.server().await?;
+        let failed = match self.pages(&server, max_body).await {
+            Ok(pages) => return Ok((server, pages)),
+            Err(error) => error,
+        };
+        let claims = server.revision().is_modern() && !server.has_listed.load(Ordering::Relaxed);
+        match &failed {
+            PagesError::Request(RequestError::SessionLost) => {}
+            PagesError::Refused(_) | PagesError::Request(RequestError::Unanswered(TransportError::Timeout { .. }))
+                if claims =>
+            {
+                self.eras.remember(&self.target, Era::Legacy);
+            }
+            _ => return Err(failed.into()),
+        }
+        self.lose(&server);
+        let again = self.server().await.map_err(|_| ListError::from(failed))?;
+        let pages = self.pages(&again, max_body).await?;
+        Ok((again, pages))
+    }
+
+    async fn list_once(&self, request: &ListRequest) -> Result<Listing, ListError> {
+        let _turn = match &self.way {
+            Way::Http(upstream) => Some(upstream.poll_turn().await),
+            Way::Stdio(_) => None,
+        };
+        let most = self.transports.max_body();
+        let max_body = request.max_body.map_or(most, |own| own.min(most));
+        let (server, Pages { pages, lifetime, took }) = self.listed(max_body).await?;
+        let (info, revision) = (server.info.clone(), server.revision().as_str());
+        let (bounds, wants_headers) = (request.bounds, server.wants_headers());
+        let work = move || decode(&pages, (&info, revision), (bounds, wants_headers));
+        let decoded = self.transports.tasks().off_thread(work).await?;
+        let DecodedTools { manifest, mut findings, quarantined, headers } = decoded;
+        findings.extend(output_noise(&server));
+        *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);
+        let clock = self.transports.clock();
+        let validity = Validity {
+            received: clock.now(),
+            received_at: clock.wall(),
+            took,
+            // Most servers give no lifetime or zero; then the configured one holds.
+            fresh_for: lifetime.max(self.transports.default_lifetime()),
+            usable_for: None,
+            may_store: true,
+            modified: None,
+            validators: Validators::default(),
+        };
+        Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+    }
+
+    fn call_limit(&self, call: &Call) -> Duration {
+        let configured = match &self.way {
+            Way::Http(upstream) => upstream.call_timeout(),
+            Way::Stdio(target) => target.call_timeout(),
+        };
+        call.limit(configured.unwrap_or(call::TIMEOUT))
+    }
+
+    async fn call_once(&self, called: &Call, io: &mut dyn CallIo) -> Result<Outcome, CallError> {
+        let limit = self.call_limit(called);
+        let greeting = tokio::time::timeout(limit, self.server()).await;
+        let timeout = || TransportError::Timeout { url: self.address.to_string(), limit };
+        let server = greeting.map_err(|_| CallError::Unsent(timeout()))?.map_err(ungreeted(&self.address))?;
+        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        let lost = matches!(&outcome, Err(call::Failed::SessionLost));
+        let stale_headers = matches!(&outcome, Ok(outcome) if call::wants_other_headers(outcome));
+        if lost {
+            // The server refused the session before it looked at the call.
+            self.lose(&server);
+        } else if stale_headers {
+            let Ok(pages) = self.pages(&server, self.transports.max_body()).await else {
+                return outcome.map_err(|error| error.into_call_error(&self.address));
+            };
+            self.keep_headers(&server, &pages);
+        } else {
+            return outcome.map_err(|error| error.into_call_error(&self.address));
+        }
+        let server = self.server().await.map_err(ungreeted(&self.address))?;
+        let outcome = call::call(&server, called, io, (limit, &self.address)).await;
+        outcome.map_err(|error| error.into_call_error(&self.address))
+    }
+
+    fn keep_headers(&self, server: &McpServer, pages: &Pages) {
+        let decoded = decode(&pages.pages, (&server.info, ""), (crate::model::Bounds::NONE, true));
+        if let Ok(decoded) = decoded {
+            *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
+        }
+    }
+}
+
+/// The finding about lines of a program that are no messages.
+fn output_noise(server: &McpServer) -> Option<Finding> {
+    let Carrier::Lines(lines, _) = &server.carrier else { return None };
+    let Noise { lines, first } = lines.incoming().noise();
+    (lines > 0).then(|| {
+        let message = format!("{lines} lines of its output are no messages, the first is {}", quoted_excerpt(&first));
+        Finding::new(FindingCode::OutputNoise, message).hint("let the program write its log to standard error")
+    })
+}
+
+/// The reason why a call was not sent: the server could not be greeted.
+fn ungreeted(address: &str) -> impl FnOnce(ListError) -> CallError {
+    move |error| {
+        CallError::Unsent(match error {
+            ListError::Transport(error) => error,
+            other => TransportError::Broken { url: address.to_owned(), message: other.to_string() },
+        })
+    }
+}
+
+impl Session for McpSession {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(self.list_once(request))
+    }
+
+    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(self.call_once(call, io))
+    }
+
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        hints::hints(&self.server.load_full()?)
+    }
+
+    fn recent_errors(&self) -> Vec<String> {
+        match self.server.load_full().as_deref() {
+            Some(McpServer { carrier: Carrier::Lines(lines, _), .. }) => lines.recent_errors(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
+        let mut ended = self.ended.subscribe();
+        Some(Box::pin(async move {
+            let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+            match reason {
+                Some(reason) => reason,
+                // The session itself was dropped.
+                None => std::future::pending().await,
+            }
+        }))
+    }
+}

@@ -1,0 +1,108 @@
+//! What a list of tools becomes: every page, every byte of a schema, every member.
+
+use callsheet::model::FindingCode;
+use serde_json::{Value, json};
+
+use crate::support::house::{House, scenario};
+use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
+use crate::support::serving::ask;
+
+/// A valid schema of draft 2020-12 with everything that a rewrite would touch.
+const SCHEMA: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string","default":null}}}},"properties":{"address":{"$ref":"#/$defs/address"},"contact":{"type":"string","enum":["phone","email"]},"list":{"type":"array","items":{}}},"required":[],"allOf":[{"anyOf":[{"required":["address"]},{"required":["contact"]}]}],"if":{"properties":{"contact":{"const":"phone"}}},"then":{"required":["address"]},"additionalProperties":false}"##;
+
+async fn json_at(address: std::net::SocketAddr, target: &str) -> Value {
+    let answer = ask(address, "GET", target, &[], "").await;
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+fn odd_tool() -> String {
+    format!(
+        r#"{{"name":"odd","title":"Odd","description":"Is odd.","inputSchema":{SCHEMA},"outputSchema":{{"type":"object","properties":{{"t":{{"type":"number"}}}}}},"annotations":{{"readOnlyHint":true,"destructiveHint":false,"vendorHint":7}},"icons":[{{"src":"data:,"}}],"_meta":{{"vendor/x":1}},"vendor":{{"kept":true}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn schemas_and_unknown_members_come_through_byte_for_byte() {
+    let tools: Value = serde_json::from_str(&format!("[{}]", odd_tool())).unwrap();
+    let server = McpServer::start(modern(&tools)).await;
+    let house = House::of(&[("files", server.url())]).await;
+    let address = house.serve().await;
+    let list = json_at(address, "/api/v1/tools?format=mcp").await;
+    let listed = &list["tools"][0];
+    // The order of members is part of the text.
+    assert_eq!(listed["inputSchema"].to_string(), tools[0]["inputSchema"].to_string());
+    for member in ["title", "outputSchema", "annotations", "icons", "_meta"] {
+        assert_eq!(listed[member], tools[0][member], "{member}");
+    }
+    let native = json_at(address, "/api/v1/tools").await;
+    let listed = &native["tools"][0];
+    assert_eq!(listed["parameters"].to_string(), tools[0]["inputSchema"].to_string());
+    assert_eq!((&listed["vendor"], &listed["title"]), (&json!({"kept": true}), &json!("Odd")));
+    assert_eq!(listed["metadata"]["tags"], json!(["hint:read-only"]));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_list_of_several_pages_is_read_to_its_end() {
+    let mut own = modern(&json!([]));
+    let server = McpServer::start(move |came: &Came| match came.method() {
+        "tools/list" => {
+            // The empty text is a cursor as good as any.
+            let (name, next) = match came.message["params"]["cursor"].as_str() {
+                None => ("a", Some("")),
+                Some("") => ("b", Some("3")),
+                Some(_) => ("c", None),
+            };
+            let mut page =
+                json!({"resultType": "complete", "tools": [tool(name)], "ttlMs": 1, "cacheScope": "private"});
+            if let Some(next) = next {
+                page["nextCursor"] = next.into();
+            }
+            came.result(&page)
+        }
+        _ => own(came),
+    })
+    .await;
+    let house = House::of(&[("files", server.url())]).await;
+    assert_eq!(house.names(), ["a", "b", "c"]);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_whose_header_annotation_is_invalid_costs_that_tool_in_the_modern_era_only() {
+    let bad = json!({"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}});
+    let tools = json!([tool("good"), bad]);
+    let server = McpServer::start(modern(&tools)).await;
+    let older = McpServer::start(legacy("2025-11-25", &tools)).await;
+    let house = House::of(&[("files", server.url()), ("older", older.url())]).await;
+    let snapshot = house.app.snapshot();
+    let names = |name: &str| -> Vec<_> {
+        snapshot
+            .catalog
+            .entry(&scenario(name))
+            .unwrap()
+            .manifest
+            .tools
+            .iter()
+            .map(|tool| tool.name.to_string())
+            .collect()
+    };
+    assert_eq!((names("files"), names("older")), (vec!["good".to_owned()], vec!["bad".into(), "good".into()]));
+    let finding =
+        snapshot.findings.iter().find(|finding| finding.code == FindingCode::ToolQuarantined).unwrap().clone();
+    assert!(finding.message.contains("x-mcp-header"), "{finding:?}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_without_tools_is_live_and_offers_none() {
+    let server = McpServer::start(|came| match came.method() {
+        "initialize" => came.result(&json!({"protocolVersion": "2025-06-18", "capabilities": {"prompts": {}}, "serverInfo": {"name": "p", "version": "1"}})),
+        "notifications/initialized" => Answer::Text(202, String::new()),
+        _ => came.error(200, -32_601, "Method not found"),
+    })
+    .await;
+    let house = House::of(&[("prompts", server.url())]).await;
+    assert_eq!(house.app.snapshot().health[&scenario("prompts")].state.as_str(), "live");
+    house.finish().await;
+}
