@@ -44,6 +44,7 @@ use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
 use crate::state::StateError;
 use crate::transports::http::Client;
+use crate::transports::stdio::Children;
 use crate::views::ViewCache;
 
 mod builder;
@@ -66,6 +67,7 @@ pub struct Callsheet {
     /// The identity of this daemon on the network.
     id: Arc<str>,
     client: Arc<Client>,
+    children: Arc<Children>,
     reader: CatalogReader,
     engine: EngineHandle,
     calls: Calls,
@@ -267,6 +269,8 @@ impl Callsheet {
         self.trigger.stop();
         self.calls.close_audit();
         let finish = self.tasks.finish(FINISH).await;
+        // The engine has dropped its sessions, so every child is being stopped.
+        let finish = finish.and(self.children.close().await);
         // Calls under way needed their connections until now.
         self.client.close().await;
         self.calls.save_usage_at_last().await;

@@ -20,6 +20,8 @@ use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::state::{Restored, sqlite};
 use crate::transports::http::Client;
+use crate::transports::stdio::Children;
+use crate::transports::stdio::watchdog::WatchdogCommand;
 use crate::views::ViewCache;
 
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
@@ -56,6 +58,7 @@ pub struct Builder {
     sources: ProgramSources,
     protocols: ProgramProtocols,
     native: BTreeMap<ScenarioName, NativeTools>,
+    watchdog: Option<WatchdogCommand>,
 }
 
 /// Sources of the embedding program.
@@ -74,6 +77,7 @@ impl Builder {
             sources: ProgramSources::default(),
             protocols: ProgramProtocols::default(),
             native: BTreeMap::new(),
+            watchdog: None,
         }
     }
 
@@ -96,6 +100,12 @@ impl Builder {
         self
     }
 
+    /// Runs this beside the first child process. It ends all children when this process is killed; a
+    /// program without one leaves children behind then that ignore the end of their input.
+    pub fn watchdog(self, command: Option<WatchdogCommand>) -> Self {
+        Self { watchdog: command, ..self }
+    }
+
     /// Adds a scenario inside this process. A later one of the same name replaces it.
     pub fn native(mut self, tools: NativeTools) -> Self {
         self.native.insert(tools.name().clone(), tools);
@@ -105,7 +115,7 @@ impl Builder {
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self { mut config, clock, sources: ProgramSources(own), protocols, native } = self;
+        let Self { mut config, clock, sources: ProgramSources(own), protocols, native, watchdog } = self;
         let mut protocols = protocols.0;
         let tasks = Tasks::new();
         let path = config.state.path.clone();
@@ -121,6 +131,7 @@ impl Builder {
             Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
         let of_calls = take_stored_calls(&mut restored);
         client.identify(&id);
+        let children = Children::watched(clock, watchdog);
         let sources = sources(own, &native, &config, clock);
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
@@ -128,6 +139,7 @@ impl Builder {
             store: Arc::clone(&store),
             restored,
             client: Arc::clone(&client),
+            children: Arc::clone(&children),
             protocols: Protocols::with(protocols),
             clock,
             tasks: tasks.clone(),
@@ -149,6 +161,7 @@ impl Builder {
             settings: watch::Sender::new(Vec::new()),
             id,
             client,
+            children,
             reader,
             engine,
             calls,

@@ -208,7 +208,10 @@ impl ExecuteError {
                 CallError::NotThisProtocol { .. } => "bad_answer",
                 CallError::Unsent(error) | CallError::Unanswered(error) => match error {
                     TransportError::Timeout { .. } => "timeout",
-                    TransportError::Refused(_) | TransportError::Unresolved(_) => "unreachable",
+                    TransportError::Refused(_)
+                    | TransportError::Unresolved(_)
+                    | TransportError::CommandNotFound { .. }
+                    | TransportError::NotStarted { .. } => "unreachable",
                     TransportError::TooLarge { .. } => "too_large",
                     _ => "broken",
                 },

@@ -42,6 +42,7 @@ mod state;
 mod table;
 mod tools;
 mod watch;
+mod watchdog;
 
 pub use exit::CommandError;
 
@@ -100,6 +101,9 @@ enum Command {
     /// Print manual pages.
     #[command(hide = true)]
     Man(man::ManArgs),
+    /// End the child processes of a daemon that was killed; started by the daemon itself.
+    #[command(hide = true)]
+    Watchdog,
 }
 
 /// Which daemon to speak to, and how to print.
@@ -186,6 +190,7 @@ impl Command {
             Self::Config(command) => command.run(),
             Self::State(command) => command.run(),
             Self::Man(command) => command.run(),
+            Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {
                 command.run();
                 Ok(())

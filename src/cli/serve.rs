@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
 
+use super::watchdog;
 use super::{CommandError, log};
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
@@ -41,7 +42,7 @@ impl ServeArgs {
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
         let address = listener.local_addr()?;
-        let app = Callsheet::builder(loaded.config.clone()).start().await?;
+        let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
         app.follow_configuration(options, loaded)?;
         app.return_memory();
         let open_files = open_files::raise();

@@ -21,6 +21,7 @@ use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, StateStore, TrustDecision};
 use crate::transports::http::{Client, HttpResponse};
+use crate::transports::stdio::Children;
 use crate::transports::{TransportError, Transports};
 
 mod apply;
@@ -76,6 +77,8 @@ pub struct Setup {
     pub restored: Restored,
     /// Sends the requests to scenarios.
     pub client: Arc<Client>,
+    /// The child processes; whoever made them waits for their end.
+    pub children: Arc<Children>,
     /// The protocols that scenarios may speak.
     pub protocols: Protocols,
     /// Reads time.
@@ -117,7 +120,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (command, commands) = mpsc::channel(COMMANDS);
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
-    let Setup { config, store, restored, client, protocols, clock, tasks, readiness, sources } = setup;
+    let Setup { config, store, restored, client, children, protocols, clock, tasks, readiness, sources } = setup;
     let keeper = MutationWriter {
         store: Arc::clone(&store),
         preferences: Arc::new(restored.preferences.clone()),
@@ -140,7 +143,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let routes = CallRoutes::default();
     let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
     counts.loads.started(clock.wall());
-    let transports = Transports::new(client);
+    let transports = Transports::new(client).with_children(children);
     let asked = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
     let poller = Poller::new(asked, &config.refresh, tasks.clone(), events.clone(), stop.clone());
     let parts = EngineParts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };

@@ -160,6 +160,13 @@ mod tests {
     }
 
     #[test]
+    fn no_address_is_a_command() {
+        for url in ["stdio:sh", "stdio:/bin/sh%20-c%20true", "STDIO:sh"] {
+            assert!(matches!(Target::at(url.parse().unwrap()), Target::Http(_)), "{url}");
+        }
+    }
+
+    #[test]
     fn equal_targets_are_reached_in_the_same_way() {
         let at = |port: u16, token: Option<&str>| {
             let url = format!("http://h:{port}/").parse().unwrap();

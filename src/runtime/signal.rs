@@ -31,6 +31,24 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send +
     })
 }
 
+/// Makes signals that end a process or a terminal's programs do nothing, as long as the runtime of
+/// this call lives.
+#[cfg(unix)]
+pub fn ignore_stop_signals() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()] {
+        // What replaced the default action of the signal stays when the listener is dropped.
+        drop(signal(kind)?);
+    }
+    Ok(())
+}
+
+/// There are no such signals.
+#[cfg(not(unix))]
+pub fn ignore_stop_signals() -> io::Result<()> {
+    Ok(())
+}
+
 /// The signals that request a reload of the configuration (SIGHUP). While this exists, closing a
 /// terminal does not end the process. On systems without that signal it never arrives.
 #[derive(Debug)]

@@ -93,6 +93,18 @@ pub enum Finish {
     Cut(usize),
 }
 
+impl Finish {
+    /// How both ended together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Clean, other) => other,
+            (cut, Self::Clean) => cut,
+            (Self::Cut(some), Self::Cut(others)) => Self::Cut(some + others),
+        }
+    }
+}
+
 /// See [`Tasks::run_to_completion`].
 #[must_use = "nothing is done before it is waited for or dropped"]
 pub struct RunToCompletion<F>

@@ -6,6 +6,7 @@ mod support;
 mod approvals_and_operations;
 mod call;
 mod check;
+mod child_processes;
 mod config;
 mod contract;
 mod demo;

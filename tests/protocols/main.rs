@@ -11,6 +11,7 @@ mod call_connections;
 mod calls;
 mod check;
 mod check_corpus;
+mod credentials;
 mod decoding;
 mod decoding_bounds;
 mod decoding_large;

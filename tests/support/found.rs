@@ -21,6 +21,7 @@ use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
 use callsheet::state::sqlite;
 use callsheet::transports::http::{Client, ClientLimits};
+use callsheet::transports::stdio::Children;
 use callsheet::views::ViewCache;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -106,6 +107,7 @@ impl Home {
             config: Arc::clone(&config),
             store,
             restored,
+            children: Children::new(clock),
             client,
             protocols: Protocols::built_in(),
             clock,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
 
-use super::ending::{GRACE, Supervised};
-use super::group::ProcessGroup;
+use super::ending::Supervised;
+use super::group::{GRACE, ProcessGroup};
 use super::lines::{WAITING, read_stdout};
 use super::stderr::{Mask, StderrTail, read_stderr};
+use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, environment, lookup};
 use crate::model::StdioTarget;
 use crate::runtime::tasks::Finish;
@@ -27,12 +28,19 @@ pub struct Children {
     clock: Clock,
     /// One task for each process until its group has ended, and two for its output.
     tasks: Tasks,
+    watchdog: Arc<Watchdog>,
 }
 
 impl Children {
-    /// None yet.
+    /// None yet. Without a watchdog, children outlive this process when it is killed, unless they
+    /// take the end of their input for their own.
     pub fn new(clock: Clock) -> Arc<Self> {
-        Arc::new(Self { clock, tasks: Tasks::new() })
+        Self::watched(clock, None)
+    }
+
+    /// None yet; the watchdog is started with the first.
+    pub fn watched(clock: Clock, watchdog: Option<WatchdogCommand>) -> Arc<Self> {
+        Arc::new(Self { clock, tasks: Tasks::new(), watchdog: Arc::new(Watchdog::new(watchdog)) })
     }
 
     /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
@@ -53,6 +61,7 @@ impl Children {
         }
         #[cfg(unix)]
         command.process_group(0);
+        self.watchdog.start();
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
         self.supervised(child, target).ok_or_else(|| failed("it ended at once".to_owned()))
     }
@@ -60,6 +69,7 @@ impl Children {
     /// Starts what watches over a new process.
     fn supervised(&self, mut child: tokio::process::Child, target: &StdioTarget) -> Option<ChildProcess> {
         let group = ProcessGroup::led_by(child.id()?);
+        self.watchdog.watch(group);
         let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
         let input = Arc::new(Mutex::new(child.stdin.take()));
         let (out, lines) = mpsc::channel(WAITING);
@@ -78,6 +88,7 @@ impl Children {
             reads_stdout,
             cut,
             end,
+            watchdog: Arc::clone(&self.watchdog),
             clock: self.clock,
         };
         self.tasks.spawn(supervised.run());

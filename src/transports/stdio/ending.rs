@@ -13,16 +13,11 @@ use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::group::{EndSignal, ProcessGroup};
+use super::group::{EndSignal, GRACE, ProcessGroup, end_groups};
 use super::stderr::StderrTail;
+use super::watchdog::Watchdog;
 use super::{Input, ProcessFault};
 use crate::runtime::{Clock, StopTrigger};
-
-/// The time between the steps of a stop.
-pub(super) const GRACE: Duration = Duration::from_secs(3);
-
-/// How often a group is looked at while it ends.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How long the last lines of a process that has ended are waited for. Another process may hold its
 /// output open.
@@ -43,6 +38,7 @@ pub(super) struct Supervised {
     /// Ends the reading of output that another process holds open.
     pub(super) cut: StopTrigger,
     pub(super) end: watch::Sender<Option<Arc<str>>>,
+    pub(super) watchdog: Arc<Watchdog>,
     pub(super) clock: Clock,
 }
 
@@ -58,7 +54,11 @@ impl Supervised {
         self.fault.trigger.stop();
         let _ = tokio::time::timeout(DRAIN, &mut self.reads_stderr).await;
         self.end.send_replace(Some(self.how(ended, was_stopped).into()));
-        self.end_group().await;
+        end_groups(&[self.group], self.clock).await;
+        // What did not even end after SIGKILL stays with the watchdog.
+        if !self.group.is_alive() {
+            self.watchdog.forget(self.group);
+        }
         let _ = tokio::time::timeout(DRAIN, &mut self.reads_stdout).await;
         self.cut.stop();
     }
@@ -79,20 +79,6 @@ impl Supervised {
             }
         }
         None
-    }
-
-    /// Ends what the process left of its group.
-    async fn end_group(&self) {
-        for signal in [EndSignal::Terminate, EndSignal::Kill] {
-            if !self.group.is_alive() {
-                return;
-            }
-            self.group.signal(signal);
-            let deadline = self.clock.now() + GRACE;
-            while self.group.is_alive() && self.clock.now() < deadline {
-                self.clock.sleep(LOOK).await;
-            }
-        }
     }
 
     /// How it ended, for people.

@@ -3,8 +3,12 @@
 //! Signals go to whole groups, because many commands (`npx`, `uvx`) are wrappers whose servers are
 //! their children.
 
+use std::time::Duration;
+
+use crate::runtime::Clock;
+
 /// A process group that was made for a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessGroup(u32);
 
 /// How a group is asked or made to end.
@@ -20,6 +24,31 @@ impl ProcessGroup {
     /// The group that a child leads, by its process id.
     pub(super) fn led_by(id: u32) -> Self {
         Self(id)
+    }
+
+    /// Its number.
+    pub(super) fn id(self) -> u32 {
+        self.0
+    }
+}
+
+/// The time between the steps of a stop.
+pub(super) const GRACE: Duration = Duration::from_secs(3);
+
+/// How often groups are looked at while they end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Ends all that is left in some groups: SIGTERM, and after [`GRACE`] SIGKILL.
+pub(super) async fn end_groups(groups: &[ProcessGroup], clock: Clock) {
+    for signal in [EndSignal::Terminate, EndSignal::Kill] {
+        let living: Vec<_> = groups.iter().copied().filter(|group| group.is_alive()).collect();
+        for group in &living {
+            group.signal(signal);
+        }
+        let deadline = clock.now() + GRACE;
+        while living.iter().any(|group| group.is_alive()) && clock.now() < deadline {
+            clock.sleep(LOOK).await;
+        }
     }
 }
 

@@ -7,6 +7,8 @@
 //! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a line
 //! of input is taken within [`WRITE_LIMIT`].
 //!
+//! A daemon that is killed cannot end its children; a [`watchdog`] does that then, where there is one.
+//!
 //! Never here: what a line means, and starting a program again.
 
 use std::fmt;
@@ -31,6 +33,7 @@ mod lookup;
 mod stderr;
 #[cfg(test)]
 mod tests;
+pub mod watchdog;
 
 pub use children::Children;
 pub use lines::{ChildLine, MAX_LINE};

@@ -89,3 +89,82 @@ async fn a_child_gets_few_variables_and_its_own() {
     // Cargo sets this one for every test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !names.contains(&"CARGO_MANIFEST_DIR".to_owned()));
 }
+
+/// Whether a process is there and has not ended; one that has ended may wait for its parent.
+fn is_running(id: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    status.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_skipped_and_the_next_one_comes() {
+    let (_child, mut lines, _children) =
+        start(&script("head -c 17825792 /dev/zero | tr '\\0' x; echo; printf 'a\\377b\\n'; echo after"));
+    assert_eq!(soon(lines.recv()).await, Some(ChildLine::TooLong));
+    assert_eq!(soon(lines.recv()).await, Some(ChildLine::NotText("a\u{fffd}b".to_owned())));
+    assert_eq!(soon(lines.recv()).await, Some(text("after")));
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
+    let flood =
+        "yes \"$(printf '%0600d' 0)\" | head -c 50000000 >&2; echo >&2; echo \"the token is $TOKEN\" >&2; echo done";
+    let (child, mut lines, _children) = start(&script(flood).with_env([("TOKEN", Secret::new("hush-hush"))]));
+    assert_eq!(soon(lines.recv()).await, Some(text("done")));
+    let how = soon(child.ended()).await;
+    let tail = child.stderr_tail();
+    assert_eq!((tail.len(), tail[0].len(), tail[99].as_str()), (100, 500, "the token is ***"));
+    assert!(how.ends_with(" | the token is ***"), "{how}");
+}
+
+#[tokio::test]
+async fn what_a_process_leaves_of_its_group_is_ended() {
+    let (child, mut lines, children) = start(&script("sleep 1000 & echo $!"));
+    let Some(ChildLine::Text(left)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    assert_eq!(soon(child.ended()).await, "the process ended with exit code 0");
+    // It holds the output open as long as it lives.
+    assert_eq!(soon(lines.recv()).await, None);
+    soon(children.close()).await;
+    assert!(!is_running(&left));
+}
+
+#[tokio::test]
+async fn a_group_that_ignores_every_request_to_end_is_killed() {
+    let stubborn = "trap '' TERM; while :; do sleep 1; done";
+    let (child, mut lines, children) = start(&script(&format!("(echo $$; {stubborn}) & echo $!; {stubborn}")));
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let Some(ChildLine::Text(id)) = soon(lines.recv()).await else { panic!("a process id expected") };
+        ids.push(id);
+    }
+    assert!(ids.iter().all(|id| is_running(id)), "{ids:?}");
+    drop(child);
+    assert_eq!(soon(children.close()).await, crate::runtime::tasks::Finish::Clean);
+    assert!(!ids.iter().any(|id| is_running(id)), "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_line_is_written_whole_also_when_its_sender_is_gone() {
+    let (child, mut lines, _children) = start(&StdioTarget::new("cat"));
+    // More than a pipe holds.
+    let long = "x".repeat(1 << 20);
+    let mut sending = Box::pin(child.send(&long));
+    assert!(futures_util::poll!(sending.as_mut()).is_pending());
+    drop(sending);
+    soon(child.send("next")).await.unwrap();
+    assert_eq!((soon(lines.recv()).await, soon(lines.recv()).await), (Some(text(&long)), Some(text("next"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_does_not_read_its_input_is_stopped() {
+    let (child, ..) = start(&script("trap '' TERM; while :; do sleep 1; done"));
+    let error = child.send(&"x".repeat(1 << 20)).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().contains("did not read its input for 30 s")),
+        ("ended", true),
+        "{error}"
+    );
+    let how = child.ended().await;
+    assert_eq!(how, "it did not read its input for 30 s, and was stopped");
+    assert_eq!(child.send("x").await.unwrap_err().kind(), "ended");
+}
