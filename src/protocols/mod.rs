@@ -77,6 +77,11 @@ pub trait Protocol: Send + Sync {
         false
     }
 
+    /// Whether a scenario is expected to be filed under the name that it gives itself.
+    fn names_scenarios(&self) -> bool {
+        true
+    }
+
     /// Whether an address that was only discovered may be probed before an operator trusts it. Only
     /// for protocols whose probe is a harmless GET.
     fn is_probed_untrusted(&self) -> bool {

@@ -12,6 +12,7 @@ mod contract;
 mod demo;
 mod doctor;
 mod help;
+mod import;
 mod list_commands;
 mod log_lines;
 mod man;

@@ -78,14 +78,15 @@ impl ImportArgs {
             Addition::new(found.candidates.iter().map(|candidate| (&candidate.name, &candidate.entry.target)));
         if !self.write {
             output::line(&format!(
-                "{count} servers can be taken; `callsheet import --write` writes them to {}",
+                "{} can be taken; `callsheet import --write` writes them to {}",
+                servers(count),
                 place.display()
             ));
             return Ok(());
         }
         match addition.write(&place)? {
             Written::Added { secrets } => {
-                output::line(&format!("{count} servers were written to {}", place.display()));
+                output::line(&format!("{} written to {}", servers(count), place.display()));
                 if let Some(secrets) = secrets {
                     output::line(&format!("the values of their variables and headers are in {}", secrets.display()));
                 }
@@ -183,6 +184,11 @@ impl Found {
             output::line(&format!("note: {line}"));
         }
     }
+}
+
+/// So many servers.
+fn servers(count: usize) -> String {
+    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
 }
 
 /// The exact command line, or the address.

@@ -101,6 +101,7 @@ impl Addition {
         if let Some(secrets) = &secrets {
             let mut document = read(secrets)?;
             for (scenario, values) in &self.secrets {
+                document.entry(scenario).or_insert_with(toml_edit::table);
                 for (name, secret) in values {
                     document[scenario][name] = value(secret);
                 }
@@ -109,7 +110,8 @@ impl Addition {
         }
         let before = std::fs::read_to_string(place).unwrap_or_default();
         let separator = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-        let after = format!("{before}{separator}{}", self.text);
+        let added = if before.is_empty() { self.text.trim_start() } else { &self.text };
+        let after = format!("{before}{separator}{added}");
         after.parse::<DocumentMut>().map_err(|error| refused(place, &error.to_string()))?;
         replace(place, &after, false).map_err(failed)?;
         Ok(Written::Added { secrets })

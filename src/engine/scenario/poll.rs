@@ -121,7 +121,9 @@ impl Scenario {
 
     /// Whether it may be polled now or later.
     pub(in crate::engine) fn may_be_polled(&self) -> bool {
-        self.target.is_some() && !self.is_blocked() && !self.is_absent()
+        self.target.as_ref().is_some_and(|target| self.is_trusted() || may_be_looked_at(target))
+            && !self.is_blocked()
+            && !self.is_absent()
     }
 
     /// Why it may not be polled.
@@ -210,4 +212,9 @@ impl Scenario {
 fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.fresh.as_ref()?.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
+}
+/// Whether a target may be polled once before an operator trusts it. A program is never started
+/// before that.
+fn may_be_looked_at(target: &Target) -> bool {
+    !matches!(target, Target::Stdio(_))
 }

@@ -187,7 +187,12 @@ fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<
     let own = manifest.scenario.name.as_ref();
     // This was already reported when it could not get the name that its source gives it.
     let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
-    if !own.is_empty() && own != record.name.as_str() && announced.is_none_or(|announced| announced.as_str() != own) {
+    let counts = record.protocol.as_ref().is_none_or(|protocol| protocol.names_scenarios());
+    if counts
+        && !own.is_empty()
+        && own != record.name.as_str()
+        && announced.is_none_or(|announced| announced.as_str() != own)
+    {
         // The name may be as long as a manifest.
         let shown: String = own.chars().take(120).collect();
         let message = format!("it calls itself `{}`", shown.escape_debug());

@@ -92,6 +92,11 @@ impl Protocol for Mcp {
         true
     }
 
+    /// Servers name themselves after their program; people name the entry.
+    fn names_scenarios(&self) -> bool {
+        false
+    }
+
     /// A probe sends requests that do more than look.
     fn is_probed_untrusted(&self) -> bool {
         false

@@ -1,0 +1,86 @@
+//! `callsheet import`: the servers of MCP clients become scenarios that are called, their secrets go to a file of their own, and what is
+//! left out is said.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::command::{Home, until};
+
+/// The file of a client with these entries.
+fn client_file(home: &Home, entries: &serde_json::Value) {
+    fs::create_dir_all(home.path(".cursor")).unwrap();
+    let text = json!({"mcpServers": entries}).to_string();
+    home.write(".cursor/mcp.json", &format!("// of a person\n{text}"));
+}
+
+fn server() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py").to_owned()
+}
+
+#[test]
+fn servers_of_a_client_are_shown_then_written_and_then_called() {
+    let home = Home::with("");
+    client_file(
+        &home,
+        &json!({
+            "child": {"command": "python3", "args": [server(), "legacy"], "env": {"API_KEY": "hush-hush"}, "alwaysAllow": ["read"]},
+            "callsheet": {"command": "callsheet", "args": ["mcp"]},
+            "off": {"command": "x", "disabled": true},
+            "unset": {"command": "x", "env": {"A": "${NOT_SET_ANYWHERE}"}},
+        }),
+    );
+    let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+
+    let mut import = home.command(&["import"]);
+    let shown = import.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+
+    for part in [
+        "python3",
+        "1 server can be taken",
+        "callsheet itself",
+        "switched it off",
+        "`${NOT_SET_ANYWHERE}` has no value",
+        "alwaysAllow has no meaning here",
+    ] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before, "nothing is written unasked");
+
+    let mut import = home.command(&["import", "--write"]);
+    let written = import.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
+    assert!(written.status.success(), "{written:?}");
+    let configured = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+    assert!(configured.starts_with(&before) && !configured.contains("hush-hush"), "{configured}");
+    assert!(fs::read_to_string(home.path("secrets.toml")).unwrap().contains("hush-hush"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(home.path("secrets.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let again = home.run(&["import"]).ok();
+    assert!(again.contains("the configuration has a scenario `child` already"), "{again}");
+
+    let running = home.serve(&["--state", "state.db"]);
+    until("the tool is called", || {
+        let called = home.run(&["call", "read", "--args", r#"{"a":1}"#, "--url", &running.url]);
+        called.code == Some(0) && called.out.contains("\"a\": 1")
+    });
+}
+
+#[test]
+fn a_file_that_is_none_of_a_client_is_refused_with_the_reason() {
+    let home = Home::with("");
+    for (text, part) in [("{", "no JSON"), ("{\"a\": 1}", "no servers under `mcpServers`")] {
+        home.write("other.json", text);
+        let ran = home.run(&["import", "other.json"]);
+        assert!(ran.code == Some(2) && ran.err.contains(part), "{ran:?}");
+    }
+    let ran = home.run(&["import", "missing.json"]);
+    assert!(ran.code == Some(2) && ran.err.contains("missing.json"), "{ran:?}");
+    let ran = home.run(&["import"]);
+    assert!(ran.code == Some(1) && ran.err.contains("no file of a known client"), "{ran:?}");
+}
