@@ -4,12 +4,13 @@
 //! others speak to a running daemon over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::config::LoadOptions;
 use crate::runtime::memory;
 
 mod approvals;
@@ -24,6 +25,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod explain;
+mod import;
 mod log;
 mod man;
 mod operations;
@@ -84,6 +86,8 @@ enum Command {
     Trust(decide::TrustArgs),
     /// Forget a scenario that is removed or down.
     Forget(decide::ForgetArgs),
+    /// Take over the MCP servers that other programs on this machine use; needs no daemon.
+    Import(import::ImportArgs),
     /// Check a manifest and how it is served; needs no daemon.
     Check(check::CheckArgs),
     /// Find what prevents the daemon or a scenario from working, and how to fix it; changes no data.
@@ -114,6 +118,21 @@ pub(crate) struct RemoteArgs {
     /// Print the daemon's JSON answer instead of a table.
     #[arg(long, help_heading = "Output")]
     json: bool,
+}
+
+/// The configuration file that a command changes: the one that is named, the one that `serve` takes,
+/// or else the one of this user.
+fn config_place(named: Option<&Path>) -> Result<PathBuf, CommandError> {
+    let options = LoadOptions { file: named.map(Path::to_owned), ..LoadOptions::from_process() };
+    let candidates = options.candidate_files();
+    let existing = candidates.iter().find(|path| path.exists()).cloned();
+    // A file in the working folder is used when it is there, and not made there unasked.
+    existing
+        .or_else(|| if named.is_some() { candidates.first().cloned() } else { candidates.get(1).cloned() })
+        .ok_or_else(|| CommandError::Usage {
+            message: "there is no configuration file, and no home folder to make one in".into(),
+            hint: "name one with `--config`".into(),
+        })
 }
 
 /// How long the process waits at its end for work on blocking threads.
@@ -165,6 +184,7 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
             Self::Forget(command) => command.run().await,
+            Self::Import(command) => command.run(),
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),

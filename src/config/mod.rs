@@ -16,6 +16,7 @@ use crate::model::{AcceptedVersions, Profile, ScenarioName, Secret, Target, Unkn
 mod address;
 mod cache;
 mod check;
+pub mod client_files;
 mod defaults;
 mod effective_values;
 mod error;

@@ -10,7 +10,7 @@ use super::value_reader::ValueReader;
 use crate::model::Secret;
 
 /// The keys of a table that says where a secret is.
-pub(super) const REFERENCE: &[(&str, Shape)] = &[("env", Shape::Text), ("file", Shape::Text)];
+pub(super) const REFERENCE: &[(&str, Shape)] = &[("env", Shape::Text), ("file", Shape::Text), ("key", Shape::Text)];
 
 /// Bytes of a file that holds one secret.
 const MAX_FILE: u64 = 64 * 1024;
@@ -22,11 +22,16 @@ impl ValueReader<'_> {
         let mut secret = None;
         if self.value.is_some_and(toml::Value::is_table) {
             let (mut variable, mut file): (Option<String>, Option<PathBuf>) = (None, None);
+            let mut key: Option<String> = None;
+            self.key("key").text(&mut key, |name| Ok(name.to_owned()));
             self.key("env").text(&mut variable, |name| Ok(name.to_owned()));
             self.key("file").path(&mut file);
             let read = match (variable, file) {
                 (Some(name), None) => self.of_variable(&name),
-                (None, Some(path)) => of_file(&path),
+                (None, Some(path)) => of_file(&path).and_then(|text| match &key {
+                    Some(key) => of_key(&text, key, &path),
+                    None => Ok(text),
+                }),
                 _ => Err(ValueError::new(
                     "it says not where the text is, or says it twice",
                     "write a text, or one of `{ env = \"NAME\" }` and `{ file = \"path\" }`",
@@ -48,6 +53,22 @@ impl ValueReader<'_> {
             ValueError::new(format!("the variable `{name}` is not set"), hint)
         })
     }
+}
+
+/// The text of a key in a TOML file: `table.key`, where the name of the table may have dots itself.
+fn of_key(text: &str, key: &str, path: &Path) -> Result<String, ValueError> {
+    let missing = |why: String| {
+        let hint = format!("write it in {} as text", path.display());
+        ValueError::new(format!("{} has no text under `{key}`: {why}", path.display()), hint)
+    };
+    // The message of the parser may quote a secret.
+    let document: toml::Table = toml::from_str(text).map_err(|_| missing("it is no TOML".to_owned()))?;
+    let found = match key.rsplit_once('.') {
+        Some((table, key)) => document.get(table).and_then(|table| table.get(key)),
+        None => document.get(key),
+    };
+    let found = found.and_then(toml::Value::as_str);
+    found.map(str::to_owned).ok_or_else(|| missing("there is no such key with a text".to_owned()))
 }
 
 /// The text of a file, without the line break at its end.
