@@ -268,9 +268,9 @@ impl Callsheet {
     pub async fn finish(self) -> Finish {
         self.trigger.stop();
         self.calls.close_audit();
-        let finish = self.tasks.finish(FINISH).await;
-        // The engine has dropped its sessions, so every child is being stopped.
-        let finish = finish.and(self.children.close().await);
+        // What reads the output of children ends with them.
+        let children = self.children.close().await;
+        let finish = children.and(self.tasks.finish(FINISH).await);
         // Calls under way needed their connections until now.
         self.client.close().await;
         self.calls.save_usage_at_last().await;

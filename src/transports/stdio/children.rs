@@ -16,7 +16,7 @@ use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, environment, lookup};
 use crate::model::StdioTarget;
 use crate::runtime::tasks::Finish;
-use crate::runtime::{Clock, StopTrigger, Tasks};
+use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 use crate::transports::TransportError;
 
 /// How long [`Children::close`] waits: all steps of a stop, and a moment.
@@ -29,6 +29,8 @@ pub struct Children {
     /// One task for each process until its group has ended, and two for its output.
     tasks: Tasks,
     watchdog: Arc<Watchdog>,
+    closing: StopTrigger,
+    closes: Stop,
 }
 
 impl Children {
@@ -40,7 +42,8 @@ impl Children {
 
     /// None yet; the watchdog is started with the first.
     pub fn watched(clock: Clock, watchdog: Option<WatchdogCommand>) -> Arc<Self> {
-        Arc::new(Self { clock, tasks: Tasks::new(), watchdog: Arc::new(Watchdog::new(watchdog)) })
+        let ((closing, closes), watchdog) = (StopTrigger::new(), Arc::new(Watchdog::new(watchdog)));
+        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, closing, closes })
     }
 
     /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
@@ -77,7 +80,7 @@ impl Children {
         let mask = Mask::new(target.env().values());
         let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone()));
         let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, uncut));
-        let ((end, ended), fault) = (watch::channel(None), ProcessFault::new());
+        let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
         let supervised = Supervised {
             child,
             group,
@@ -96,9 +99,10 @@ impl Children {
         Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, end: ended, fault, tasks })
     }
 
-    /// Waits until every process has ended whose [`ChildProcess`] was dropped, for a limited time.
-    /// No process may be started after it.
+    /// Stops every process and waits until all have ended, for a limited time. One that is started
+    /// after it is stopped at once.
     pub async fn close(&self) -> Finish {
+        self.closing.stop();
         self.tasks.finish(CLOSE).await
     }
 }

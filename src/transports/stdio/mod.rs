@@ -66,8 +66,9 @@ struct ProcessFault {
 }
 
 impl ProcessFault {
-    fn new() -> Self {
-        let (trigger, stop) = StopTrigger::new();
+    /// Of a process that is also stopped with all others.
+    fn new(all: &Stop) -> Self {
+        let (trigger, stop) = all.child();
         Self { why: Arc::default(), trigger, stop }
     }
 
