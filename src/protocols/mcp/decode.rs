@@ -295,7 +295,7 @@ mod tests {
     fn decoded(pages: &[&str]) -> DecodedTools {
         let pages: Vec<_> = pages.iter().map(|page| JsonText::parse(page).unwrap()).collect();
         let server =
-            ServerDescription { name: "files".into(), instructions: "Use it.".into(), ..ServerInfo::default() };
+            ServerDescription { name: "files".into(), instructions: "Use it.".into(), ..ServerDescription::default() };
         decode(&pages, (&server, "2025-11-25"), (Bounds::NONE, true)).unwrap()
     }
 

@@ -130,7 +130,8 @@ mod tests {
             "deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"Count"}}}}}"#;
         let params = annotations(schema).unwrap();
         let headers = of_call(&params, r#"{"region":"eu","deep":{"n":7}}"#);
-        assert_eq!((headers["mcp-param-region"].to_str(), headers["mcp-param-count"].to_str()), (Ok("eu"), Ok("7")));
+        assert_eq!(headers["mcp-param-region"], "eu");
+        assert_eq!(headers["mcp-param-count"], "7");
         assert!(of_call(&params, r#"{"region":null,"deep":{"n":1.5}}"#).is_empty());
         assert_eq!(of_call(&params, r#"{"region":"ö"}"#)["mcp-param-region"], "=?base64?w7Y=?=");
     }
