@@ -28,6 +28,7 @@ mod explain;
 mod import;
 mod log;
 mod man;
+mod mcp;
 mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -86,6 +87,8 @@ enum Command {
     Trust(decide::TrustArgs),
     /// Forget a scenario that is removed or down.
     Forget(decide::ForgetArgs),
+    /// Give the tools of the running daemon to an MCP client, over standard input and output.
+    Mcp(mcp::McpArgs),
     /// Take over the MCP servers that other programs on this machine use; needs no daemon.
     Import(import::ImportArgs),
     /// Check a manifest and how it is served; needs no daemon.
@@ -185,6 +188,7 @@ impl Command {
             Self::Trust(command) => command.run().await,
             Self::Forget(command) => command.run().await,
             Self::Import(command) => command.run(),
+            Self::Mcp(command) => command.run().await,
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),

@@ -20,7 +20,7 @@ mod call;
 mod fetch;
 mod io;
 mod json;
-mod json_rpc;
+pub(crate) mod json_rpc;
 mod listing;
 pub mod mcp;
 pub mod module;

@@ -31,7 +31,8 @@ pub async fn probe(
     for (protocol, at) in in_order(protocols, target) {
         match attempt(protocol, target, transports, request).await {
             Ok(probed) => return Ok(probed),
-            Err(error) if goes_on(&error) => met.push((protocol.id(), at, error)),
+            // One that was met before by an answer of another kind may break off what it does not know.
+            Err(error) if goes_on(&error) || !met.is_empty() && broke(&error) => met.push((protocol.id(), at, error)),
             Err(error) => return Err(error),
         }
     }
@@ -72,6 +73,11 @@ fn goes_on(error: &ListError) -> bool {
         | ListError::VersionUnreadable(_)
         | ListError::Incompatible { .. } => false,
     }
+}
+
+/// Whether the connection broke in the middle.
+fn broke(error: &ListError) -> bool {
+    matches!(error, ListError::Transport(TransportError::Broken { .. }))
 }
 
 fn none_answered(met: &[Attempt], target: &Target) -> ListError {

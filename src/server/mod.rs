@@ -32,6 +32,7 @@ mod dashboard;
 mod events;
 mod http;
 mod http_service;
+mod mcp;
 mod openapi;
 mod routes;
 

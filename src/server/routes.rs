@@ -37,7 +37,7 @@ use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
 use crate::server::openapi::{
     OperationSpec, RefusalSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
 };
-use crate::server::{SharedState, dashboard, events};
+use crate::server::{SharedState, dashboard, events, mcp};
 
 /// The label in metrics of requests that the guard refused.
 pub(super) const REFUSED: &str = "refused";
@@ -320,6 +320,7 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));
     router
         .merge(dashboard::router(config))
+        .merge(mcp::router(config))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))
@@ -330,7 +331,12 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
 /// Counters for all routes.
 pub(super) fn request_counters() -> Requests {
     Requests::new(
-        ROUTES.iter().map(|route| route.path).chain(dashboard::paths()).chain([REFUSED, PREFLIGHT, UNMATCHED]),
+        ROUTES
+            .iter()
+            .map(|route| route.path)
+            .chain(dashboard::paths())
+            .chain(mcp::PATHS)
+            .chain([REFUSED, PREFLIGHT, UNMATCHED]),
     )
 }
 

@@ -8,4 +8,5 @@ mod eras;
 mod hints;
 mod hostile;
 mod listing;
+mod served;
 mod stdio;

@@ -14,11 +14,11 @@ use crate::model::JsonText;
 const MAX_BATCH: usize = 1_000;
 
 /// The method is not known to the receiver (JSON-RPC 2.0 section 5.1).
-pub(in crate::protocols) const METHOD_NOT_FOUND: i64 = -32_601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32_601;
 
 /// One message that was received.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::protocols) enum RpcMessage {
+pub(crate) enum RpcMessage {
     /// The answer to a request of ours.
     Response {
         /// The id of the request. `None` where the sender could not read it.
@@ -39,10 +39,10 @@ pub(in crate::protocols) enum RpcMessage {
 
 /// The error object of an answer (JSON-RPC 2.0 section 5.1).
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::protocols) struct RpcError {
-    pub(in crate::protocols) code: i64,
-    pub(in crate::protocols) message: String,
-    pub(in crate::protocols) data: Option<JsonText>,
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<JsonText>,
 }
 
 impl fmt::Display for RpcError {
@@ -81,7 +81,7 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 /// Reads a message, or the messages of a batch. The error is a sentence without a full stop.
-pub(in crate::protocols) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
     let text = text.trim();
     if !text.starts_with('[') {
         return parse_one(text).map(|message| vec![message]);
@@ -126,17 +126,17 @@ fn own_id(id: Option<&RawValue>) -> Result<Option<u64>, String> {
 }
 
 /// Writes a request. `params` is the text of an object.
-pub(in crate::protocols) fn request(id: u64, method: &str, params: &str) -> String {
+pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
 /// Writes a notification. `params` is the text of an object.
-pub(in crate::protocols) fn notification(method: &str, params: &str) -> String {
+pub(crate) fn notification(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }
 
 /// Writes the answer to the request with this id.
-pub(in crate::protocols) fn response(id: &JsonText, result: Result<&str, &RpcError>) -> String {
+pub(crate) fn response(id: &JsonText, result: Result<&str, &RpcError>) -> String {
     match result {
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.get()),
         Err(error) => format!(

@@ -41,6 +41,7 @@ use crate::model::Target;
 use crate::transports::Transports;
 
 pub use patience::Patience;
+pub(crate) use request::header_value;
 pub use session::McpSession;
 
 /// The protocol's id.

@@ -118,7 +118,7 @@ pub(super) fn version_header(revision: McpRevision) -> (HeaderName, HeaderValue)
 
 /// A text as the value of a header: as it is where that is visible ASCII, otherwise in base64 with
 /// the mark of the protocol (MCP 2026-07-28, Streamable HTTP, value encoding).
-pub(super) fn header_value(text: &str) -> HeaderValue {
+pub(crate) fn header_value(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && text.trim() == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));

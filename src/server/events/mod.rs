@@ -142,7 +142,7 @@ pub(in crate::server) fn reason(ending: Ending) -> &'static str {
 /// Cuts the connection of a client that is disconnected for not reading and does not read the last
 /// event either. `hangs` is alive while its stream is; without it the connection carries no other
 /// request.
-async fn disconnect_when_overrun(
+pub(in crate::server) async fn disconnect_when_overrun(
     watch: DisconnectWatch,
     connection: DisconnectTrigger,
     clock: Clock,

@@ -1,0 +1,110 @@
+//! `tools/call`: the way of every call, and its outcome as a result of the protocol.
+//!
+//! What a model can repair or wait for is a result with `isError`; only a tool that is not known is
+//! an error of the protocol. The result of an MCP server is passed on as it came.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::calls::track::FollowUp;
+use crate::calls::{CallResponse, ExecuteError, Request};
+use crate::model::JsonText;
+use crate::server::mcp::McpContext;
+use crate::server::mcp::era::Refusal;
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Calls a tool and writes the result.
+pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+    let params = params.map_or("{}", JsonText::get);
+    let sent: Params<'_> =
+        serde_json::from_str(params).map_err(|error| Refusal::invalid(format!("no call can be read: {error}")))?;
+    let arguments = sent.arguments.map_or("{}", RawValue::get);
+    let arguments = if arguments == "null" { "{}" } else { arguments };
+    if !arguments.starts_with('{') {
+        return Err(Refusal::invalid("`arguments` is no object"));
+    }
+    let request = Request {
+        profile: context.list.view.profile.clone(),
+        chat: context.list.view.chat.clone(),
+        ..Request::new(&sent.name, JsonText::known(arguments))
+    };
+    match context.shared.calls.execute(request).await {
+        Ok(answered) => Ok(result(&answered).into()),
+        Err(ExecuteError::Unknown(name)) => Err(Refusal::invalid(format!("Unknown tool: {name}"))),
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting) }) => {
+            let text = format!(
+                "The call of `{id}` waits for the approval of a person, under the id {}. It is decided on the dashboard, or by `callsheet approvals approve {}`, until {}. Tell the user; do not repeat the call.",
+                waiting.id, waiting.id, waiting.expires_at
+            );
+            Ok(failed(&text).into())
+        }
+        Err(refused) => Ok(failed(&refused.to_string()).into()),
+    }
+}
+
+/// The outcome of a call as a result.
+fn result(answered: &CallResponse) -> String {
+    let outcome = &answered.outcome;
+    if let Some(whole) = outcome.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
+        return complete(whole.get());
+    }
+    if !outcome.success {
+        let code = outcome.code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
+        return failed(&format!("{}{code}", outcome.error.as_deref().unwrap_or("the tool failed")));
+    }
+    let goes_on = match &answered.going {
+        FollowUp::Over => None,
+        FollowUp::Followed(operation) => {
+            Some(format!("It goes on as operation {}; `callsheet operations` shows how far it is.", operation.id))
+        }
+        FollowUp::Untracked(why) => Some(format!("It goes on, and cannot be followed: {why}.")),
+    };
+    let value = outcome.result.as_ref().map_or("null", JsonText::get);
+    // A text is given as such; everything else also as JSON.
+    let text = serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
+    let mut content = vec![json!({"type": "text", "text": text})];
+    content.extend(goes_on.map(|text| json!({"type": "text", "text": text})));
+    let structured = if value.starts_with('{') { format!(r#","structuredContent":{value}"#) } else { String::new() };
+    format!(r#"{{"resultType":"complete","content":{}{structured}}}"#, Value::from(content))
+}
+
+/// A result of an MCP server, with the member that only modern ones write.
+fn complete(whole: &str) -> String {
+    #[derive(Deserialize)]
+    struct Sent<'a> {
+        #[serde(borrow, rename = "resultType")]
+        kind: Option<&'a RawValue>,
+    }
+    if serde_json::from_str::<Sent<'_>>(whole).is_ok_and(|sent| sent.kind.is_some()) {
+        return whole.to_owned();
+    }
+    let rest = whole[1..].trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    format!(r#"{{"resultType":"complete"{comma}{rest}"#)
+}
+
+/// A result that says what went wrong.
+fn failed(text: &str) -> String {
+    json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_that_it_is_complete_once() {
+        assert_eq!(complete("{ }"), r#"{"resultType":"complete"}"#);
+        assert_eq!(complete(r#"{"content":[]}"#), r#"{"resultType":"complete","content":[]}"#);
+        let modern = r#"{"content":[],"resultType":"complete"}"#;
+        assert_eq!(complete(modern), modern);
+    }
+}
