@@ -16,7 +16,8 @@ const META: &str = "io.modelcontextprotocol/";
 
 /// Sends a message and gives the status and the answer.
 async fn post(address: SocketAddr, target: &str, headers: &[(&str, &str)], message: &Value) -> (u16, Value) {
-    let answer = ask(address, "POST", target, headers, &message.to_string()).await;
+    let headers: Vec<_> = headers.iter().copied().chain([("content-type", "application/json")]).collect();
+    let answer = ask(address, "POST", target, &headers, &message.to_string()).await;
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
