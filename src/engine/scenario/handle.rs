@@ -93,12 +93,12 @@ impl Scenario {
             }
             ScenarioInput::Hinted(at) => self.hinted(at, now),
             ScenarioInput::Unfollowed(at) => {
-                self.unfollowed();
+                self.limit_to_lifetime();
                 self.hinted(at, now);
             }
             ScenarioInput::Ended { at, why, followed } => {
                 if followed {
-                    self.unfollowed();
+                    self.limit_to_lifetime();
                 }
                 self.lost(why, at, now);
             }

@@ -313,9 +313,9 @@ impl Scenario {
         self.void();
     }
 
-    /// Its changes are not signalled any more: its last answer is fresh only as long as that answer
-    /// said.
-    fn unfollowed(&mut self) {
+    /// From now on its last answer is fresh only as long as that answer said: its changes are not
+    /// signalled any more, or the poll that was to renew the answer has failed.
+    fn limit_to_lifetime(&mut self) {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
             && let ManifestTerm::Until(until) = &mut held.term
