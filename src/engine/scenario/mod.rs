@@ -237,6 +237,12 @@ impl Scenario {
         self.approval.is_vouched()
     }
 
+    /// Why its process does not run, if the source that names it knows that.
+    pub(in crate::engine) fn ended(&self) -> Option<&str> {
+        let place = self.place.as_ref().filter(|_| self.presence == SourcePresence::Named);
+        place?.endpoint.ended.as_deref()
+    }
+
     /// Whether a source names it, as far as is known.
     pub(in crate::engine) fn is_named(&self) -> bool {
         self.presence == SourcePresence::Named

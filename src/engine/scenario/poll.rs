@@ -121,7 +121,7 @@ impl Scenario {
 
     /// Whether it may be polled now or later.
     pub(in crate::engine) fn may_be_polled(&self) -> bool {
-        self.target.is_some() && !self.is_blocked() && !self.is_absent()
+        self.target.is_some() && !self.is_blocked() && !self.is_absent() && self.ended().is_none()
     }
 
     /// Why it may not be polled.
@@ -130,6 +130,8 @@ impl Scenario {
             Some(EngineError::Blocked(self.name.clone()))
         } else if self.may_be_polled() {
             None
+        } else if let Some(why) = self.ended() {
+            Some(EngineError::ProcessEnded(self.name.clone(), why.to_owned()))
         } else {
             Some(EngineError::NoAddress(self.name.clone()))
         }
