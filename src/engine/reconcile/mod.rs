@@ -131,16 +131,23 @@ impl<'a> Merge<'a> {
     }
 
     fn rank(&self, candidate: &EndpointCandidate) -> u8 {
-        if candidate.vouched {
+        if candidate.vouched && candidate.endpoint.ended.is_some() {
             // What runs goes before what has ended, whichever source names it.
-            return u8::from(candidate.endpoint.ended.is_some());
+            return 2;
+        }
+        if candidate.vouched {
+            // A known identity at its known address goes before copies of it.
+            let known = self.home(candidate).map(|(_, holder)| &holder.party);
+            let moved =
+                |known: &PeerIdentity| known.same_identity(&candidate.party) && !known.same_origin(&candidate.party);
+            return u8::from(known.is_some_and(moved));
         }
         let same = |party: &PeerIdentity| trust::same(party, &candidate.party);
         match self.home(candidate).map(|(_, holder)| holder) {
-            Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 2,
-            Some(holder) if same(&holder.party) => 3,
-            Some(holder) if holder.pending_claimant.as_ref().is_some_and(same) => 4,
-            _ => 5,
+            Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 3,
+            Some(holder) if same(&holder.party) => 4,
+            Some(holder) if holder.pending_claimant.as_ref().is_some_and(same) => 5,
+            _ => 6,
         }
     }
 
@@ -206,9 +213,15 @@ impl<'a> Merge<'a> {
     /// The name of the scenario with the candidate's identity, if it may still answer elsewhere: the
     /// identity may appear at another place only once the known endpoint is really gone.
     fn lives_elsewhere(&self, candidate: &EndpointCandidate) -> Option<&'a ScenarioName> {
-        let (name, holder) = self.home(candidate).filter(|_| !candidate.vouched)?;
-        let same = holder.party.same_identity(&candidate.party);
-        (holder.lives && same && !holder.party.same_host(&candidate.party)).then_some(name)
+        let (name, holder) = self.home(candidate)?;
+        let same = candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
+        // A scenario that waits for approval is listed nowhere, so a new port of its host may be polled at once.
+        let elsewhere = if candidate.vouched {
+            !holder.party.same_origin(&candidate.party)
+        } else {
+            !holder.party.same_host(&candidate.party)
+        };
+        (holder.lives && same && elsewhere).then_some(name)
     }
 
     /// Takes an endpoint whose process has ended, unless the scenario runs elsewhere. It has no claim
