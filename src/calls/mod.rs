@@ -165,7 +165,9 @@ impl Calls {
 
     /// Findings about tools of this catalog whose calls were sent with unchecked arguments.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
-        self.0.validators.findings(catalog)
+        let mut findings = self.0.validators.findings(catalog);
+        findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
+        findings
     }
 
     /// The state of a scenario's circuit breaker; `None` if it was not called since the start.

@@ -271,9 +271,15 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
 /// The findings of the merge about all that differs, before and now, in the global scope. Those
 /// about the rest are the same in both, but for the names of rivals that a message mentions.
 pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec<Finding>; 2] {
-    let of =
-        |catalog: &Catalog| -> Vec<Finding> { touched.0.keys().flat_map(|name| catalog.findings_of(name)).collect() };
+    let of = |catalog: &Catalog| -> Vec<Finding> {
+        touched.0.keys().flat_map(|name| catalog.findings_of_tools(name)).collect()
+    };
     let mut findings = [of(old), of(new)];
+    if touched.entries().any(|entry| !entry.manifest.categories.is_empty()) {
+        // A change of one scenario decides also whose definition is shown for the others.
+        findings[0].extend(old.shadowed_categories());
+        findings[1].extend(new.shadowed_categories());
+    }
     if old.scopes_differ(new) {
         findings[0].extend(old.unmatched_preferences());
         findings[1].extend(new.unmatched_preferences());

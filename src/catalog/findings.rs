@@ -54,17 +54,29 @@ impl Catalog {
             }
             findings.retain(|finding| wanted(finding.code));
         }
+        if wanted(FindingCode::CategoryIgnored) {
+            let about = |finding: &Finding| scenario.is_none() || finding.scenario.as_ref() == scenario;
+            findings.extend(self.shadowed_categories().into_iter().filter(about));
+        }
         findings.sort_unstable();
         findings
     }
 
-    /// What was decided about a scenario's tools in the global scope, in order.
+    /// What was decided about a scenario's tools and categories in the global scope, in order.
     pub fn findings_of(&self, scenario: &ScenarioName) -> Vec<Finding> {
+        let mut findings = self.findings_of_tools(scenario);
+        let shadowed = self.shadowed_categories().into_iter();
+        findings.extend(shadowed.filter(|finding| finding.scenario.as_ref() == Some(scenario)));
+        findings.sort_unstable();
+        findings
+    }
+
+    /// What was decided about a scenario's tools in the global scope.
+    pub(super) fn findings_of_tools(&self, scenario: &ScenarioName) -> Vec<Finding> {
         let mut findings = Vec::new();
         if let Some(entry) = self.entry(scenario) {
             of_entry(&ScopedCatalog::global(self), entry, &mut findings);
         }
-        findings.sort_unstable();
         findings
     }
 

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
+mod categories;
 mod claim_index;
 pub mod diff;
 mod entry;
@@ -31,6 +32,7 @@ pub mod search;
 pub mod snapshot;
 pub mod view;
 
+pub(crate) use categories::unique_categories;
 pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
 pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
 pub use find::{NameLookup, find_in_scope};

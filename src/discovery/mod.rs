@@ -44,6 +44,9 @@ pub struct Endpoint {
     /// What the scenario says it is wherever it runs (the `id` of an mDNS announcement): the same identity is the same scenario,
     /// whatever it is called.
     pub identity: Option<Arc<str>>,
+    /// Why its process does not run, in one sentence without a full stop, when the source knows that. The scenario is then shown as
+    /// down and not polled, because another program may have its port by now.
+    pub ended: Option<Arc<str>>,
 }
 
 impl Endpoint {
@@ -54,7 +57,7 @@ impl Endpoint {
 
     /// An endpoint of which only the target is known.
     pub fn new(target: Target, trust: SourceTrust) -> Self {
-        Self { name: None, target, protocol: None, trust, boot: None, identity: None }
+        Self { name: None, target, protocol: None, trust, boot: None, identity: None, ended: None }
     }
 }
 

@@ -15,6 +15,9 @@ pub enum EngineError {
     /// No source names it any more, so there is no address to poll.
     #[error("no source names `{0}` any more")]
     NoAddress(ScenarioName),
+    /// Its source knows that its process does not run, so there is no address to poll.
+    #[error("`{0}` does not run: {1}")]
+    ProcessEnded(ScenarioName, String),
     /// It is neither removed nor down.
     #[error("`{0}` is {1}, and only a removed or down scenario can be forgotten")]
     NotForgettable(ScenarioName, ScenarioState),

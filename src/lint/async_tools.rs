@@ -17,6 +17,10 @@ use crate::model::{FindingCode, Tool};
 /// At most this many other required parameters are named in a message.
 const NAMED: usize = 4;
 
+/// Words of the names of ids that do not say what the id means.
+const ANY_ID: [&str; 12] =
+    ["id", "ids", "uuid", "guid", "key", "ref", "handle", "identifier", "operation", "result", "data", "name"];
+
 /// The tools of a manifest, by name. The parameters of a tool are parsed once, at first use.
 pub(super) struct ManifestTools<'m> {
     /// Sorted by name.
@@ -91,7 +95,9 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
         completion(place, behaviour);
         if let Some(cancellation) = behaviour.get_non_null("cancellation") {
             place.within("cancellation", |place| {
-                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "cancelled", offered);
+                let id = behaviour.get_non_null("status_polling").and_then(|said| said.text_of("operation_id_field"));
+                let names = PartnerNames { tool: "cancel_tool", param: "cancel_tool_id_param", id };
+                partner(place, cancellation, &names, "cancelled", offered);
             });
         }
     });
@@ -106,8 +112,9 @@ fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut Manif
             "add `status_polling` with the `status_tool` and the parameter for the operation's id",
         );
     };
+    let id_field = polling.text_of("operation_id_field");
     place.within("status_polling", |place| {
-        if polling.text_of("operation_id_field").is_none() {
+        if id_field.is_none() {
             let message = "`operation_id_field` is missing, so callers cannot find the operation's id";
             place.report(
                 FindingCode::AsyncIncomplete,
@@ -115,7 +122,8 @@ fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut Manif
                 "name the field of the tool's answer that contains the id",
             );
         }
-        partner(place, polling, ("status_tool", "status_tool_id_param"), "followed", offered);
+        let names = PartnerNames { tool: "status_tool", param: "status_tool_id_param", id: id_field };
+        partner(place, polling, &names, "followed", offered);
     });
 }
 
@@ -137,12 +145,37 @@ fn completion(place: &mut RuleContext<'_>, behaviour: &Json<'_>) {
     });
 }
 
-/// Checks the status tool or the cancel tool: `said` is the object that names it; the two names are
-/// its members with the tool's name and with the parameter for the id.
+/// The members that name a status tool or a cancel tool and its parameter for the id, and the
+/// declared field of the id.
+struct PartnerNames<'a> {
+    tool: &'static str,
+    param: &'static str,
+    id: Option<&'a str>,
+}
+
+/// Whether a field and a parameter can hold the same id, judged by the words of their names. Words
+/// such as `id`, which every id may have, decide nothing.
+fn names_fit(field: &str, param: &str) -> bool {
+    let words = |name: &str| -> HashSet<String> {
+        let mut apart = String::new();
+        for c in name.chars() {
+            if c.is_ascii_uppercase() && !apart.ends_with(|before: char| before.is_ascii_uppercase()) {
+                apart.push(' ');
+            }
+            apart.push(if c.is_alphanumeric() { c } else { ' ' });
+        }
+        let words = apart.split_whitespace().map(str::to_lowercase);
+        words.filter(|word| !ANY_ID.contains(&word.as_str())).collect()
+    };
+    let (field, param) = (words(field), words(param));
+    field.is_empty() || param.is_empty() || !field.is_disjoint(&param)
+}
+
+/// Checks the status tool or the cancel tool: `said` is the object that names it.
 fn partner(
     place: &mut RuleContext<'_>,
     said: &Json<'_>,
-    (tool_member, id_member): (&str, &str),
+    &PartnerNames { tool: tool_member, param: id_member, id: id_field }: &PartnerNames<'_>,
     purpose: &str,
     offered: &mut ManifestTools<'_>,
 ) {
@@ -186,6 +219,15 @@ fn partner(
                     quoted_excerpt(id)
                 );
                 place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a string in both tools");
+            }
+            if let Some(field) = id_field.filter(|field| !names_fit(field, id)) {
+                let message = format!(
+                    "{} gets the {} of the answer, but its name says that it means another id",
+                    quoted_excerpt(id),
+                    quoted_excerpt(field)
+                );
+                let hint = "name a parameter that takes the id of the operation, or the field that holds this id";
+                place.report_at(&pointer, FindingCode::AsyncArguments, message, hint);
             }
         }
     }

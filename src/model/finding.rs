@@ -89,7 +89,7 @@ codes! {
     ToolsBeyondLimit = "tools-beyond-limit", Error;
     /// A second tool of the same name in one manifest was left out.
     DuplicateTool = "duplicate-tool", Error;
-    /// A malformed or repeated category was left out.
+    /// A malformed or repeated category was left out, or another scenario's definition is shown.
     CategoryIgnored = "category-ignored", Warning;
     /// The protocol version is out of the accepted range.
     VersionRefused = "version-refused", Error;

@@ -86,6 +86,9 @@ pub enum OperationState {
     TimedOut,
     /// The scenario does not know of it any more.
     Lost,
+    /// Its status stayed one that its tool does not declare. It may run on; its result is the last
+    /// answer of the status tool.
+    UnknownStatus,
     /// It is not followed any more, and the scenario was not notified. It may run on.
     Abandoned,
 }
@@ -97,7 +100,7 @@ pub struct UnknownOperationState(String);
 
 impl OperationState {
     /// Every state.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Running,
         Self::Cancelling,
         Self::Succeeded,
@@ -105,6 +108,7 @@ impl OperationState {
         Self::Cancelled,
         Self::TimedOut,
         Self::Lost,
+        Self::UnknownStatus,
         Self::Abandoned,
     ];
 
@@ -118,6 +122,7 @@ impl OperationState {
             Self::Cancelled => "cancelled",
             Self::TimedOut => "timed-out",
             Self::Lost => "lost",
+            Self::UnknownStatus => "unknown-status",
             Self::Abandoned => "abandoned",
         }
     }

@@ -351,6 +351,52 @@ async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
     daemon.stop().await;
 }
 
+#[tokio::test]
+async fn an_id_that_means_something_else_to_the_status_tool_is_named() {
+    let home = Home::new();
+    let refusals = AtomicUsize::new(0);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: Ran| {
+        let misses = if ran.tool == "get_run" { refusals.fetch_add(1, Ordering::SeqCst) } else { 0 };
+        std::future::ready(match ran.tool.as_str() {
+            "start" => started(&json!("r-1")),
+            _ if misses < 5 => answer(404, &json!({"success": false, "error": "run not found", "code": "not_found"})),
+            _ => done(&json!({"status": "done"})),
+        })
+    })
+    .await;
+    let mut config = config(&home, &[("builds", &callee)]);
+    config.calls.poll_max = Duration::from_millis(200);
+    let daemon = Daemon::ready(config).await;
+    let id = begin(&daemon, "start").await;
+    let expected = "`run_id` of its tool `get_run` may mean another id than \"r-1\", the `run.id` of the answer";
+    let said = until(&daemon, &id, |now| now["note"].as_str().is_some_and(|note| note.contains("may mean"))).await;
+    assert!(said["note"].as_str().unwrap().ends_with(expected), "{said}");
+    assert_eq!(said["state"], "running", "it may be found later");
+    until_state(&daemon, &id, "succeeded").await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_status_that_is_not_declared_is_told_and_ends_after_ten_polls() {
+    let home = Home::new();
+    let mut behaviour = behaviour();
+    behaviour["completion_conditions"]["pending_values"] = json!(["running"]);
+    let statuses = vec![json!({"status": "running"}), json!({"status": "degraded", "left": 3})];
+    let callee = Callee::start(runs("builds", &behaviour, "string"), telling(json!("r-1"), statuses)).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    let id = begin(&daemon, "start").await;
+    let over = until_state(&daemon, &id, "unknown-status").await;
+    let expected = "its status is `degraded`, which `completion_conditions` declares neither as an end nor as pending";
+    assert!(over["note"].as_str().unwrap().starts_with(expected), "{over}");
+    assert_eq!(over["status"], "degraded");
+    assert!(over["result"].to_string().contains(r#""left":3"#), "expected the last answer, found {over}");
+    assert_eq!(asked_of(&callee, "get_run").len(), 11);
+    let findings = daemon.findings("async-incomplete").await;
+    assert_eq!((findings.len(), &findings[0]["message"]), (1, &json!(expected)));
+    assert_eq!((&findings[0]["scenario"], &findings[0]["tool"]), (&json!("builds"), &json!("start")));
+    daemon.stop().await;
+}
+
 /// What the answer to a call says of an operation that cannot be followed.
 async fn untracked(behaviour: &Value, kind: &str, id: &Value) -> String {
     let home = Home::new();

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-use crate::support::daemon::{Daemon, Home, Scenario, configured};
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
 
 fn texts<'a>(list: &'a serde_json::Value, member: &str) -> Vec<&'a str> {
     list.as_array().unwrap().iter().map(|item| item[member].as_str().unwrap()).collect()
@@ -70,6 +70,72 @@ async fn two_names_for_one_address_are_one_scenario() {
     assert!(message.contains("`theirs`") && message.contains("`mine`"), "{message}");
     daemon.until_tools(&["brew"]).await;
     assert_eq!(texts(&daemon.json("/api/v1/scenarios").await["scenarios"], "name"), ["mine"]);
+    daemon.stop().await;
+}
+
+/// From the start and later: what has ended is shown with that reason, is not polled, and keeps no tools in the list.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
+    let home = Home::new();
+    let (stays, found) = (Scenario::of("stays", &["brew"]).await, Scenario::of("found", &["stir"]).await);
+    let mut child = tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
+    let pid = child.id().unwrap();
+    home.write_process_of(pid, "found", found.address.port());
+    let mut config = home.config(&[&stays]);
+    // Only the end of the process can make it go so soon: neither failures nor grace are over, and no rescan comes.
+    (config.health.failures, config.health.grace) = (1_000, NEVER);
+    config.discovery.vrooli.rescan_interval = NEVER;
+    let daemon = Daemon::start(config.clone()).await;
+    daemon.until_tools(&["stir", "brew"]).await;
+
+    // Another program keeps the port open.
+    child.kill().await.unwrap();
+    let reason = |shown: &serde_json::Value| shown["reason"].as_str().unwrap().to_owned();
+    let down = daemon.until_state("found", "down").await;
+    assert!(
+        reason(&down).starts_with(&format!("process {pid} of `")) && reason(&down).ends_with("has ended"),
+        "{down}"
+    );
+    assert!(down["next_attempt"].is_null(), "{down}");
+    assert_eq!(daemon.tools("").await, ["brew"]);
+    let refused = daemon.send("POST", "/api/v1/scenarios/found/refresh").await;
+    assert_eq!(refused.status, 409, "{}", refused.problem());
+    assert!(refused.problem().contains("has ended"), "{}", refused.problem());
+    daemon.stop().await;
+
+    // The next start finds it ended, whether or not it was known before.
+    home.write_process_of(pid, "unknown", found.address.port());
+    let daemon = Daemon::start(config).await;
+    for name in ["found", "unknown"] {
+        let down = daemon.until_state(name, "down").await;
+        assert!(reason(&down).ends_with("has ended"), "{down}");
+    }
+    daemon.until_tools(&["brew"]).await;
+    home.remove_process("found");
+    daemon.until_state("found", "removed").await;
+    // It is started again.
+    home.write_process("unknown", found.address.port());
+    daemon.until_state("unknown", "live").await;
+    // The names of the removed one stay reserved.
+    daemon.until_tools(&["brew", "unknown__stir"]).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn two_process_files_with_one_port_are_a_finding_at_both() {
+    let home = Home::new();
+    let found = Scenario::of("found", &["stir"]).await;
+    for name in ["first", "second"] {
+        home.write_process(name, found.address.port());
+    }
+    let daemon = home.start(&[]).await;
+    let told = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
+    let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
+    assert_eq!(texts(&findings["findings"], "scenario"), ["first", "second"]);
+    for (finding, other) in findings["findings"].as_array().unwrap().iter().zip(["`second`", "`first`"]) {
+        assert!(finding["message"].as_str().unwrap().contains(other), "{finding}");
+    }
     daemon.stop().await;
 }
 

@@ -31,7 +31,7 @@ async fn a_scenario_appears_moves_and_goes_as_its_file_does() {
     let set = running.until_ports(&[("files", 15000)]).await;
     let endpoint = &set.endpoints[&EndpointId("files".into())];
     assert_eq!(endpoint.target.url().as_str(), "http://127.0.0.1:15000/");
-    assert_eq!(endpoint.boot.as_deref(), Some(format!("{} 2026-01-05T10:00:00Z", std::process::id()).as_str()));
+    assert_eq!(endpoint.boot.as_deref(), Some(format!("{} 2126-01-05T10:00:00Z", std::process::id()).as_str()));
     processes.write_live("files", 15001);
     running.until_ports(&[("files", 15001)]).await;
     processes.write_live("notes", 15002);
@@ -107,7 +107,7 @@ async fn a_swapped_folder_is_watched_anew() {
     running.end().await;
 }
 
-/// Whether a process lives is known on Linux only; elsewhere every process counts as alive.
+/// The end of a process is signalled on Linux only; elsewhere it is looked for every two seconds.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_that_dies_takes_its_scenario_along() {
@@ -116,15 +116,39 @@ async fn a_process_that_dies_takes_its_scenario_along() {
     processes.write("files", "start-api.json", &process_file(reaped.id().unwrap(), "files", 15000));
     processes.write("notes", "api.json", &process_file(unreaped.id().unwrap(), "notes", 15001));
     processes.write_live("tasks", 15002);
-    let mut running = processes.start(OFTEN);
+    // No rescan shows it: the end of a process is signalled.
+    let mut running = processes.start(NEVER);
     running.until_ports(&[("files", 15000), ("notes", 15001), ("tasks", 15002)]).await;
+    assert_eq!(ended(&running.sets.borrow()), [] as [(&str, &str); 0]);
+    let pid = reaped.id().unwrap();
     reaped.kill().await.unwrap();
-    running.until_ports(&[("notes", 15001), ("tasks", 15002)]).await;
+    let set = running.until("an end", |set| ended(set).len() == 1).await;
+    let file = processes.path.join("files/start-api.json");
+    assert_eq!(ended(&set), [("files", format!("process {pid} of `{}` has ended", file.display()).as_str())]);
     // A zombie: killed, but its parent did not ask for its end.
     unreaped.start_kill().unwrap();
-    let set = running.until_ports(&[("tasks", 15002)]).await;
+    let set = running.until("two ends", |set| ended(set).len() == 2).await;
+    assert!(ended(&set)[1].1.contains("is a zombie"), "{set:#?}");
     assert!(set.findings.is_empty(), "a stopped scenario is no fault: {set:#?}");
     unreaped.wait().await.unwrap();
+    // Its file goes, and with it all that is known of it.
+    fs::remove_dir_all(processes.path.join("files")).unwrap();
+    running.until_ports(&[("notes", 15001), ("tasks", 15002)]).await;
+    running.end().await;
+}
+
+/// The id of a process that has ended may be given to another one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_began_after_its_file_was_written_is_another_one() {
+    let processes = Processes::new();
+    let text = process_file(std::process::id(), "files", 15000).replace("2126", "2016");
+    processes.write("files", "start-api.json", &text);
+    processes.write_live("tasks", 15002);
+    let mut running = processes.start(NEVER);
+    let set = running.until_ports(&[("files", 15000), ("tasks", 15002)]).await;
+    let [("files", why)] = ended(&set)[..] else { panic!("only `files` has ended: {set:#?}") };
+    assert!(why.ends_with("has ended, and its id belongs to another process that began later"), "{why}");
     running.end().await;
 }
 
@@ -350,6 +374,12 @@ async fn a_relative_path_is_watched_too() {
     processes.write_live("files", 15000);
     running.until_ports(&[("files", 15000)]).await;
     running.end().await;
+}
+
+/// The scenarios whose processes have ended, and why they count as ended.
+fn ended(set: &EndpointSet) -> Vec<(&str, &str)> {
+    let endpoints = set.endpoints.iter();
+    endpoints.filter_map(|(id, endpoint)| Some((&*id.0, endpoint.ended.as_deref()?))).collect()
 }
 
 fn relative_to_here(path: &Path) -> PathBuf {

@@ -467,6 +467,36 @@ async fn a_yes_may_say_whom_it_means() {
     daemon.stop().await;
 }
 
+/// Any program of this machine may announce the identity of another one, which is no secret.
+#[tokio::test]
+async fn a_copy_of_an_identity_on_the_same_host_waits_while_the_known_one_answers() {
+    let mut server = Scripted::saying(pantry());
+    let copies = [0; 6].map(|_| Scripted::saying(Reply::tools("pantry", &["steal"])));
+    let home = Home::new();
+    let local = |server: &Scripted| {
+        let endpoint = announced("pantry", &server.url(), Some("id-1"));
+        Endpoint { trust: SourceTrust::Trusted, ..endpoint }
+    };
+    let daemon = home.start([local(&server)]).await;
+    daemon.until_listed(&["stock"]).await;
+    // Before it in the order of the source, and after its goodbye was forged.
+    let all = || copies.iter().map(local);
+    daemon.hears(all().chain([local(&server)]));
+    daemon.until("it is told", |now| !findings(now, FindingCode::SourceShadowed).is_empty()).await;
+    assert_eq!(listed(&daemon.now()), ["stock"]);
+    let asked = server.count();
+    daemon.hears(all());
+    server.until_asked(asked + 1).await;
+    daemon.until_health("pantry", "stays", |health| health.reason.contains("no source names it")).await;
+    assert_eq!(listed(&daemon.now()), ["stock"]);
+    assert_eq!(copies.iter().map(Scripted::count).sum::<usize>(), 0, "expected no request to a copy");
+    // A restart on another port is the same scenario once the known address does not answer.
+    server.close().await;
+    let _ = daemon.engine.refresh(vec!["pantry".parse().unwrap()]).await;
+    daemon.until_listed(&["steal"]).await;
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn another_port_announced_beside_the_real_one_does_not_displace_it() {
     let (server, dead) = (Scripted::saying(pantry()), Scripted::absent());

@@ -67,6 +67,33 @@ async fn the_floor_holds_however_short_the_lifetime_is() {
 }
 
 #[tokio::test]
+async fn a_failed_poll_past_the_lifetime_makes_a_scenario_stale_at_once() {
+    for (status, reason) in [
+        ("503 Service Unavailable", "the last poll failed: "),
+        ("429 Too Many Requests", "its last answer is out of date: "),
+    ] {
+        let mut asked = 0;
+        let server = Scripted::start(move |_| {
+            asked += 1;
+            match asked {
+                1 => Reply::tools("files", &["read"]).header("Cache-Control: max-age=1"),
+                _ => Reply::status(status).header("Retry-After: 3600"),
+            }
+        });
+        // A lifetime of the minimum interval is covered until its scheduled poll is answered.
+        let mut sheet = one("files", &server)
+            .with(|config| (config.refresh.min_interval, config.refresh.max_interval) = (ms(1000), HOUR))
+            .start()
+            .await;
+        let failed = sheet.until_health("files", "refused", |health| health.last_error.is_some()).await;
+        let shown = health(&failed, "files");
+        assert_eq!(shown.state, ScenarioState::Stale, "{shown:?}");
+        assert!(shown.reason.starts_with(reason), "expected `{reason}...`, found {shown:?}");
+        assert_eq!((server.count(), listed(&failed)), (2, vec!["read".to_owned()]));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_says_nothing_counts_for_the_default_lifetime() {
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     let mut sheet = one("files", &server).with(|config| config.refresh.max_interval = HOUR).start().await;

@@ -108,6 +108,29 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     assert_eq!((back.catalog.revision(), back.generated_at), (live.catalog.revision(), live.generated_at));
 }
 
+/// No further poll comes that could show it.
+#[tokio::test]
+async fn the_end_of_grace_alone_withdraws_the_tools() {
+    let mut asked = 0;
+    let server = Scripted::start(move |_| {
+        asked += 1;
+        match asked {
+            1 => good(&["read"]),
+            2 | 3 => Reply::status("503 Service Unavailable"),
+            _ => Reply::status("503 Service Unavailable").header("Retry-After: 3600"),
+        }
+    });
+    let grace = ms(2000);
+    let mut sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
+    let failed = sheet.until_health("files", "failed", |health| health.failures_in_a_row == 3).await;
+    assert_eq!((health(&failed, "files").state, listed(&failed)), (ScenarioState::Stale, vec!["read".to_owned()]));
+    let down = sheet.until_state("files", ScenarioState::Down).await;
+    let shown = health(&down, "files");
+    assert_eq!((shown.failures_in_a_row, server.count(), listed(&down).len()), (3, 4, 0), "{shown:?}");
+    let waited = Duration::try_from(shown.since.duration_since(shown.last_success.unwrap())).unwrap();
+    assert!(waited >= grace, "expected at least {grace:?} since the last good answer, found {waited:?}");
+}
+
 #[tokio::test]
 async fn grace_counts_from_the_last_good_answer() {
     let grace = ms(700);

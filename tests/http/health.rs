@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use callsheet::catalog::{Inputs, Visibility};
-use callsheet::model::{Finding, FindingCode, Health, LastError, PreferenceSet, ScenarioState, Settings};
+use callsheet::model::{Category, Finding, FindingCode, Health, LastError, PreferenceSet, ScenarioState, Settings};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -126,6 +126,32 @@ async fn the_tool_set_has_the_original_keys() {
     assert_eq!(revision("").await, revision("?chat_id=8").await, "a chat without preferences sees the global content");
     assert_ne!(revision("").await, revision("?chat_id=7").await);
     assert_eq!(server.get("/api/v1/tools/set?chat_id=").await.json(), set);
+}
+
+#[tokio::test]
+async fn a_category_that_is_shown_as_another_scenario_defines_it_is_a_finding() {
+    let mut inputs = Inputs::default();
+    put(&mut inputs, offer("files", &[tool("read").category("disk")]));
+    put(&mut inputs, offer("same", &[tool("copy").category("disk")]));
+    let mut other = offer("tape", &[tool("wind").category("disk")]);
+    let manifest = Arc::get_mut(&mut other.manifest).unwrap();
+    manifest.categories =
+        manifest.categories.iter().map(|known| Category { name: "Reels".into(), ..known.clone() }).collect();
+    put(&mut inputs, other);
+    let server = serve_inputs(&inputs).await;
+    let list = server.get("/api/v1/tools").await.json();
+    assert_eq!(list["categories"], json!([{"id": "disk", "name": "disk"}]));
+    let expected = "its category `disk` is shown as `files` defines it, because lists name each category once";
+    for target in ["/api/v1/findings?code=category-ignored", "/api/v1/findings?code=category-ignored&scenario=tape"] {
+        let findings = server.get(target).await.json()["findings"].clone();
+        assert_eq!(
+            (texts(&findings, "scenario"), texts(&findings, "message")),
+            (vec!["tape".to_owned()], vec![expected.to_owned()]),
+            "{target}"
+        );
+    }
+    let none = server.get("/api/v1/findings?code=category-ignored&scenario=same").await.json();
+    assert_eq!(none, json!({"findings": []}));
 }
 
 #[tokio::test]

@@ -116,6 +116,36 @@ fn everything_that_is_wrong_is_found_where_it_stands() {
 }
 
 #[test]
+fn a_parameter_that_means_another_id_than_the_operations_is_found() {
+    let metadata = |field: &str, param: &str| {
+        json!({"enabled_by_default": true, "long_running": true, "async_behavior": {
+            "status_polling": {"status_tool": "look", "operation_id_field": field, "status_tool_id_param": param},
+            "completion_conditions": {"status_field": "status", "success_values": ["done"]}}})
+    };
+    for (field, param, found) in [
+        ("run_id", "deployment", true),
+        ("run.id", "jobId", true),
+        ("run_id", "run_id", false),
+        ("run.id", "runId", false),
+        ("data.run_id", "id", false),
+        ("id", "deployment", false),
+        ("operation_id", "job", false),
+    ] {
+        let takes = json!({"type": "object", "properties": {param: {"type": "string", "description": "Which one"}}});
+        let none = json!({"type": "object", "properties": {}});
+        let text = with_tools(&json!([
+            {"name": "start", "description": "Starts it", "parameters": none, "metadata": metadata(field, param)},
+            {"name": "look", "description": "Looks at it", "parameters": takes, "metadata": {"enabled_by_default": true}},
+        ]));
+        let inspected = judged(&text);
+        let pointer = "/tools/0/metadata/async_behavior/status_polling/status_tool_id_param";
+        let expected: &[_] = if found { &[("async-arguments", "start", pointer)] } else { &[] };
+        assert_eq!(told(&inspected), expected, "{field} for {param}");
+        assert_useful(&text, &inspected);
+    }
+}
+
+#[test]
 fn pointers_are_in_the_spelling_of_the_document() {
     let text = fixture("wrapped");
     let inspected = judged(&text);

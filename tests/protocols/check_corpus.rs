@@ -16,6 +16,10 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("browser-automation-studio", "async-tool-missing", "create_recording_session"),
     ("browser-automation-studio", "long-running-untracked", "generate_workflow_from_recording"),
     ("browser-automation-studio", "async-tool-missing", "ai_navigate"),
+    // Their answers hold the id of a run, which goes to the parameter for a deployment.
+    ("scenario-to-cloud", "async-arguments", "execute_deployment"),
+    ("scenario-to-cloud", "async-arguments", "execute_deployment"),
+    ("scenario-to-cloud", "async-arguments", "start_deployment"),
     ("test-genie", "long-running-untracked", "run_scenario_tests"),
     ("test-genie", "long-running-untracked", "run_ui_smoke"),
 ];

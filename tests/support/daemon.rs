@@ -80,10 +80,14 @@ impl Home {
 
     /// Writes the process file of a scenario whose process is this test's own, which lives.
     pub(crate) fn write_process(&self, scenario: &str, port: u16) {
+        self.write_process_of(std::process::id(), scenario, port);
+    }
+
+    pub(crate) fn write_process_of(&self, pid: u32, scenario: &str, port: u16) {
         let folder = self.processes().join(scenario);
         std::fs::create_dir_all(&folder).unwrap();
         let file = json!({
-            "pid": std::process::id(), "phase": "develop", "scenario": scenario, "step": "start-api", "port": port,
+            "pid": pid, "phase": "develop", "scenario": scenario, "step": "start-api", "port": port,
             "status": "running",
         });
         std::fs::write(folder.join("start-api.json"), file.to_string()).unwrap();

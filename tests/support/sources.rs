@@ -147,6 +147,6 @@ pub(crate) fn process_file(pid: u32, scenario: &str, port: u16) -> String {
     format!(
         r#"{{"pid": {pid}, "pgid": {pid}, "process_id": "develop.{scenario}.start-api", "phase": "develop", "scenario": "{scenario}",
             "step": "start-api", "command": "./api", "working_dir": "/srv/{scenario}", "log_file": "/srv/{scenario}.log",
-            "port": {port}, "started_at": "2026-01-05T10:00:00Z", "status": "running"}}"#
+            "port": {port}, "started_at": "2126-01-05T10:00:00Z", "status": "running"}}"#
     )
 }

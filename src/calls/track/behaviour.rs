@@ -38,6 +38,8 @@ pub(crate) struct Behaviour {
     pub(super) status_field: String,
     pub(super) success: Vec<String>,
     pub(super) failure: Vec<String>,
+    /// The statuses that mean that it goes on; empty if the tool declares none.
+    pub(super) pending: Vec<String>,
     pub(super) error_field: Option<String>,
     pub(super) details_field: Option<String>,
     pub(super) result_field: Option<String>,
@@ -111,6 +113,12 @@ pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
 }
 
 impl Behaviour {
+    /// Whether the tool declares what its statuses mean, and this is none of them.
+    pub(super) fn is_undeclared(&self, status: &str) -> bool {
+        let mut declared = self.success.iter().chain(&self.failure).chain(&self.pending);
+        !self.pending.is_empty() && !declared.any(|known| known == status)
+    }
+
     /// Parses a declaration. Optional parts that are missing get their defaults.
     pub(crate) fn parse(text: &JsonText) -> Result<Self, Untrackable> {
         let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
@@ -142,6 +150,7 @@ impl Behaviour {
             status_field,
             success,
             failure: values(completion, "failure_values"),
+            pending: values(completion, "pending_values"),
             error_field: words(completion, "error_field"),
             details_field: words(completion, "error_details_field"),
             result_field: words(completion, "result_field"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, CompanionTool};
 use super::poll_schedule::{PollAction, PollFailure, PollSchedule};
 use super::reading::{OperationEnd, StatusReading};
 use super::{
@@ -101,21 +101,51 @@ impl<S: ToolCaller> OperationFollower<S> {
                 let [result, document] = [reply.result.as_ref(), reply.document.as_ref()].map(value);
                 let reading = reading::parse_status(&self.behaviour, result.as_ref(), document.as_ref());
                 self.watch.answered(now);
-                return self.apply_status(reading).await;
+                let declared = !reading.status.as_ref().is_some_and(|status| self.behaviour.is_undeclared(status));
+                let too_often = self.watch.understood(declared);
+                self.apply_status(reading).await;
+                if too_often {
+                    self.end_undeclared(reply.document).await;
+                }
+                return;
             }
-            Ok(CompanionReply { error, .. }) => {
-                let error = error.unwrap_or_else(|| "without saying why".to_owned());
-                (format!("the scenario gave no status: {error}"), PollFailure::Refused)
+            Ok(reply) => {
+                let trouble = if reading::is_not_found(&reply) { PollFailure::NotFound } else { PollFailure::Refused };
+                let error = reply.error.unwrap_or_else(|| "without saying why".to_owned());
+                (format!("the scenario gave no status: {error}"), trouble)
             }
             Err(trouble) => trouble,
         };
         let end = self.watch.failed(trouble, now);
+        let note = if self.watch.is_missed() { format!("{note}; {}", self.misunderstanding(operation)) } else { note };
         if let Some((state, said)) = end {
             return self.tracker.end(&self.id, state, format!("{said} ({note})")).await;
         }
         let at = clock.wall();
         self.tracker
             .change(&self.id, |operation| (operation.note, operation.polled_at) = (Some(note.into()), Some(at)))
+            .await;
+    }
+
+    /// Why the scenario may not find the operation although it has just started it.
+    fn misunderstanding(&self, operation: &Operation) -> String {
+        let (CompanionTool { tool, param }, field) = (&self.behaviour.status, &self.behaviour.id_field);
+        let id = &operation.reference;
+        format!("`{param}` of its tool `{tool}` may mean another id than {}, the `{field}` of the answer", id.get())
+    }
+
+    /// Ends an operation whose status is not declared, with the last answer of the status tool.
+    async fn end_undeclared(&self, document: Option<JsonText>) {
+        let at = self.tracker.0.parts.clock.wall();
+        self.tracker
+            .change(&self.id, |operation| {
+                let status = operation.status.clone().unwrap_or_default();
+                let (result, cut) = bounded(document);
+                let cut = cut.map(|cut| format!("; {cut}")).unwrap_or_default();
+                let note = format!("{}, ten polls in a row; it may run on{cut}", undeclared(&status));
+                (operation.state, operation.ended_at) = (OperationState::UnknownStatus, Some(at));
+                (operation.result, operation.note) = (result, Some(note.into()));
+            })
             .await;
     }
 
@@ -142,7 +172,10 @@ impl<S: ToolCaller> OperationFollower<S> {
     async fn apply_status(&self, reading: StatusReading) {
         let at = self.tracker.0.parts.clock.wall();
         let StatusReading { status, progress, end } = reading;
-        let silent = status.is_none().then(|| format!("its status has no `{}`", self.behaviour.status_field).into());
+        let silent = match &status {
+            None => Some(format!("its status has no `{}`", self.behaviour.status_field).into()),
+            Some(status) => self.behaviour.is_undeclared(status).then(|| undeclared(status).into()),
+        };
         self.tracker
             .change(&self.id, |operation| {
                 (operation.polled_at, operation.progress, operation.note) = (Some(at), progress, silent);
@@ -163,6 +196,11 @@ impl<S: ToolCaller> OperationFollower<S> {
             })
             .await;
     }
+}
+
+/// That a status has no declared meaning.
+pub(super) fn undeclared(status: &str) -> String {
+    format!("its status is `{status}`, which `completion_conditions` declares neither as an end nor as pending")
 }
 
 /// A result as it is kept, with a note if it was left out.

@@ -20,7 +20,9 @@ use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
 use crate::events::Event;
-use crate::model::{CallerInfo, JsonText, Operation, OperationState, PeerIdentity, Progress, Tool, ToolId};
+use crate::model::{
+    CallerInfo, Finding, FindingCode, JsonText, Operation, OperationState, PeerIdentity, Progress, Tool, ToolId,
+};
 use crate::state::Write;
 
 pub(crate) mod behaviour;
@@ -181,6 +183,25 @@ impl OperationTracker {
     /// The operation with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
         self.book().get(id)
+    }
+
+    /// A finding for each status that a tool of the kept operations answered and does not declare.
+    pub fn findings(&self) -> Vec<Finding> {
+        let undeclared = |operation: Arc<Operation>| {
+            let status = operation.status.clone()?;
+            let behaviour = Behaviour::parse(&operation.behaviour).ok()?;
+            behaviour.is_undeclared(&status).then(|| {
+                let hint = "add it to `success_values`, `failure_values` or `pending_values` of the tool";
+                Finding::new(FindingCode::AsyncIncomplete, follow::undeclared(&status))
+                    .of_scenario(&operation.tool.scenario)
+                    .of_tool(operation.tool.tool.clone())
+                    .hint(hint)
+            })
+        };
+        let mut findings: Vec<_> = self.all().into_iter().filter_map(undeclared).collect();
+        findings.sort_unstable();
+        findings.dedup();
+        findings
     }
 
     /// Follows the operation that continues after an answer. It is durable when this returns. If

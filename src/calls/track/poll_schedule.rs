@@ -10,6 +10,11 @@ use crate::model::OperationState;
 
 /// How many times in a row the scenario may refuse a status before the operation counts as lost.
 const REFUSALS: u32 = 10;
+/// How many times in a row the scenario may not find the operation before its note says that the id
+/// may mean something else to the status tool.
+const MISSES: u32 = 3;
+/// How many times in a row a status may be one that the tool does not declare.
+const UNDECLARED: u32 = 10;
 /// How many times in a row another peer may answer for the scenario before the original peer counts
 /// as gone for good. It moved without an identity by which it could be recognised, or another
 /// program has its name.
@@ -26,6 +31,8 @@ pub(super) struct PollSchedule {
     deadline: Instant,
     failures: u32,
     refusals: u32,
+    misses: u32,
+    undeclared: u32,
     strangers: u32,
     cancel_by: Option<Instant>,
 }
@@ -46,6 +53,8 @@ pub(super) enum PollAction {
 pub(super) enum PollFailure {
     /// The scenario answered that it cannot give a status.
     Refused,
+    /// The same, because it finds no such operation.
+    NotFound,
     /// No answer came, or the tool could not be called. The scenario may have said when to poll
     /// again.
     NoAnswer(Option<Duration>),
@@ -67,6 +76,8 @@ impl PollSchedule {
             deadline,
             failures: 0,
             refusals: 0,
+            misses: 0,
+            undeclared: 0,
             strangers: 0,
             cancel_by: None,
         }
@@ -92,7 +103,7 @@ impl PollSchedule {
 
     /// The status says that the operation continues.
     pub(super) fn answered(&mut self, now: Instant) {
-        (self.failures, self.refusals, self.strangers) = (0, 0, 0);
+        (self.failures, self.refusals, self.misses, self.strangers) = (0, 0, 0, 0);
         if let Some((factor, longest)) = self.growth {
             let grown = Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
             self.delay = grown.min(longest).clamp(self.min, self.max);
@@ -100,12 +111,24 @@ impl PollSchedule {
         self.next = now + self.delay;
     }
 
+    /// The status was or was not one that the tool declares. Returns whether it was undeclared too
+    /// often in a row.
+    pub(super) fn understood(&mut self, declared: bool) -> bool {
+        self.undeclared = if declared { 0 } else { self.undeclared + 1 };
+        self.undeclared >= UNDECLARED
+    }
+
+    /// Whether the scenario did not find the operation several times in a row.
+    pub(super) fn is_missed(&self) -> bool {
+        self.misses >= MISSES
+    }
+
     /// A poll gave no status. Returns the end of the operation if this means one.
     pub(super) fn failed(&mut self, trouble: PollFailure, now: Instant) -> Option<(OperationState, String)> {
         self.failures = self.failures.saturating_add(1);
         let doubled = self.delay.saturating_mul(1 << self.failures.min(16)).min(self.max);
         let wait = match trouble {
-            PollFailure::Refused => {
+            PollFailure::Refused | PollFailure::NotFound => {
                 self.refusals += 1;
                 doubled
             }
@@ -115,6 +138,7 @@ impl PollSchedule {
             }
             PollFailure::NoAnswer(after) => doubled.max(after.unwrap_or_default().min(self.max)),
         };
+        self.misses = if trouble == PollFailure::NotFound { self.misses + 1 } else { 0 };
         self.next = now + wait;
         if self.strangers >= STRANGERS {
             let note = "the peer that started it is not there any more; another peer has its name and is not polled";

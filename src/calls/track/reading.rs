@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::CompanionReply;
 use super::behaviour::{Behaviour, Untrackable, word};
 use crate::model::{JsonText, Progress};
 
@@ -57,6 +58,18 @@ pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, docume
         None
     };
     StatusReading { status: status.map(|status| cut(&status)), progress, end }
+}
+
+/// Whether a status tool says that it finds no such operation, by its code or in its words.
+pub(super) fn is_not_found(reply: &CompanionReply) -> bool {
+    let document: Option<Value> = reply.document.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
+    let code = document.as_ref().and_then(|document| document.get("code")).and_then(word);
+    let said = [code.as_deref(), reply.error.as_deref()];
+    said.into_iter().flatten().map(str::to_ascii_lowercase).any(|said| {
+        ["not found", "not_found", "notfound", "not-found", "no such", "does not exist", "404", "unknown"]
+            .iter()
+            .any(|words| said.contains(words))
+    })
 }
 
 /// The operation's id in the answer of the tool that started it.

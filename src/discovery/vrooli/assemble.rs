@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use url::Url;
 
+use super::alive::Liveness;
 use super::process_file::{Process, ProcessFileError};
 use super::text::printable;
 use crate::discovery::{Endpoint, EndpointId, SourceTrust};
@@ -34,7 +36,9 @@ pub(super) struct ProcessEntry {
     /// The file that named it.
     file: &'static str,
     /// The process that must live.
-    pid: u32,
+    pub(super) pid: u32,
+    /// When it was started, as the file says.
+    started: Option<Timestamp>,
     /// The address.
     pub(super) endpoint: Endpoint,
 }
@@ -42,7 +46,7 @@ pub(super) struct ProcessEntry {
 /// What all folders together say.
 #[derive(Debug, Default)]
 pub(super) struct Assembled {
-    /// One entry per scenario that runs.
+    /// One entry per scenario that runs, or whose process has ended while its file is there.
     pub(super) entries: BTreeMap<EndpointId, ProcessEntry>,
     /// What could not be used, in the order of the folders.
     pub(super) findings: Vec<Finding>,
@@ -52,7 +56,7 @@ pub(super) struct Assembled {
 pub(super) fn assemble(
     folders: &[Folder],
     before: &BTreeMap<EndpointId, ProcessEntry>,
-    alive: &dyn Fn(u32) -> bool,
+    liveness: &dyn Fn(u32, Option<Timestamp>) -> Liveness,
 ) -> Assembled {
     let mut assembled = Assembled::default();
     for folder in folders {
@@ -62,7 +66,7 @@ pub(super) fn assemble(
             continue;
         };
         let id = EndpointId(name.as_str().into());
-        let judge = Judge { folder, name: &name, before: before.get(&id), alive };
+        let judge = Judge { folder, name: &name, before: before.get(&id), liveness };
         if let Some(entry) = judge.entry(&mut assembled.findings) {
             assembled.entries.insert(id, entry);
         }
@@ -75,32 +79,46 @@ struct Judge<'a> {
     folder: &'a Folder,
     name: &'a ScenarioName,
     before: Option<&'a ProcessEntry>,
-    alive: &'a dyn Fn(u32) -> bool,
+    liveness: &'a dyn Fn(u32, Option<Timestamp>) -> Liveness,
 }
 
 impl Judge<'_> {
-    /// The entry of the first usable file.
+    /// The entry of the first usable file whose process runs, else that of the first one whose process has ended.
     fn entry(&self, findings: &mut Vec<Finding>) -> Option<ProcessEntry> {
         let files = match &self.folder.files {
             Ok(files) => files,
             Err(problem) => {
-                let kept = self.before.filter(|entry| (self.alive)(entry.pid));
+                let kept = self.before.filter(|entry| self.still_runs(entry));
                 findings.push(self.finding(&self.folder.path, problem, kept));
                 return kept.cloned();
             }
         };
-        let mut portless = None;
+        let (mut portless, mut ended) = (None, None);
         for file in files {
             let path = self.folder.path.join(file.name);
             let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
             let judged = match read {
-                Ok(process) if !(self.alive)(process.pid) => continue,
-                Ok(Process { port: Ok(None), .. }) => {
-                    portless.get_or_insert(path);
-                    continue;
-                }
-                Ok(Process { pid, port: Ok(Some(port)), boot }) => self.usable(file.name, pid, port, boot),
-                Ok(Process { port: Err(problem), .. }) | Err(problem) => Err(problem),
+                Ok(process) => match ((self.liveness)(process.pid, process.started), process.port.clone()) {
+                    (Liveness::Ended(ending), Ok(Some(port))) if ended.is_none() => {
+                        let mut entry = self.usable(file.name, &process, port).ok();
+                        if let Some(entry) = &mut entry {
+                            let path = printable(&path.to_string_lossy());
+                            let why = format!("process {} of `{path}` {ending}", process.pid);
+                            entry.endpoint.ended = Some(why.into());
+                        }
+                        ended = entry;
+                        continue;
+                    }
+                    // The port of a process that has ended is of no interest.
+                    (Liveness::Ended(_), _) => continue,
+                    (Liveness::Runs, Ok(None)) => {
+                        portless.get_or_insert(path);
+                        continue;
+                    }
+                    (Liveness::Runs, Ok(Some(port))) => self.usable(file.name, &process, port),
+                    (Liveness::Runs, Err(problem)) => Err(problem),
+                },
+                Err(problem) => Err(problem),
             };
             match judged {
                 Ok(entry) => return Some(entry),
@@ -114,23 +132,29 @@ impl Judge<'_> {
             }
         }
         findings.extend(portless.map(|path| self.portless(&path)));
-        None
+        ended
+    }
+
+    /// Whether the process of an earlier entry runs.
+    fn still_runs(&self, entry: &ProcessEntry) -> bool {
+        (self.liveness)(entry.pid, entry.started) == Liveness::Runs
     }
 
     /// What the file said before, when it says nothing now and its process still lives.
     fn kept(&self, file: &str, problem: &ProcessFileError) -> Option<&ProcessEntry> {
-        self.before.filter(|entry| problem.is_silence() && entry.file == file && (self.alive)(entry.pid))
+        self.before.filter(|entry| problem.is_silence() && entry.file == file && self.still_runs(entry))
     }
 
-    fn usable(&self, file: &'static str, pid: u32, port: u16, boot: String) -> Result<ProcessEntry, ProcessFileError> {
+    fn usable(&self, file: &'static str, process: &Process, port: u16) -> Result<ProcessEntry, ProcessFileError> {
         let url = Url::parse(&format!("http://127.0.0.1:{port}")).map_err(|_| ProcessFileError::Invalid {
             field: "port",
             found: port.to_string(),
             wanted: "a port of an address",
         })?;
         let name = Some(self.name.clone());
-        let endpoint = Endpoint { name, boot: Some(boot.into()), ..Endpoint::at(url, SourceTrust::Trusted) };
-        Ok(ProcessEntry { file, pid, endpoint })
+        let boot = Some(process.boot.as_str().into());
+        let endpoint = Endpoint { name, boot, ..Endpoint::at(url, SourceTrust::Trusted) };
+        Ok(ProcessEntry { file, pid: process.pid, started: process.started, endpoint })
     }
 
     fn finding(&self, path: &Path, problem: &ProcessFileError, kept: Option<&ProcessEntry>) -> Finding {
@@ -183,12 +207,13 @@ fn illegal(path: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discovery::vrooli::alive::ProcessEnding;
 
     const LIVE: u32 = 41;
     const DEAD: u32 = 42;
 
-    fn alive(pid: u32) -> bool {
-        pid != DEAD
+    fn alive(pid: u32, _: Option<Timestamp>) -> Liveness {
+        if pid == DEAD { Liveness::Ended(ProcessEnding::Gone) } else { Liveness::Runs }
     }
 
     fn text(pid: u32, port: &str) -> String {
@@ -200,8 +225,15 @@ mod tests {
         Folder { path: Path::new("/p").join(name), files: Ok(files.iter().map(file).collect()) }
     }
 
+    /// The scenarios that run.
     fn ports(assembled: &Assembled) -> Vec<(String, Option<u16>)> {
-        assembled.entries.iter().map(|(id, entry)| (id.to_string(), entry.endpoint.target.url().port())).collect()
+        let runs = |(_, entry): &(&EndpointId, &ProcessEntry)| entry.endpoint.ended.is_none();
+        assembled
+            .entries
+            .iter()
+            .filter(runs)
+            .map(|(id, entry)| (id.to_string(), entry.endpoint.target.url().port()))
+            .collect()
     }
 
     #[test]
@@ -256,7 +288,7 @@ mod tests {
             assert!(kept.findings[0].message.contains("while process 41 lives"), "{:?}", kept.findings);
         }
         // With its process gone, the next file in order counts.
-        let gone = assemble(&[torn], &before, &|pid| pid != LIVE);
+        let gone = assemble(&[torn], &before, &|_, _| Liveness::Ended(ProcessEnding::Gone));
         assert_eq!(ports(&gone), []);
         // A whole file with a wrong field speaks, and so does one that is not there.
         let wrong = text(LIVE, "0");

@@ -1,12 +1,12 @@
 //! Vrooli's lifecycle system: the JSON files under its processes folder, `<path>/<scenario>/{start-api,start-app,api,app}.json`.
 //!
 //! Vrooli writes one such file per process that it starts. A scenario is found where the first usable one of its files (readable, with a
-//! port, its process alive) says: `http://127.0.0.1:PORT`. The folder is watched, and read again every `rescan_interval` all the same,
-//! because a process can die without its file changing and because some file systems tell nothing. Reading needs no process of Vrooli's
-//! own command line.
+//! port, its process alive) says: `http://127.0.0.1:PORT`. Where none is usable and a process has ended, the scenario is reported with
+//! that reason ([`Endpoint::ended`](super::Endpoint::ended)). The folder is watched, and so is the end of each process; it is read again
+//! every `rescan_interval` all the same, because some file systems signal no changes. Reading needs no process of Vrooli's own command
+//! line.
 //!
-//! It never writes there, never asks an address and never ends a process. Where the system cannot tell whether a process lives (anything
-//! but Linux), every process counts as alive.
+//! It never writes there, never sends a request to an address and never ends a process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+use self::endings::Endings;
 use self::scanner::FolderScanner;
 use super::{EndpointSet, Source, SourceError, announce, told_once};
 use crate::config::{self, Config};
@@ -25,6 +26,7 @@ pub mod environment;
 
 mod alive;
 mod assemble;
+mod endings;
 mod folder;
 mod process_file;
 mod scanner;
@@ -63,6 +65,7 @@ impl VrooliFiles {
         // Kept here too, so that the channel outlives a watcher that ended.
         let (wake, mut woken) = watch::channel(());
         let mut look = FolderScanner::new(root, self.section.max_scenarios, rescan, wake.clone());
+        let mut endings = Endings::default();
         loop {
             // What wakes us from here on may have come too late for this look.
             woken.mark_unchanged();
@@ -79,13 +82,16 @@ impl VrooliFiles {
             if let Some(set) = set {
                 announce(&out, set);
             }
+            endings.watch(&look.running());
             tokio::select! {
                 () = stop.wait() => return Ok(()),
-                () = self.clock.sleep(rescan) => {}
-                _ = woken.changed() => tokio::select! {
-                    () = stop.wait() => return Ok(()),
-                    () = self.clock.sleep(DEBOUNCE) => {}
-                },
+                () = self.clock.sleep(endings.pause(rescan)) => continue,
+                () = endings.next() => {}
+                _ = woken.changed() => {}
+            }
+            tokio::select! {
+                () = stop.wait() => return Ok(()),
+                () = self.clock.sleep(DEBOUNCE) => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! One process file: what its text says. Pure; whether the process lives is asked elsewhere.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,6 +21,8 @@ pub(super) struct Process {
     pub(super) port: Result<Option<u16>, ProcessFileError>,
     /// Tells one start from the next: process id and `started_at`.
     pub(super) boot: String,
+    /// When the process was started, if the file says so in a form that is known.
+    pub(super) started: Option<Timestamp>,
 }
 
 /// Why a process file is of no use.
@@ -66,7 +69,8 @@ impl Process {
             Some(Value::String(text)) => format!("{pid} {}", shortened(text)),
             Some(other) => format!("{pid} {}", shortened(&other.to_string())),
         };
-        Ok(Self { pid, port: port(&fields), boot })
+        let started = fields.get("started_at").and_then(Value::as_str).and_then(|text| text.parse().ok());
+        Ok(Self { pid, port: port(&fields), boot, started })
     }
 }
 
@@ -123,7 +127,8 @@ mod tests {
             "scenario": "files", "step": "start-api", "command": "./files-api", "working_dir": "/srv/files",
             "log_file": "/var/log/files.log", "port": 15000, "started_at": "2026-01-05T10:00:00Z", "status": "running"}"#;
         let process = Process::parse(text).unwrap();
-        assert_eq!(process, Process { pid: 41, port: Ok(Some(15000)), boot: "41 2026-01-05T10:00:00Z".into() });
+        let (boot, started) = ("41 2026-01-05T10:00:00Z".into(), "2026-01-05T11:00:00+01:00".parse().ok());
+        assert_eq!(process, Process { pid: 41, port: Ok(Some(15000)), boot, started });
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::alive::alive;
+use super::alive::liveness;
 use super::assemble::{ProcessEntry, assemble};
 use super::folder::{self, FolderListing};
 use super::text::printable;
@@ -68,6 +68,12 @@ impl FolderScanner {
         Some(EndpointSet { initial_scan_done: self.settled, endpoints, findings })
     }
 
+    /// The processes of the entries that run.
+    pub(super) fn running(&self) -> BTreeSet<u32> {
+        let entries = self.entries.values();
+        entries.filter(|entry| entry.endpoint.ended.is_none()).map(|entry| entry.pid).collect()
+    }
+
     fn watch(&mut self, anchors: BTreeSet<PathBuf>, listing: &FolderListing) -> Option<WatchFailure> {
         let mut wanted = anchors;
         // What cannot even be looked at is told when it is read.
@@ -88,7 +94,7 @@ impl FolderScanner {
             }
             folders.push(folder::read(path));
         }
-        let assembled = assemble(&folders, &self.entries, &alive);
+        let assembled = assemble(&folders, &self.entries, &liveness);
         findings.extend(assembled.findings);
         self.entries = assembled.entries;
         self.findings = findings;

@@ -131,15 +131,23 @@ impl<'a> Merge<'a> {
     }
 
     fn rank(&self, candidate: &EndpointCandidate) -> u8 {
+        if candidate.vouched && candidate.endpoint.ended.is_some() {
+            // What runs goes before what has ended, whichever source names it.
+            return 2;
+        }
         if candidate.vouched {
-            return 0;
+            // A known identity at its known address goes before copies of it.
+            let known = self.home(candidate).map(|(_, holder)| &holder.party);
+            let moved =
+                |known: &PeerIdentity| known.same_identity(&candidate.party) && !known.same_origin(&candidate.party);
+            return u8::from(known.is_some_and(moved));
         }
         let same = |party: &PeerIdentity| trust::same(party, &candidate.party);
         match self.home(candidate).map(|(_, holder)| holder) {
-            Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 1,
-            Some(holder) if same(&holder.party) => 2,
-            Some(holder) if holder.pending_claimant.as_ref().is_some_and(same) => 3,
-            _ => 4,
+            Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 3,
+            Some(holder) if same(&holder.party) => 4,
+            Some(holder) if holder.pending_claimant.as_ref().is_some_and(same) => 5,
+            _ => 6,
         }
     }
 
@@ -150,6 +158,10 @@ impl<'a> Merge<'a> {
         else {
             return;
         };
+        if candidate.endpoint.ended.is_some() {
+            self.take_ended(claimed, candidate);
+            return;
+        }
         if let Some(owner) = self.taken_addresses.get(&key) {
             if let Some(identity) = &candidate.party.identity {
                 // Other endpoints of this identity are the same scenario.
@@ -158,6 +170,10 @@ impl<'a> Merge<'a> {
             if *owner != claimed {
                 let finding = shadowed_address(owner, &claimed, candidate.source, &candidate.endpoint.target);
                 self.roster.findings.push(finding);
+                if self.roster.assignments.get(owner).is_some_and(|winner| winner.source == candidate.source) {
+                    // Two entries of one source cannot both be right.
+                    self.roster.findings.push(same_address(&claimed, owner, &candidate));
+                }
             }
             return;
         }
@@ -166,12 +182,7 @@ impl<'a> Merge<'a> {
             self.roster.findings.push(shadowed_identity(owner, &candidate));
             return;
         }
-        if let Some((name, holder)) = self.home(&candidate).filter(|_| !candidate.vouched)
-            && holder.lives
-            && holder.party.same_identity(&candidate.party)
-            && !holder.party.same_host(&candidate.party)
-        {
-            // The identity may appear elsewhere only once the known endpoint is really gone.
+        if let Some(name) = self.lives_elsewhere(&candidate) {
             self.roster.findings.push(shadowed_identity(name, &candidate));
             return;
         }
@@ -197,6 +208,34 @@ impl<'a> Merge<'a> {
         self.roster
             .assignments
             .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
+    }
+
+    /// The name of the scenario with the candidate's identity, if it may still answer elsewhere: the
+    /// identity may appear at another place only once the known endpoint is really gone.
+    fn lives_elsewhere(&self, candidate: &EndpointCandidate) -> Option<&'a ScenarioName> {
+        let (name, holder) = self.home(candidate)?;
+        let same = candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
+        // A scenario that waits for approval is listed nowhere, so a new port of its host may be polled at once.
+        let elsewhere = if candidate.vouched {
+            !holder.party.same_origin(&candidate.party)
+        } else {
+            !holder.party.same_host(&candidate.party)
+        };
+        (holder.lives && same && elsewhere).then_some(name)
+    }
+
+    /// Takes an endpoint whose process has ended, unless the scenario runs elsewhere. It has no claim
+    /// to its address, which another program may have by now.
+    fn take_ended(&mut self, claimed: ScenarioName, candidate: EndpointCandidate) {
+        if self.roster.assignments.contains_key(&claimed) {
+            return;
+        }
+        if self.roster.assignments.len() >= self.max_scenarios {
+            self.untaken += 1;
+            return;
+        }
+        let place = Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) };
+        self.roster.assignments.insert(claimed, place);
     }
 
     /// The name that a candidate gets; `None` when it is a scenario that already has an assignment.
@@ -298,6 +337,13 @@ fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, tar
 fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId, target: &Target) -> Finding {
     let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", redacted_address(target));
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
+}
+
+fn same_address(name: &ScenarioName, owner: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
+    let address = redacted_address(&candidate.endpoint.target);
+    let message = format!("{} names {address} for it and for `{owner}`, which is listed there", candidate.source);
+    let hint = "start one of the two on another port, or remove the entry that is out of date";
+    Finding::new(FindingCode::SourceShadowed, message).of_scenario(name).hint(hint)
 }
 
 /// A name for an endpoint whose source knows only the address.

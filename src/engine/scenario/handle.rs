@@ -93,12 +93,12 @@ impl Scenario {
             }
             ScenarioInput::Hinted(at) => self.hinted(at, now),
             ScenarioInput::Unfollowed(at) => {
-                self.unfollowed();
+                self.limit_to_lifetime();
                 self.hinted(at, now);
             }
             ScenarioInput::Ended { at, why, followed } => {
                 if followed {
-                    self.unfollowed();
+                    self.limit_to_lifetime();
                 }
                 self.lost(why, at, now);
             }
@@ -148,7 +148,15 @@ impl Scenario {
             self.restarts.suspect();
             effects.close.push(self.name.clone());
         }
-        if elsewhere {
+        let was_ended = known.as_ref().is_some_and(|known| known.endpoint.ended.is_some());
+        if self.ended().is_some() {
+            // Another program may have its port by now, so it is not polled.
+            self.void();
+            self.polls.next = None;
+            self.target = Some(place.endpoint.target.clone());
+            effects.close.push(self.name.clone());
+            effects.notify.push(Notice::Polled(self.name.clone()));
+        } else if elsewhere || was_ended {
             effects = effects.and(self.moved(place, world.transports, config, now));
         } else if respoken && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
             self.restart_poll(self.earliest(config, now), now);
@@ -219,8 +227,9 @@ impl Scenario {
                 return Effects::default();
             }
         }
+        let has_ended = self.ended().is_some();
         self.presence = SourcePresence::Leaving;
-        let polled = self.may_be_polled() && self.is_trusted() && !dismissed;
+        let polled = self.may_be_polled() && self.is_trusted() && !dismissed && !has_ended;
         self.restart_poll(now.mono, now);
         if !polled {
             // None of its tools is published, so no last poll is needed.

@@ -116,6 +116,9 @@ fn answered(
     health: &HealthConfig,
     isolated: bool,
 ) -> (LifecycleInput, Option<Instant>) {
+    if record.ended().is_some() {
+        return (LifecycleInput::Lost, None);
+    }
     match record.latest {
         LastPoll::Unauthorized => return (LifecycleInput::Unauthorized, None),
         LastPoll::OutOfRange => return (LifecycleInput::OutOfRange, None),
@@ -204,7 +207,8 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     if record.current.lifecycle() != Lifecycle::Down || record.offer.is_some() {
         return None;
     }
-    let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
+    let error = || record.last_error.as_ref().map(|error| error.message.as_str());
+    let what = record.ended().or_else(error).unwrap_or("no good answer");
     let message = format!("it is down and has never said what it offers: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
     let end =
@@ -291,6 +295,9 @@ fn failing(record: &Scenario) -> String {
 
 /// A scenario that came back after it was removed is down until its first good answer.
 fn down(record: &Scenario) -> String {
+    if let Some(why) = record.ended() {
+        return why.to_owned();
+    }
     match &record.last_error {
         _ if !was_absent(record) && record.failures > 0 => failing(record),
         Some(error) => format!("a source names it again, but it has given no good answer yet: {}", error.message),

@@ -237,6 +237,12 @@ impl Scenario {
         self.approval.is_vouched()
     }
 
+    /// Why its process does not run, if the source that names it knows that.
+    pub(in crate::engine) fn ended(&self) -> Option<&str> {
+        let place = self.place.as_ref().filter(|_| self.presence == SourcePresence::Named);
+        place?.endpoint.ended.as_deref()
+    }
+
     /// Whether a source names it, as far as is known.
     pub(in crate::engine) fn is_named(&self) -> bool {
         self.presence == SourcePresence::Named
@@ -313,9 +319,9 @@ impl Scenario {
         self.void();
     }
 
-    /// Its changes are not signalled any more: its last answer is fresh only as long as that answer
-    /// said.
-    fn unfollowed(&mut self) {
+    /// From now on its last answer is fresh only as long as that answer said: its changes are not
+    /// signalled any more, or the poll that was to renew the answer has failed.
+    fn limit_to_lifetime(&mut self) {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
             && let ManifestTerm::Until(until) = &mut held.term

@@ -124,6 +124,7 @@ impl Scenario {
         self.target.as_ref().is_some_and(|target| self.is_trusted() || may_be_looked_at(target))
             && !self.is_blocked()
             && !self.is_absent()
+            && self.ended().is_none()
     }
 
     /// Why it may not be polled.
@@ -132,6 +133,8 @@ impl Scenario {
             Some(EngineError::Blocked(self.name.clone()))
         } else if self.may_be_polled() {
             None
+        } else if let Some(why) = self.ended() {
+            Some(EngineError::ProcessEnded(self.name.clone(), why.to_owned()))
         } else {
             Some(EngineError::NoAddress(self.name.clone()))
         }

@@ -226,6 +226,7 @@ fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: No
 /// The changes that every failure brings. The active manifest stays.
 fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
     let unread = unread_while_pending(record, error, config);
+    record.limit_to_lifetime();
     noted(record, error, unread.as_deref(), now);
     let retry_after = match error {
         ListError::Transport(ask) => ask.retry_after(),

@@ -196,6 +196,7 @@ impl From<EngineError> for Problem {
             EngineError::NoAddress(_) => {
                 Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
             }
+            EngineError::ProcessEnded(..) => Self::new(StatusCode::CONFLICT, format!("{error}; start it again first")),
             EngineError::NotForgettable(ref name, state) => {
                 let next = match state {
                     ScenarioState::Blocked => {
