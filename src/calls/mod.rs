@@ -42,6 +42,7 @@ pub mod resolve;
 mod routing;
 pub mod send;
 pub mod track;
+pub mod unset;
 pub mod usage;
 mod usage_store;
 pub mod validate;
@@ -134,9 +135,14 @@ impl Calls {
         note.set_tool(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
         let rules = self.0.config.load_full();
-        self.0.validators.check(&tool, &request.arguments, &rules).await?;
+        // Before the check, so that what is checked, approved and sent is the same.
+        let (arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &request.arguments) {
+            Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
+            None => (request.arguments, Vec::new()),
+        };
+        self.0.validators.check(&tool, &arguments, &rules).await?;
         let needs_yes = approval::needed(&tool);
-        let ready = PreparedCall::new(tool, scope, request.arguments, request.user_id);
+        let ready = PreparedCall { adjusted, ..PreparedCall::new(tool, scope, arguments, request.user_id) };
         if needs_yes {
             // Boxed, like every rare and large future here: the size of a future is moved with
             // every call.

@@ -193,6 +193,7 @@ impl Calls {
             owner: Some(request.owner.clone()),
             timeout: None,
             follow: true,
+            adjusted: Vec::new(),
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answer(answered), answered: true },
@@ -205,7 +206,16 @@ impl Calls {
         let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
         let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
         let (scope, user_id) = (scope(&asker), asker.user_id);
-        let ready = PreparedCall { tool, scope, arguments, user_id, owner: Some(owner), timeout, follow: false };
+        let ready = PreparedCall {
+            tool,
+            scope,
+            arguments,
+            user_id,
+            owner: Some(owner),
+            timeout,
+            follow: false,
+            adjusted: Vec::new(),
+        };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {
                 success: outcome.success,

@@ -49,6 +49,8 @@ pub struct PreparedCall {
     pub timeout: Option<Duration>,
     /// Whether an operation that continues after the answer is followed.
     pub follow: bool,
+    /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
+    pub adjusted: Vec<String>,
 }
 
 /// A call that its scenario answered.
@@ -65,6 +67,9 @@ pub struct CallResponse {
     /// How many times it was sent. More than once only if the tool is idempotent, or if no scenario
     /// can have seen it before.
     pub attempts: u32,
+    /// JSON pointers to members that were `null` for "not set" and were taken out before the call
+    /// was checked and sent.
+    pub adjusted: Vec<String>,
     /// The operation that continues after the answer, if there is one.
     pub going: FollowUp,
 }
@@ -72,7 +77,7 @@ pub struct CallResponse {
 impl PreparedCall {
     /// A call in this scope, for the peer that answers for the scenario at that time.
     pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
-        Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true }
+        Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true, adjusted: Vec::new() }
     }
 }
 

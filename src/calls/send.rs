@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use super::caller::{CallLine, Caller};
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
-use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, routing};
+use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, allow, approval, resolve, routing};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
@@ -170,6 +170,7 @@ impl Sending {
         let longest = call.limit(self.rules.max_timeout);
         let mut to = Arc::clone(&self.route);
         let mut used = Used::default();
+        self.still_allowed()?;
         self.owned(&to)?;
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
@@ -186,7 +187,9 @@ impl Sending {
             let left = longest.saturating_sub(self.inner.clock.now() - begun);
             let passes =
                 |next: &Arc<CallRoute>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
-            match next.filter(|next| !left.is_zero() && self.owned(next).is_ok() && passes(next)) {
+            match next.filter(|next| {
+                !left.is_zero() && self.owned(next).is_ok() && self.still_allowed().is_ok() && passes(next)
+            }) {
                 Some(next) => (to, call.longest) = (next, left),
                 None => break Err(ExecuteError::Failed { id: tool.id.clone(), error, attempts }),
             }
@@ -196,7 +199,8 @@ impl Sending {
             Ok((outcome, to)) => {
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.address.to_string();
-                Ok(CallResponse { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
+                let adjusted = self.ready.adjusted.clone();
+                Ok(CallResponse { tool: Arc::clone(tool), outcome, url, took: spent, attempts, adjusted, going })
             }
             Err(refused) => Err(refused),
         };
@@ -233,6 +237,23 @@ impl Sending {
             longest: self.rules.max_timeout,
             max_body: self.rules.max_body,
         }
+    }
+
+    /// Judges the call again by the present catalog: it may have waited, and a change that an
+    /// operator or user made meanwhile holds. Calls of companion tools are judged by the operation
+    /// that they belong to.
+    fn still_allowed(&self) -> Result<(), ExecuteError> {
+        if !self.ready.follow {
+            return Ok(());
+        }
+        let snapshot = self.inner.reader.snapshot();
+        let tool = resolve::again(&snapshot.catalog, &self.ready)?;
+        allow::check(&snapshot.catalog, &self.ready.scope, &tool)?;
+        // A call with an owner was approved.
+        if self.ready.owner.is_none() && approval::needed(&tool) {
+            return Err(ExecuteError::ApprovalRequired { id: tool.id.clone(), waiting: None });
+        }
+        Ok(())
     }
 
     /// Refuses a route to another peer than the one that the call is for.

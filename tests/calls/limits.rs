@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use callsheet::calls::{BreakerState, ExecuteError, Request};
 use callsheet::discovery::SourceTrust;
+use callsheet::model::{ApprovalPolicy, SettingsPatch};
 use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -267,4 +268,41 @@ async fn what_is_under_way_goes_on_when_nobody_listens_any_more() {
     ended.await.unwrap();
     assert_eq!(files.ran().len(), 1);
     house.finish().await;
+}
+
+/// A switch that was acknowledged holds for calls that still wait.
+#[tokio::test]
+async fn a_call_that_waited_is_judged_again_when_its_turn_comes() {
+    let changes = [
+        (SettingsPatch { enabled: Some(Some(false)), ..SettingsPatch::default() }, "disabled"),
+        (
+            SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() },
+            "approval_required",
+        ),
+    ];
+    for (patch, kind) in changes {
+        let (files, gate) = gated(&[tool("read")]).await;
+        let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 1).await;
+        let start = || {
+            let app = Arc::clone(&house.app);
+            Tasks::new().spawn(async move { app.call(request("read", &json!({}))).await })
+        };
+        let first = start();
+        files.until_ran(1).await;
+        let second = start();
+        let waits = async {
+            while house.app.calls().waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waits).await.unwrap();
+
+        house.prefer("global", "tool:files/read", patch).await;
+        gate.send_replace(true);
+
+        assert!(first.await.unwrap().is_ok(), "what was sent goes on");
+        assert_eq!(second.await.unwrap().unwrap_err().kind(), kind);
+        assert_eq!(files.ran().len(), 1, "the second call was not sent");
+        house.finish().await;
+    }
 }

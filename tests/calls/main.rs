@@ -10,4 +10,5 @@ mod name_resolution;
 mod operations;
 mod properties;
 mod routes;
+mod unset;
 mod usage;

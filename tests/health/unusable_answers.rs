@@ -35,7 +35,7 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
             panic!("{says}: one finding expected")
         };
         assert_eq!((&finding.scenario, finding.message.as_str()), (&Some(name("files")), error.message.as_str()));
-        assert!(server.seen().iter().all(|seen| ["/api/v1/tools", "/manifest"].contains(&seen.request.target())));
+        assert!(server.seen().iter().all(|seen| ["/api/v1/tools", "/manifest", "/"].contains(&seen.request.target())));
 
         server.say(Reply::tools("files", &["read"]));
         let live = sheet.until_state("files", ScenarioState::Live).await;

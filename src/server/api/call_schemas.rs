@@ -76,6 +76,9 @@ pub(in crate::server) struct CallAnswer {
     url: String,
     /// How often it was sent.
     attempts: u32,
+    /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    adjusted: Option<Vec<String>>,
     /// There when it goes on.
     #[schemars(skip_serializing_if = "Option::is_none")]
     is_async: Option<bool>,

@@ -192,6 +192,9 @@ fn answer(answered: &CallResponse) -> CallHttpResponse {
     body.member("name", answered.tool.name.as_str());
     body.member("url", &answered.url);
     body.member("attempts", &answered.attempts);
+    if !answered.adjusted.is_empty() {
+        body.member("adjusted", &answered.adjusted);
+    }
     if let Some(running) = &outcome.running {
         body.member("is_async", &true);
         body.member("run_id", &running.run_id);
