@@ -23,6 +23,7 @@ pub mod client;
 mod connections;
 mod connector;
 mod failure;
+mod http_date;
 pub mod post;
 mod settings;
 pub mod sse;
