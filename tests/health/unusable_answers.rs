@@ -44,6 +44,24 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
     }
 }
 
+/// No range was requested, so a part of a list is all that can have come.
+#[tokio::test]
+async fn a_part_of_a_list_is_no_list_and_other_successes_are() {
+    for (status, taken) in
+        [("201 Created", true), ("203 Non-Authoritative Information", true), ("206 Partial Content", false)]
+    {
+        let server = Scripted::saying(Reply::tools("files", &["read"]).with_status(status));
+        let mut sheet = one("files", &server).start().await;
+        if taken {
+            sheet.until_listed(&["read"]).await;
+            continue;
+        }
+        let tried = sheet.until_health("files", "was tried", |health| health.failures_in_a_row > 0).await;
+        assert!(listed(&tried).is_empty(), "{status}");
+        assert!(health(&tried, "files").reason.contains("206"), "{}", health(&tried, "files").reason);
+    }
+}
+
 #[tokio::test]
 async fn a_version_that_cannot_be_read_has_a_finding_of_its_own() {
     let mut odd = manifest("files", &["read"]);

@@ -110,6 +110,7 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Cache-Control: no-CACHE, max-age=10"], 0),
     (&["Cache-Control: no-cache=\"set-cookie, x\", max-age=10"], 0),
     (&["Cache-Control: no-store=1"], 0),
+    (&["Cache-Control: must-understand, no-store, max-age=10"], 0),
     // Expires less Date, section 5.3.
     (&["Expires: {+30}", "Date: {+10}"], 20),
     (&["Expires: {+30}"], 30),
@@ -122,6 +123,16 @@ const LIFETIMES: &[(&[&str], u64)] = &[
     (&["Expires: Fri, 31 Dec 9999 23:59:59 GMT"], LONGEST),
     (&["Expires: Thursday, 01-Jan-26 00:00:30 GMT"], 30),
     (&["Expires: Thu Jan  1 00:00:30 2026"], 30),
+    // In any letter case, and whatever weekday is named: RFC 9111 section 4.2.
+    (&["Expires: thu, 01 jan 2026 00:00:30 gmt"], 30),
+    (&["Expires: THU, 01 JAN 2026 00:00:30 GMT"], 30),
+    (&["Expires: thursday, 01-JAN-26 00:00:30 gmt"], 30),
+    (&["Expires: thu JAN  1 00:00:30 2026"], 30),
+    (&["Expires: Mon, 01 Jan 2026 00:00:30 GMT"], 30),
+    (&["Expires: Mon, 01 Jan 2026 00:00:30 GMT", "Date: Tue, 01 jan 2026 00:00:10 GMT"], 20),
+    (&["Expires: Thu, 01 Jan 2026 00:00:30 UTC"], 0),
+    (&["Expires: Foo, 01 Jan 2026 00:00:30 GMT"], 0),
+    (&["Expires: Thu, 32 Jan 2026 00:00:30 GMT"], 0),
     (&["Expires: 0", "Cache-Control: max-age=10"], 10),
     (&["Expires: {+30}", "Cache-Control: public"], 30),
     // Pragma only without Cache-Control, section 5.4.

@@ -247,6 +247,11 @@ impl Reply {
         Self::json(&manifest(scenario, tools))
     }
 
+    /// With another status.
+    pub(crate) fn with_status(self, status: &'static str) -> Self {
+        Self { status, ..self }
+    }
+
     /// With one more header, as a whole line.
     pub(crate) fn header(mut self, line: &str) -> Self {
         self.headers.push(line.to_owned());

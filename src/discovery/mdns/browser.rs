@@ -94,7 +94,7 @@ fn heard(service: &ResolvedService) -> ReceivedAnnouncement {
         instance: unescaped(instance.strip_suffix('.').unwrap_or(instance)),
         host: service.host.trim_end_matches('.').to_owned(),
         port: service.port,
-        addresses: service.addresses.iter().filter_map(|at| address(at, &loopbacks)).collect(),
+        addresses: service.addresses.iter().flat_map(|at| received_addresses(at, &loopbacks)).collect(),
         txt: first_of_each(txt),
     }
 }
@@ -108,18 +108,17 @@ fn first_of_each(pairs: impl Iterator<Item = (String, String)>) -> BTreeMap<Stri
     map
 }
 
-/// A loopback address counts only when it came over a loopback interface: from elsewhere it would mean another machine's own.
-fn address(at: &ScopedIp, loopbacks: &BTreeSet<String>) -> Option<ReceivedAddress> {
-    let (over_loopback, scope) = match at {
-        ScopedIp::V4(at) => (at.interface_ids().iter().any(|id| loopbacks.contains(&id.name)), 0),
-        ScopedIp::V6(at) => {
-            let scope = if at.addr().is_unicast_link_local() { at.scope_id().index } else { 0 };
-            (loopbacks.contains(&at.scope_id().name), scope)
-        }
-        _ => return None,
+/// An address, once for each interface over which it came. A loopback address counts only over a loopback interface: from elsewhere it
+/// would mean another machine's own.
+fn received_addresses(at: &ScopedIp, loopbacks: &BTreeSet<String>) -> Vec<ReceivedAddress> {
+    let interfaces = match at {
+        ScopedIp::V4(at) => at.interface_ids(),
+        ScopedIp::V6(at) => std::slice::from_ref(at.scope_id()),
+        _ => &[],
     };
     let ip: IpAddr = at.to_ip_addr();
-    (!ip.is_loopback() || over_loopback).then_some(ReceivedAddress { ip, scope })
+    let counts = interfaces.iter().filter(|id| !ip.is_loopback() || loopbacks.contains(&id.name));
+    counts.map(|id| ReceivedAddress { ip, scope: id.index }).collect()
 }
 
 /// An instance name without the backslashes before its dots and backslashes (RFC 6763 section 4.3).

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::browser::{BrowseEvent, Browser};
-use self::own_addresses::addresses;
+use self::own_addresses::OwnAddresses;
 use self::table::{AnnouncementRules, AnnouncementTable};
 use super::{EndpointSet, Source, SourceError};
 use crate::config::{self, Config};
@@ -194,8 +194,8 @@ impl BrowseProblem {
 
 impl SetPublisher {
     fn publish(&mut self) {
-        let own = addresses();
-        let (endpoints, mut findings) = self.table.endpoints(|ip| ip.is_loopback() || own.contains(&ip));
+        let own = OwnAddresses::now();
+        let (endpoints, mut findings) = self.table.endpoints(|at| own.has(at));
         findings.extend(self.trouble.as_ref().map(BrowseProblem::finding));
         super::announce(&self.out, EndpointSet { initial_scan_done: self.settled, endpoints, findings });
     }
@@ -222,7 +222,7 @@ impl BrowseSession {
     fn take(&mut self, event: BrowseEvent, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
         match event {
             BrowseEvent::Resolved(received) => {
-                told.table.make_room(&received, |ip| ip.is_loopback() || addresses().contains(&ip));
+                told.table.make_room(&received, |at| OwnAddresses::now().has(at));
                 told.table.resolved(received, now);
             }
             BrowseEvent::Removed(fullname) => told.table.removed(&fullname, now),

@@ -20,12 +20,12 @@ const NAME_MAX: usize = 100;
 /// The most characters of another program's text in a finding.
 const SHOWN_MAX: usize = 80;
 
-/// An address with the interface on which it was received, which only link-local IPv6 needs.
+/// An address with the interface on which it was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReceivedAddress {
     /// The address.
     pub ip: IpAddr,
-    /// The index of the interface; 0 where it does not matter.
+    /// The index of the interface; 0 if it is not known. Connections need it for link-local IPv6, and trust for every address.
     pub scope: u32,
 }
 
@@ -116,7 +116,7 @@ impl ReceivedAnnouncement {
 
     /// The address to ask: loopback first, since it surely is this machine, then IPv4, global IPv6, and link-local ones last; the
     /// smallest of equals, so that the order of arrival does not matter.
-    fn best_address(&self) -> Option<ReceivedAddress> {
+    pub(super) fn best_address(&self) -> Option<ReceivedAddress> {
         let rank = |at: &ReceivedAddress| match at.ip {
             ip if ip.is_unspecified() || ip.is_multicast() => None,
             ip if ip.is_loopback() => Some(0),
@@ -189,6 +189,7 @@ pub(super) mod tests {
             (&["10.0.0.5", "127.0.0.1"], "http://127.0.0.1:15000/"),
             (&["10.0.0.6", "10.0.0.5"], "http://10.0.0.5:15000/"),
             (&["2001:db8::1", "fe80::1%2"], "http://[2001:db8::1]:15000/"),
+            (&["10.0.0.5%3", "10.0.0.5%2"], "http://10.0.0.5:15000/"),
             (&["169.254.1.1", "2001:db8::1"], "http://[2001:db8::1]:15000/"),
         ] {
             let claim = heard("a", addresses, &[]).claim().unwrap();

@@ -7,13 +7,13 @@
 //! decide what happens to the scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::received::{AnnouncedScenario, ReceivedAnnouncement, printable};
+use super::received::{AnnouncedScenario, ReceivedAddress, ReceivedAnnouncement, printable};
 use crate::config::MdnsTrust;
 use crate::discovery::{Endpoint, EndpointId, SourceTrust};
 use crate::model::{Finding, FindingCode, HttpTarget};
@@ -63,6 +63,8 @@ struct AnnouncedInstance {
     round: u64,
     in_force: Option<ReceivedAnnouncement>,
     pending: Option<(ReceivedAnnouncement, Instant)>,
+    /// The address that it announced last.
+    address: Option<IpAddr>,
 }
 
 /// An announcement whose scenario can be polled.
@@ -87,24 +89,58 @@ impl AnnouncementTable {
         }
     }
 
-    /// Makes room for a new trusted announcement when the table is full: the latest untrusted one
-    /// is dropped, so that many untrusted announcements cannot keep a trusted one out. `is_own`
-    /// says whether an address is of this machine.
-    pub fn make_room(&mut self, heard: &ReceivedAnnouncement, is_own: impl Fn(IpAddr) -> bool) {
+    /// Makes room for a new announcement when the table is full. For a trusted one the latest
+    /// untrusted one is dropped, so that many untrusted announcements cannot keep it out; else the
+    /// latest one of the address that is announced most. `is_own` says whether an address is of
+    /// this machine.
+    pub fn make_room(&mut self, heard: &ReceivedAnnouncement, is_own: impl Fn(&ReceivedAddress) -> bool) {
         let full = self.instances.len() >= self.rules.max_instances;
-        if !full || self.strangers.is_empty() || self.instances.contains_key(&heard.fullname) {
+        if !full || self.instances.contains_key(&heard.fullname) {
             return;
         }
         let Ok(claim) = heard.claim() else { return };
-        if trust(&self.rules.trust, &claim, is_own) == SourceTrust::Untrusted {
+        if trust(&self.rules.trust, heard, &claim, is_own) == SourceTrust::Untrusted {
+            self.drop_from_crowd(claim.address, true);
             return;
         }
         // Untrusted announcements that left since the last report have made room already.
         while let Some((_, fullname)) = self.strangers.pop_last() {
             if self.instances.remove(&fullname).is_some() {
-                self.untaken.insert(hash(&fullname));
+                self.leave_out(&fullname);
                 return;
             }
+        }
+        self.drop_from_crowd(claim.address, false);
+    }
+
+    /// Drops the latest announcement of the address that has the most of them, so that many
+    /// announcements of one address cannot keep those of another one out. Only `strangers` may
+    /// have to go, if the newcomer is one.
+    fn drop_from_crowd(&mut self, newcomer: IpAddr, strangers: bool) {
+        let mut crowds: BTreeMap<IpAddr, (usize, u64, &String)> = BTreeMap::new();
+        for (fullname, instance) in &self.instances {
+            let Some(address) = instance.address else { continue };
+            if strangers && address != newcomer && !self.strangers.contains_key(&instance.arrival) {
+                continue;
+            }
+            let (count, latest, last) = crowds.entry(address).or_insert((0, instance.arrival, fullname));
+            *count += 1;
+            if instance.arrival > *latest {
+                (*latest, *last) = (instance.arrival, fullname);
+            }
+        }
+        let own = crowds.get(&newcomer).map_or(0, |(count, ..)| *count);
+        let largest = crowds.values().max().filter(|(count, ..)| *count > own + 1);
+        if let Some(fullname) = largest.map(|(_, _, fullname)| (*fullname).clone()) {
+            self.instances.remove(&fullname);
+            self.leave_out(&fullname);
+        }
+    }
+
+    /// Counts an announcement that had to go.
+    fn leave_out(&mut self, fullname: &str) {
+        if self.untaken.len() < COUNTED {
+            self.untaken.insert(hash(fullname));
         }
     }
 
@@ -120,9 +156,16 @@ impl AnnouncementTable {
             self.untaken.remove(&hash(&heard.fullname));
             self.arrivals += 1;
         }
-        let fresh = AnnouncedInstance { arrival: self.arrivals, round: self.round, in_force: None, pending: None };
+        let fresh = AnnouncedInstance {
+            arrival: self.arrivals,
+            round: self.round,
+            in_force: None,
+            pending: None,
+            address: None,
+        };
         let instance = self.instances.entry(heard.fullname.clone()).or_insert(fresh);
         instance.round = self.round;
+        instance.address = heard.best_address().map(|at| at.ip);
         match &mut instance.pending {
             Some((pending, _)) => {
                 let mut heard = heard;
@@ -193,7 +236,10 @@ impl AnnouncementTable {
     /// Every announcement of an identity or a name is listed, each with its address: which one is
     /// trusted is decided where the operator's decisions are known. The same service received over
     /// several interfaces is one endpoint.
-    pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
+    pub fn endpoints(
+        &mut self,
+        is_own: impl Fn(&ReceivedAddress) -> bool,
+    ) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
         let strangers = candidates.iter().filter(|candidate| candidate.trust == SourceTrust::Untrusted);
@@ -230,7 +276,7 @@ impl AnnouncementTable {
 fn candidates<'a>(
     instances: &'a BTreeMap<String, AnnouncedInstance>,
     rules: &AnnouncementRules,
-    is_own: impl Fn(IpAddr) -> bool,
+    is_own: impl Fn(&ReceivedAddress) -> bool,
     findings: &mut Vec<Finding>,
 ) -> Vec<ListedAnnouncement<'a>> {
     let mut in_force: Vec<_> =
@@ -241,7 +287,7 @@ fn candidates<'a>(
         match heard.claim() {
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
-                let trust = trust(&rules.trust, &claim, &is_own);
+                let trust = trust(&rules.trust, heard, &claim, &is_own);
                 candidates.push(ListedAnnouncement { arrival, heard, claim, trust });
             }
             Err(why) => {
@@ -261,13 +307,24 @@ fn candidates<'a>(
     candidates
 }
 
-fn trust(rule: &MdnsTrust, claim: &AnnouncedScenario, is_own: impl Fn(IpAddr) -> bool) -> SourceTrust {
+/// Whether an announcement is trusted, by the address at which its scenario would be polled.
+fn trust(
+    rule: &MdnsTrust,
+    heard: &ReceivedAnnouncement,
+    claim: &AnnouncedScenario,
+    is_own: impl Fn(&ReceivedAddress) -> bool,
+) -> SourceTrust {
+    // The same address may have been received over several interfaces; a link-local one is another address over each.
+    let polled = |at: &&ReceivedAddress| {
+        at.ip == claim.address && !matches!(claim.dial, Some(SocketAddr::V6(dial)) if dial.scope_id() != at.scope)
+    };
+    let is_own = || heard.addresses.iter().filter(polled).any(is_own);
     let trusted = match rule {
         MdnsTrust::None => false,
         MdnsTrust::All => true,
-        MdnsTrust::Local => is_own(claim.address),
+        MdnsTrust::Local => is_own(),
         MdnsTrust::Listed(patterns) => {
-            is_own(claim.address) || patterns.iter().any(|pattern| pattern.matches(&claim.label, claim.address))
+            is_own() || patterns.iter().any(|pattern| pattern.matches(&claim.label, claim.address))
         }
     };
     if trusted { SourceTrust::Trusted } else { SourceTrust::Untrusted }
@@ -293,12 +350,12 @@ mod tests {
     }
 
     fn urls(table: &mut AnnouncementTable) -> Vec<(String, String)> {
-        let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
+        let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
         endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.target.url().to_string())).collect()
     }
 
     fn findings(table: &mut AnnouncementTable) -> Vec<String> {
-        table.endpoints(|ip| ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
+        table.endpoints(|at| at.ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
     }
 
     fn pair(name: &str, url: &str) -> (String, String) {
@@ -391,7 +448,7 @@ mod tests {
             let (mut table, start) = table(rule.clone(), 9);
             table.resolved(heard(name, &[address], &[ID]), start);
             table.settle(start + DEBOUNCE);
-            let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
+            let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
             assert_eq!(endpoints.values().next().unwrap().trust, expected, "{name} at {address} by {rule:?}");
         }
     }
@@ -421,7 +478,7 @@ mod tests {
         let (mut table, start) = table(MdnsTrust::Local, 2);
         let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
             let heard = heard(name, &[address], &[("id", name)]);
-            table.make_room(&heard, |ip| ip.is_loopback());
+            table.make_room(&heard, |at| at.ip.is_loopback());
             table.resolved(heard, start);
             table.settle(start + DEBOUNCE);
             urls(table).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
@@ -435,6 +492,47 @@ mod tests {
         assert_eq!(announce(&mut table, "y", "127.0.0.1"), ["x", "y"]);
         assert_eq!(announce(&mut table, "z", "127.0.0.1"), ["x", "y"], "of the trusted the first stay");
         assert!(findings(&mut table)[0].starts_with("4 announcements"));
+    }
+
+    #[test]
+    fn a_link_local_address_is_own_on_its_own_link_only() {
+        let (mut table, start) = table(MdnsTrust::Local, 9);
+        for (name, address) in
+            [("mine", "fe80::1%2"), ("theirs", "fe80::1%7"), ("wired", "10.0.0.5%2"), ("spoof", "10.0.0.5%7")]
+        {
+            table.resolved(heard(name, &[address], &[("id", name)]), start);
+        }
+        table.settle(start + DEBOUNCE);
+        let (endpoints, _) = table.endpoints(|at| at.scope == 2);
+        let trusted = endpoints.values().filter(|endpoint| endpoint.trust == SourceTrust::Trusted);
+        assert_eq!(
+            trusted.map(|endpoint| endpoint.name.as_ref().unwrap().as_str()).collect::<Vec<_>>(),
+            ["mine", "wired"]
+        );
+    }
+
+    #[test]
+    fn many_announcements_of_one_address_do_not_keep_others_out() {
+        for rule in [MdnsTrust::Local, MdnsTrust::None] {
+            let (mut table, start) = table(rule, 8);
+            let own = |at: &ReceivedAddress| at.ip.to_string().starts_with("10.");
+            let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
+                let heard = heard(name, &[address], &[("id", name)]);
+                table.make_room(&heard, own);
+                table.resolved(heard, start);
+                table.settle(start + DEBOUNCE);
+                let endpoints = table.endpoints(own).0.into_values();
+                endpoints.map(|endpoint| endpoint.name.unwrap().to_string()).collect::<BTreeSet<_>>()
+            };
+            for index in 0..20 {
+                announce(&mut table, &format!("fake-{index}"), "10.0.0.5");
+            }
+            announce(&mut table, "real-1", "10.0.0.6");
+            announce(&mut table, "real-2", "10.0.0.6");
+            let listed = announce(&mut table, "real-3", "10.0.0.7");
+            let expected = ["fake-0", "fake-1", "fake-2", "fake-3", "fake-4", "real-1", "real-2", "real-3"];
+            assert_eq!(listed.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{:?}", table.rules.trust);
+        }
     }
 
     #[test]

@@ -51,13 +51,12 @@ pub(super) fn liveness(pid: u32, started: Option<Timestamp>) -> Liveness {
         Ok(stat) if started.is_some_and(|started| began_after(started, &stat)) => {
             Liveness::Ended(ProcessEnding::Reused)
         }
-        Ok(_) => Liveness::Runs,
         Err(error) if error.raw_os_error() == Some(ESRCH) => Liveness::Ended(ProcessEnding::Gone),
         // Where `/proc` is not mounted its silence means nothing.
         Err(error) if error.kind() == ErrorKind::NotFound && std::path::Path::new("/proc/self").exists() => {
             Liveness::Ended(ProcessEnding::Gone)
         }
-        Err(_) => Liveness::Runs,
+        Ok(_) | Err(_) => Liveness::Runs,
     }
 }
 

@@ -10,7 +10,7 @@
 //! applied here, each of which can be off. The shortest time between two polls belongs to the
 //! schedule, and the rule that `no-store` answers are never written to disk belongs to the archive.
 //!
-//! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default
+//! Left out on purpose: `must-understand` (section 5.2.2.3: a `no-store` beside it stands), heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default
 //! lifetime is used instead), the `Authorization` rule of shared caches (section 3.5: the
 //! credentials are the daemon's, the same for every reader), and `Vary` by name (section 4.1: the
 //! daemon sends every scenario the same request headers each time).
@@ -22,6 +22,7 @@ use http::header::{AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderNam
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::http_date;
 use directives::{Directives, LONGEST};
 
 mod decide;
@@ -200,7 +201,7 @@ impl Basis {
     fn from_head(head: &ResponseHead, rules: CacheRules) -> Self {
         let headers = &head.headers;
         let has = |name: &HeaderName| headers.contains_key(name);
-        let first_date = headers.get(DATE).and_then(date);
+        let first_date = headers.get(DATE).and_then(http_date::parse);
         Self {
             cache_control: has(&CACHE_CONTROL).then(|| directives::parse(headers.get_all(CACHE_CONTROL))),
             expires: expires(headers),
@@ -290,13 +291,8 @@ fn expires(headers: &HeaderMap) -> Option<Expires> {
     let mut lines = headers.get_all(EXPIRES).iter();
     let first = lines.next()?;
     // Several lines contradict each other, which counts as stale (RFC 9111 section 4.2.1).
-    let at = if lines.next().is_some() { None } else { date(first) };
+    let at = if lines.next().is_some() { None } else { http_date::parse(first) };
     Some(at.map_or(Expires::Past, Expires::At))
-}
-
-/// A date in one of the three forms (RFC 9110 section 5.6.7).
-fn date(value: &HeaderValue) -> Option<SystemTime> {
-    httpdate::parse_http_date(value.to_str().ok()?.trim()).ok()
 }
 
 /// Whether `member` stands in a header that is a list, in any of its lines, whatever its case.

@@ -26,6 +26,7 @@ mod connections;
 mod connector;
 pub mod exchange;
 mod failure;
+mod http_date;
 pub mod post;
 mod settings;
 pub mod sse;

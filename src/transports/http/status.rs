@@ -6,6 +6,8 @@ use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
 
+use super::http_date;
+
 /// However soon a scenario wants to be asked again, it is not hammered.
 const SOONEST: Duration = Duration::from_secs(1);
 /// However late, it is not forgotten: a wrong header must not cost a scenario for days.
@@ -14,7 +16,7 @@ const LATEST: Duration = Duration::from_secs(600);
 /// What to do with the head of an answer.
 #[derive(Debug)]
 pub(super) enum ResponseAction<'a> {
-    /// Take it: 2xx, or the 304 that was asked for.
+    /// Take it: 2xx but 206, or the 304 that was asked for.
     Take,
     /// Ask there instead (RFC 9110 section 15.4).
     Follow(&'a HeaderValue),
@@ -29,6 +31,8 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
     match status {
         StatusCode::NOT_MODIFIED if conditional => ResponseAction::Take,
         StatusCode::NOT_MODIFIED => ResponseAction::Unasked,
+        // No range was requested, so what is there is not the whole of it (RFC 9110 section 15.3.7).
+        StatusCode::PARTIAL_CONTENT => ResponseAction::Refuse,
         _ if status.is_success() => ResponseAction::Take,
         StatusCode::MOVED_PERMANENTLY
         | StatusCode::FOUND
@@ -44,12 +48,13 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
 /// `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date as seen from `now`; between one second and ten minutes. Anything else counts
 /// as not sent.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let value = headers.get(RETRY_AFTER)?;
+    let text = value.to_str().ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // Digits that do not fit are a very long time.
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
-        let date = httpdate::parse_http_date(text).ok()?;
+        let date = http_date::parse(value)?;
         date.duration_since(SystemTime::from(now)).unwrap_or(Duration::ZERO)
     };
     Some(wait.clamp(SOONEST, LATEST))
