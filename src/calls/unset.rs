@@ -49,8 +49,8 @@ struct RawMembers<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct RawMembersVisitor;
+        impl<'de> Visitor<'de> for RawMembersVisitor {
             type Value = Vec<(&'de RawValue, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
                 Ok(members)
             }
         }
-        deserializer.deserialize_map(Members).map(RawMembers)
+        deserializer.deserialize_map(RawMembersVisitor).map(RawMembers)
     }
 }
 

@@ -11,6 +11,10 @@ use super::{CommandError, RemoteArgs, output, sse};
 use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
+mod mcp_messages;
+
+pub(super) use mcp_messages::McpAnswer;
+
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// A daemon that is there is connected to at once, also over a slow network.
@@ -49,17 +53,6 @@ pub(super) struct DaemonAnswer {
     pub(super) selection: Option<String>,
     /// What a list says of how its tools were chosen.
     pub(super) notes: Option<String>,
-}
-
-/// A daemon's answer to a message of MCP.
-#[derive(Debug)]
-pub(super) enum McpAnswer {
-    /// One message.
-    Message(String),
-    /// A stream of messages.
-    Stream(DaemonEventStream),
-    /// The message was taken, and has no answer.
-    Accepted,
 }
 
 /// Events as they come.
@@ -255,52 +248,6 @@ impl DaemonClient {
         }
         self.receive(response).await?;
         Err(self.unexpected_answer("it has no events"))
-    }
-
-    /// Sends a message of MCP, or opens the stream of changes where there is none.
-    pub(super) async fn mcp(
-        &self,
-        profile: Option<&str>,
-        message: Option<&str>,
-        headers: http::HeaderMap,
-    ) -> Result<McpAnswer, CommandError> {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push("mcp").extend(profile);
-        }
-        let request = match message {
-            Some(message) => {
-                let request = self.http.post(url).header(CONTENT_TYPE, "application/json");
-                request.header(ACCEPT, "application/json, text/event-stream").body(message.to_owned())
-            }
-            None => self.http.get(url).header(ACCEPT, "text/event-stream"),
-        };
-        let mut request = request.headers(headers).timeout(FOREVER);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.expose());
-        }
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let kind = response.headers().get(CONTENT_TYPE).cloned();
-        let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);
-        if is("text/event-stream") {
-            return Ok(McpAnswer::Stream(DaemonEventStream { response, reader: sse::SseParser::default() }));
-        }
-        if response.status() == http::StatusCode::ACCEPTED {
-            return Ok(McpAnswer::Accepted);
-        }
-        if !is("application/json") {
-            self.receive(response).await?;
-            return Err(self.unexpected_answer("it answered no message of MCP"));
-        }
-        // A refusal of the protocol is a message too, whatever its status.
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > MAX_ANSWER {
-                return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
-            }
-        }
-        String::from_utf8(bytes).map(McpAnswer::Message).map_err(|_| self.unexpected_answer("its answer is no text"))
     }
 
     /// The address of a route. Names that a URL cannot carry as a part of its path are refused: it would mean another route.

@@ -41,18 +41,18 @@ pub(super) struct McpArgs {
 
 /// What is read of a message.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct FrontLine<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: String,
     #[serde(default)]
-    params: Params<'a>,
+    params: FrontParams<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Params<'a> {
+struct FrontParams<'a> {
     #[serde(rename = "_meta")]
     meta: Map<String, Value>,
     name: Option<String>,
@@ -63,7 +63,7 @@ struct Params<'a> {
 
 /// The front. Cheap to clone.
 #[derive(Clone)]
-struct Front {
+struct StdioFront {
     daemon: Arc<DaemonClient>,
     profile: Option<Arc<str>>,
     /// The requests under way, by the text of their id.
@@ -73,7 +73,7 @@ struct Front {
 impl McpArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = Arc::new(DaemonClient::for_operator(&self.remote)?);
-        let front = Front { daemon, profile: self.profile.map(Into::into), running: Arc::default() };
+        let front = StdioFront { daemon, profile: self.profile.map(Into::into), running: Arc::default() };
         let tasks = Tasks::new();
         let (mut input, mut line) = (BufReader::new(tokio::io::stdin()), Vec::new());
         let mut changes: Option<AbortOnDropHandle<()>> = None;
@@ -99,7 +99,7 @@ impl McpArgs {
     }
 }
 
-impl Front {
+impl StdioFront {
     fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortOnDropHandle<()>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ impl Front {
     /// Handles one message. Returns whether it ends the handshake of an older revision, after which
     /// changes are signalled without a request.
     fn take(&self, text: &str, tasks: &Tasks) -> bool {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else {
+        let Ok(line) = serde_json::from_str::<FrontLine<'_>>(text) else {
             self.refuse(None, "it is no message of JSON-RPC");
             return false;
         };
@@ -189,7 +189,7 @@ fn reason(error: &CommandError) -> String {
 }
 
 /// The headers that a modern message has over HTTP.
-fn headers(line: &Line<'_>) -> HeaderMap {
+fn headers(line: &FrontLine<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(version) = line.params.meta.get("io.modelcontextprotocol/protocolVersion").and_then(Value::as_str) else {
         return headers;

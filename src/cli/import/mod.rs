@@ -16,7 +16,7 @@ use crate::model::{ScenarioName, StdioTarget, Target};
 mod known_files;
 mod write;
 
-use write::{Addition, Written};
+use write::{Addition, WrittenFiles};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ impl ImportArgs {
             return Ok(());
         }
         match addition.write(&place)? {
-            Written::Added { secrets } => {
+            WrittenFiles::Added { secrets } => {
                 output::line(&format!("{} written to {}", servers(count), place.display()));
                 if let Some(secrets) = secrets {
                     output::line(&format!("the values of their variables and headers are in {}", secrets.display()));

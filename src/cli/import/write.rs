@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, value};
 
-use super::CommandError;
+use crate::cli::CommandError;
 use crate::config::client_files::EntryTarget;
 use crate::model::{ScenarioName, Target};
 
@@ -24,7 +24,7 @@ pub(super) struct Addition {
 }
 
 /// What was written.
-pub(super) enum Written {
+pub(super) enum WrittenFiles {
     Added {
         /// The file with the secrets, if there are any.
         secrets: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl Addition {
     }
 
     /// Writes the secrets first, so that the configuration never refers to what is not there.
-    pub(super) fn write(self, place: &Path) -> Result<Written, CommandError> {
+    pub(super) fn write(self, place: &Path) -> Result<WrittenFiles, CommandError> {
         let failed = |error: std::io::Error| refused(place, &error.to_string());
         let folder = place.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -114,7 +114,7 @@ impl Addition {
         let after = format!("{before}{separator}{added}");
         after.parse::<DocumentMut>().map_err(|error| refused(place, &error.to_string()))?;
         replace(place, &after, false).map_err(failed)?;
-        Ok(Written::Added { secrets })
+        Ok(WrittenFiles::Added { secrets })
     }
 }
 

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::calls::track::FollowUp;
 use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::model::JsonText;
-use crate::server::mcp::McpContext;
+use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::Refusal;
 
 #[derive(Deserialize)]
-struct Params<'a> {
+struct ToolCallParams<'a> {
     name: String,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -24,7 +24,7 @@ struct Params<'a> {
 /// Calls a tool and writes the result.
 pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
     let params = params.map_or("{}", JsonText::get);
-    let sent: Params<'_> =
+    let sent: ToolCallParams<'_> =
         serde_json::from_str(params).map_err(|error| Refusal::invalid(format!("no call can be read: {error}")))?;
     let arguments = sent.arguments.map_or("{}", RawValue::get);
     let arguments = if arguments == "null" { "{}" } else { arguments };
@@ -79,11 +79,11 @@ fn result(answered: &CallResponse) -> String {
 /// A result of an MCP server, with the member that only modern ones write.
 fn complete(whole: &str) -> String {
     #[derive(Deserialize)]
-    struct Sent<'a> {
+    struct ResultKind<'a> {
         #[serde(borrow, rename = "resultType")]
         kind: Option<&'a RawValue>,
     }
-    if serde_json::from_str::<Sent<'_>>(whole).is_ok_and(|sent| sent.kind.is_some()) {
+    if serde_json::from_str::<ResultKind<'_>>(whole).is_ok_and(|sent| sent.kind.is_some()) {
         return whole.to_owned();
     }
     let rest = whole[1..].trim_start();

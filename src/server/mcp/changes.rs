@@ -21,7 +21,7 @@ use crate::runtime::Clock;
 use crate::server::events::disconnect_when_overrun;
 use crate::server::http::error::Problem;
 use crate::server::http::sse;
-use crate::server::mcp::McpContext;
+use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::Refusal;
 use crate::views;
 
@@ -52,7 +52,7 @@ pub(super) async fn listen(
     params: Option<&JsonText>,
 ) -> Result<Response, Refusal> {
     #[derive(Deserialize, Default)]
-    struct Params {
+    struct ListenParams {
         #[serde(default)]
         notifications: Wanted,
     }
@@ -62,7 +62,7 @@ pub(super) async fn listen(
         #[serde(default)]
         tools_list_changed: bool,
     }
-    let wanted: Params = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let wanted: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
     let id: Value = serde_json::from_str(id.get()).unwrap_or_default();
     let honoured = if wanted.notifications.tools_list_changed { json!({"toolsListChanged": true}) } else { json!({}) };
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});

@@ -30,7 +30,7 @@ const MODERN_METHODS: [&str; 2] = ["server/discover", "subscriptions/listen"];
 
 /// The era of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
+pub(super) enum RequestEra {
     Modern,
     Legacy,
 }
@@ -59,26 +59,26 @@ impl Refusal {
     }
 
     /// A method that is not known in the era of the request.
-    pub(super) fn unknown_method(era: Era, method: &str) -> Self {
-        let status = if era == Era::Modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
+    pub(super) fn unknown_method(era: RequestEra, method: &str) -> Self {
+        let status = if era == RequestEra::Modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
         Self::new(status, METHOD_NOT_FOUND, format!("Method not found: {}", method.escape_debug()))
     }
 }
 
 /// The `_meta` of a request, as far as it decides.
 #[derive(Debug, Default, Deserialize)]
-struct Params {
+struct RequestMeta {
     #[serde(default, rename = "_meta")]
     meta: Map<String, Value>,
     name: Option<String>,
     uri: Option<String>,
 }
 
-impl Era {
+impl RequestEra {
     /// The era of a request. A modern one that lacks what it has to carry, or contradicts itself, is
     /// refused.
     pub(super) fn of(headers: &HeaderMap, method: &str, params: Option<&JsonText>) -> Result<Self, Refusal> {
-        let params: Params = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let params: RequestMeta = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let declared = params.meta.get("io.modelcontextprotocol/protocolVersion");
         let header = single(headers, &PROTOCOL_VERSION)?;
         let is_legacy_header = header.is_none_or(|header| LEGACY.contains(&header));
@@ -89,7 +89,7 @@ impl Era {
     }
 }
 
-fn check_modern(headers: &HeaderMap, method: &str, params: &Params, header: Option<&str>) -> Result<(), Refusal> {
+fn check_modern(headers: &HeaderMap, method: &str, params: &RequestMeta, header: Option<&str>) -> Result<(), Refusal> {
     let bad = |code, why: String| Refusal::new(StatusCode::BAD_REQUEST, code, why);
     let Some(header) = header else {
         return Err(bad(HEADER_MISMATCH, "Header mismatch: MCP-Protocol-Version is missing".to_owned()));
@@ -152,8 +152,8 @@ mod tests {
         pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
     }
 
-    fn judged(pairs: &[(&'static str, &str)], method: &str, params: &str) -> Result<Era, (u16, i64)> {
-        let era = Era::of(&headers(pairs), method, Some(&JsonText::parse(params).unwrap()));
+    fn judged(pairs: &[(&'static str, &str)], method: &str, params: &str) -> Result<RequestEra, (u16, i64)> {
+        let era = RequestEra::of(&headers(pairs), method, Some(&JsonText::parse(params).unwrap()));
         era.map_err(|refusal| (refusal.status.as_u16(), refusal.error.code))
     }
 
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn the_era_follows_from_the_headers_and_the_body() {
         let modern = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/list")];
-        assert_eq!(judged(&[], "initialize", "{}"), Ok(Era::Legacy));
-        assert_eq!(judged(&[("mcp-protocol-version", "2025-06-18")], "tools/list", "{}"), Ok(Era::Legacy));
-        assert_eq!(judged(&modern, "tools/list", &meta(MODERN)), Ok(Era::Modern));
+        assert_eq!(judged(&[], "initialize", "{}"), Ok(RequestEra::Legacy));
+        assert_eq!(judged(&[("mcp-protocol-version", "2025-06-18")], "tools/list", "{}"), Ok(RequestEra::Legacy));
+        assert_eq!(judged(&modern, "tools/list", &meta(MODERN)), Ok(RequestEra::Modern));
         assert_eq!(judged(&[], "tools/list", &meta(MODERN)), Err((400, HEADER_MISMATCH)));
         assert_eq!(judged(&modern, "tools/list", "{}"), Err((400, INVALID_PARAMS)));
         assert_eq!(judged(&[], "server/discover", "{}"), Err((400, HEADER_MISMATCH)));
@@ -183,7 +183,7 @@ mod tests {
         let with =
             |name: &'static str| [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", name)];
         for name in ["a b", " a b ", "=?base64?YSBi?="] {
-            assert_eq!(judged(&with(name), "tools/call", &meta(MODERN)), Ok(Era::Modern), "{name:?}");
+            assert_eq!(judged(&with(name), "tools/call", &meta(MODERN)), Ok(RequestEra::Modern), "{name:?}");
         }
         assert_eq!(judged(&with("other"), "tools/call", &meta(MODERN)), Err((400, HEADER_MISMATCH)));
     }

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::model::JsonText;
-use crate::server::mcp::era::{Era, LEGACY, MODERN, Refusal};
-use crate::server::mcp::{McpContext, calls, changes};
+use crate::server::mcp::context::McpContext;
+use crate::server::mcp::era::{LEGACY, MODERN, Refusal, RequestEra};
+use crate::server::mcp::{calls, changes};
 use crate::views::Coding;
 
 /// How to use the tools, for the model.
@@ -39,7 +40,7 @@ pub(super) async fn modern(
             "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
         }))),
         "subscriptions/listen" => changes::listen(context, id, params).await.map(Answer::Stream),
-        _ => common(context, Era::Modern, method, params).await,
+        _ => common(context, RequestEra::Modern, method, params).await,
     }
 }
 
@@ -53,11 +54,16 @@ pub(super) async fn legacy(context: &McpContext, method: &str, params: Option<&J
             "instructions": INSTRUCTIONS,
         }))),
         "ping" => Ok(result(&json!({}))),
-        _ => common(context, Era::Legacy, method, params).await,
+        _ => common(context, RequestEra::Legacy, method, params).await,
     }
 }
 
-async fn common(context: &McpContext, era: Era, method: &str, params: Option<&JsonText>) -> Result<Answer, Refusal> {
+async fn common(
+    context: &McpContext,
+    era: RequestEra,
+    method: &str,
+    params: Option<&JsonText>,
+) -> Result<Answer, Refusal> {
     match method {
         "tools/list" => list(context, params).await,
         "tools/call" => calls::call(context, params).await.map(Answer::Result),
@@ -68,10 +74,10 @@ async fn common(context: &McpContext, era: Era, method: &str, params: Option<&Js
 /// The list from memory, whole: many clients ask for no second page.
 async fn list(context: &McpContext, params: Option<&JsonText>) -> Result<Answer, Refusal> {
     #[derive(Deserialize)]
-    struct Params {
+    struct ListParams {
         cursor: Option<String>,
     }
-    let cursor = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok()?.cursor);
+    let cursor = params.and_then(|params| serde_json::from_str::<ListParams>(params.get()).ok()?.cursor);
     if let Some(cursor) = cursor {
         return Err(Refusal::invalid(format!("the cursor {cursor:?} is not known; the list has one page")));
     }
@@ -84,10 +90,10 @@ async fn list(context: &McpContext, params: Option<&JsonText>) -> Result<Answer,
 fn version(params: Option<&JsonText>) -> &'static str {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Params {
+    struct InitializeParams {
         protocol_version: String,
     }
-    let wanted = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok());
+    let wanted = params.and_then(|params| serde_json::from_str::<InitializeParams>(params.get()).ok());
     let known = wanted.and_then(|wanted| LEGACY.into_iter().find(|version| *version == wanted.protocol_version));
     known.unwrap_or(LEGACY[0])
 }

@@ -11,6 +11,7 @@
 
 mod calls;
 mod changes;
+mod context;
 mod era;
 mod methods;
 
@@ -32,7 +33,8 @@ use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::ListQuery;
 
-use era::{Era, Refusal};
+use context::McpContext;
+use era::{Refusal, RequestEra};
 use methods::Answer;
 
 /// The paths, for the counters.
@@ -46,15 +48,6 @@ pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
         let own = require_right(post(receive), Call, config).merge(require_right(get(stream), Read, config));
         router.route(path, own)
     })
-}
-
-/// What all messages of one request have in common.
-pub(in crate::server) struct McpContext {
-    pub(in crate::server) shared: SharedState,
-    pub(in crate::server) list: ListQuery,
-    pub(in crate::server) headers: HeaderMap,
-    pub(in crate::server) version: Version,
-    pub(in crate::server) connection: DisconnectTrigger,
 }
 
 /// The list that an address means: `format=mcp`, its profile, and its query.
@@ -113,9 +106,9 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Response {
     let mut answers: Vec<Bytes> = Vec::new();
     for message in messages {
         let RpcMessage::Request { id, method, params } = message else { continue };
-        let answer = match Era::of(&context.headers, &method, params.as_ref()) {
-            Ok(Era::Legacy) => methods::legacy(context, &method, params.as_ref()).await,
-            Ok(Era::Modern) => Err(Refusal::unreadable("this revision has no batches".to_owned())),
+        let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
+            Ok(RequestEra::Legacy) => methods::legacy(context, &method, params.as_ref()).await,
+            Ok(RequestEra::Modern) => Err(Refusal::unreadable("this revision has no batches".to_owned())),
             Err(refusal) => Err(refusal),
         };
         answers.push(match answer {
@@ -141,9 +134,9 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Response {
 async fn one(context: &McpContext, message: RpcMessage) -> Response {
     // Notifications and answers are accepted: there is no session that they could change.
     let RpcMessage::Request { id, method, params } = message else { return StatusCode::ACCEPTED.into_response() };
-    let answered = match Era::of(&context.headers, &method, params.as_ref()) {
-        Ok(Era::Modern) => methods::modern(context, &id, &method, params.as_ref()).await,
-        Ok(Era::Legacy) => methods::legacy(context, &method, params.as_ref()).await,
+    let answered = match RequestEra::of(&context.headers, &method, params.as_ref()) {
+        Ok(RequestEra::Modern) => methods::modern(context, &id, &method, params.as_ref()).await,
+        Ok(RequestEra::Legacy) => methods::legacy(context, &method, params.as_ref()).await,
         Err(refusal) => Err(refusal),
     };
     match answered {
