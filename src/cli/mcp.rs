@@ -81,7 +81,7 @@ impl McpArgs {
         while input.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
             if let Some(text) = std::str::from_utf8(&line).ok().map(str::trim).filter(|text| !text.is_empty()) {
                 if text.len() > MAX_LINE {
-                    front.refuse(None, &format!("a message may have {MAX_LINE} bytes"));
+                    refuse(None, &format!("a message may have {MAX_LINE} bytes"));
                 } else if front.take(text, &tasks) && changes.is_none() {
                     let follower = front.clone();
                     changes = Some(AbortOnDropHandle::new(tasks.spawn(async move { follower.follow().await })));
@@ -108,7 +108,7 @@ impl StdioFront {
     /// changes are signalled without a request.
     fn take(&self, text: &str, tasks: &Tasks) -> bool {
         let Ok(line) = serde_json::from_str::<FrontLine<'_>>(text) else {
-            self.refuse(None, "it is no message of JSON-RPC");
+            refuse(None, "it is no message of JSON-RPC");
             return false;
         };
         if line.method == "notifications/cancelled" {
@@ -145,9 +145,8 @@ impl StdioFront {
                     print(&event.data);
                 }
             }
-            Ok(McpAnswer::Accepted) => {}
-            Err(error) if id.is_some() => self.refuse(id, &reason(&error)),
-            Err(_) => {}
+            Err(error) if id.is_some() => refuse(id, &reason(&error)),
+            Ok(McpAnswer::Accepted) | Err(_) => {}
         }
     }
 
@@ -164,13 +163,13 @@ impl StdioFront {
             Clock::system().sleep(REOPEN).await;
         }
     }
+}
 
-    /// Prints an error of the front itself.
-    fn refuse(&self, id: Option<&str>, why: &str) {
-        let error = json!({"code": NO_DAEMON, "message": why});
-        let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-        print(&format!(r#"{{"jsonrpc":"2.0",{id}"error":{error}}}"#));
-    }
+/// Prints an error of the front itself.
+fn refuse(id: Option<&str>, why: &str) {
+    let error = json!({"code": NO_DAEMON, "message": why});
+    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
+    print(&format!(r#"{{"jsonrpc":"2.0",{id}"error":{error}}}"#));
 }
 
 /// What went wrong, and the next step.

@@ -1,16 +1,21 @@
 //! Calls of MCP tools: what is sent, what a result means, and what a caller hears meanwhile.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
+
 use std::sync::{Arc, Mutex};
 
 use callsheet::calls::Caller;
 use callsheet::model::JsonText;
 use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
-use callsheet::runtime::{Stop, StopTrigger};
+use callsheet::runtime::{Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::support::house::{House, request};
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
+
+/// What a server answers to a message.
+type Reply = fn(&Came) -> Answer;
 
 /// A caller that takes part.
 #[derive(Default)]
@@ -69,7 +74,7 @@ async fn a_call_carries_its_arguments_its_name_and_the_headers_that_the_schema_w
 
 #[tokio::test]
 async fn a_failure_of_the_tool_and_an_error_of_the_protocol_are_answers() {
-    let answers: [(fn(&Came) -> Answer, &str, &str); 2] = [
+    let answers: [(Reply, &str, &str); 2] = [
         (
             |came| came.result(&json!({"isError": true, "content": [{"type": "text", "text": "no such city"}]})),
             "no such city",
@@ -158,7 +163,7 @@ async fn a_cancelled_call_is_cancelled_at_a_legacy_server() {
     let partner = Arc::new(Partner { cancel: Some(stop), ..Partner::default() });
     let app = Arc::clone(&house.app);
     let calling =
-        tokio::spawn(async move { app.calls().execute_for(request("slow", &json!({})), Some(partner)).await });
+        Tasks::new().spawn(async move { app.calls().execute_for(request("slow", &json!({})), Some(partner)).await });
     server.until("tools/call", 1).await;
     trigger.stop();
     assert!(calling.await.unwrap().is_err());

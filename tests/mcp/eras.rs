@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::support::house::{House, scenario};
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 
+/// What a server answers to a message.
+type Reply = fn(&Came) -> Answer;
+
 fn tools() -> Value {
     json!([tool("read"), tool("write")])
 }
@@ -48,7 +51,7 @@ async fn a_legacy_server_is_greeted_once_and_keeps_its_session() {
 /// Servers answer a method that they do not know in many ways; none of them hides a legacy server.
 #[tokio::test]
 async fn whatever_a_legacy_server_answers_to_the_modern_greeting_it_is_found() {
-    let odd: [(&str, fn(&Came) -> Answer); 9] = [
+    let odd: [(&str, Reply); 9] = [
         ("method not found", |came| came.error(200, -32_601, "Method not found")),
         ("invalid parameters", |came| came.error(200, -32_602, "Invalid request parameters")),
         ("no session", |_| {

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
+use callsheet::runtime::Tasks;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt as _;
@@ -96,7 +97,7 @@ impl McpServer {
         };
         let stage = Arc::new(stage);
         let app = Router::new().fallback(serve).with_state(Arc::clone(&stage));
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let serving = Tasks::new().spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { stage, url, _serving: AbortOnDropHandle::new(serving) }
     }
 

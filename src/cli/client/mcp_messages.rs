@@ -11,7 +11,7 @@ pub(in crate::cli) enum McpAnswer {
     /// One message.
     Message(String),
     /// A stream of messages.
-    Stream(DaemonEventStream),
+    Stream(Box<DaemonEventStream>),
     /// The message was taken, and has no answer.
     Accepted,
 }
@@ -43,7 +43,7 @@ impl DaemonClient {
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);
         if is("text/event-stream") {
-            return Ok(McpAnswer::Stream(DaemonEventStream { response, reader: sse::SseParser::default() }));
+            return Ok(McpAnswer::Stream(Box::new(DaemonEventStream { response, reader: sse::SseParser::default() })));
         }
         if response.status() == http::StatusCode::ACCEPTED {
             return Ok(McpAnswer::Accepted);

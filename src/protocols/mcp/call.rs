@@ -5,6 +5,7 @@
 //! with it. The call itself is never repeated here.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -188,10 +189,10 @@ async fn inputs(sent: &CallResult<'_>, io: &mut dyn CallIo) -> String {
         replies.push(format!("{}:{reply}", serde_json::Value::from(&**key)));
     }
     if !replies.is_empty() {
-        members.push_str(&format!(r#","inputResponses":{{{}}}"#, replies.join(",")));
+        let _ = write!(members, r#","inputResponses":{{{}}}"#, replies.join(","));
     }
     if let Some(state) = sent.request_state {
-        members.push_str(&format!(r#","requestState":{}"#, state.get()));
+        let _ = write!(members, r#","requestState":{}"#, state.get());
     }
     members
 }

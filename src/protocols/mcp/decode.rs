@@ -234,12 +234,15 @@ fn input_schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonT
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Annotations {
-    read_only_hint: Option<bool>,
-    destructive_hint: Option<bool>,
-    idempotent_hint: Option<bool>,
-    open_world_hint: Option<bool>,
+    #[serde(rename = "readOnlyHint")]
+    read_only: Option<bool>,
+    #[serde(rename = "destructiveHint")]
+    destructive: Option<bool>,
+    #[serde(rename = "idempotentHint")]
+    idempotent: Option<bool>,
+    #[serde(rename = "openWorldHint")]
+    open_world: Option<bool>,
 }
 
 /// The hints that a tool gives of itself, as tags. Only what it says is one: the defaults of the
@@ -249,10 +252,10 @@ fn tags(extra: &Extra) -> Vec<&'static str> {
     let annotations = annotations.and_then(|(_, json)| serde_json::from_str::<Annotations>(json.get()).ok());
     let Some(said) = annotations else { return Vec::new() };
     let hints = [
-        (said.read_only_hint, "hint:read-only"),
-        (said.destructive_hint, "hint:destructive"),
-        (said.idempotent_hint, "hint:idempotent"),
-        (said.open_world_hint, "hint:open-world"),
+        (said.read_only, "hint:read-only"),
+        (said.destructive, "hint:destructive"),
+        (said.idempotent, "hint:idempotent"),
+        (said.open_world, "hint:open-world"),
     ];
     hints.into_iter().filter(|(said, _)| *said == Some(true)).map(|(_, tag)| tag).collect()
 }

@@ -87,10 +87,13 @@ impl HttpConnection {
         };
         let posting = self.upstream.post_streamed(body, &limits);
         let answered = match until_cancelled(posting, io.cancelled()).await {
-            Some(answered) => answered.map_err(|Unanswered { error, sent }| match sent {
-                true => RequestError::Unanswered(error),
-                false => RequestError::Unsent(error),
-            }),
+            Some(answered) => {
+                answered.map_err(
+                    |Unanswered { error, sent }| {
+                        if sent { RequestError::Unanswered(error) } else { RequestError::Unsent(error) }
+                    },
+                )
+            }
             None => Err(RequestError::Cancelled),
         };
         let result = match answered {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use super::http::until_cancelled;
 use super::notes::{self, Note};
@@ -20,6 +20,7 @@ use super::revision::McpRevision;
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallIo, EndReason};
+use crate::runtime::Clock;
 use crate::transports::TransportError;
 
 /// Notes that wait for one caller; further ones are dropped.
@@ -48,6 +49,7 @@ pub(super) struct Lines {
     address: String,
     outgoing: Box<dyn Outgoing>,
     incoming: Arc<Incoming>,
+    clock: Clock,
 }
 
 /// What came from the server. Shared with the task that reads.
@@ -118,10 +120,10 @@ impl Incoming {
 
     fn register(&self) -> Waiting<'_> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let ((reply, waits), (notes, noted), (asked, asks)) =
+        let ((reply, answered), (notes, heard), (asked, questions)) =
             (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(ASKED));
         self.pending().insert(id, Pending { reply, notes, asked });
-        Waiting { incoming: self, id, reply: waits, notes: noted, asked: asks }
+        Waiting { incoming: self, id, reply: answered, notes: heard, asked: questions }
     }
 
     /// Handles one message of the server. Returns what has to be answered at once. The error says
@@ -230,8 +232,8 @@ fn refused(asked: &Asked) -> String {
 
 impl Lines {
     /// A connection whose messages go out by `outgoing` and are given to `incoming`.
-    pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>) -> Self {
-        Self { address, outgoing, incoming }
+    pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>, clock: Clock) -> Self {
+        Self { address, outgoing, incoming, clock }
     }
 
     /// The last lines of the server's error output.
@@ -276,7 +278,7 @@ impl Lines {
         request: &McpRequest,
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
-        let began = Instant::now();
+        let began = self.clock.now();
         let last = began + request.longest;
         let mut deadline = (began + request.limit).min(last);
         loop {
@@ -309,7 +311,7 @@ impl Lines {
                     self.notify(&json_rpc::response(&asked.id, answer.as_deref())).await?;
                 }
             }
-            deadline = (Instant::now() + request.limit).min(last);
+            deadline = (self.clock.now() + request.limit).min(last);
         }
     }
 

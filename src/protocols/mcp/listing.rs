@@ -6,14 +6,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::connection::McpServer;
 use super::decode::ToolsPage;
 use super::request::{McpRequest, RequestError};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::protocols::{ListError, NoCaller};
+use crate::runtime::Clock;
 use crate::transports::TransportError;
 
 /// The most pages of one list.
@@ -25,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub(super) struct Pages {
     /// The results of the requests, in order.
-    pub(super) pages: Vec<JsonText>,
+    pub(super) results: Vec<JsonText>,
     /// How long the server says that the list may be used.
     pub(super) lifetime: Duration,
     pub(super) took: Duration,
@@ -57,14 +56,14 @@ pub(super) async fn pages(
     server: &McpServer,
     limit: Duration,
     max_bytes: usize,
-    address: &str,
+    (address, clock): (&str, Clock),
 ) -> Result<Pages, PagesError> {
-    let began = Instant::now();
+    let began = clock.now();
     let malformed = |why: String| PagesError::Unusable(ListError::Malformed(why));
     let (mut pages, mut cursors, mut bytes, mut lifetime) = (Vec::new(), HashSet::new(), 0, u64::MAX);
     let mut params = String::new();
     loop {
-        let left = limit.saturating_sub(began.elapsed());
+        let left = limit.saturating_sub(clock.now() - began);
         if left.is_zero() {
             let timeout = TransportError::Timeout { url: address.to_owned(), limit };
             return Err(PagesError::Request(RequestError::Unanswered(timeout)));
@@ -98,5 +97,5 @@ pub(super) async fn pages(
         }
     }
     let lifetime = Duration::from_millis(lifetime).min(LONGEST);
-    Ok(Pages { pages, lifetime, took: began.elapsed() })
+    Ok(Pages { results: pages, lifetime, took: clock.now() - began })
 }

@@ -67,12 +67,15 @@ pub(super) fn judge(answered: Result<Reply, RequestError>) -> Discovered {
     match answered {
         Ok(Ok(result)) => greeting(&result),
         Ok(Err(error)) => judge_error(&error),
-        Err(RequestError::NotRpc { .. } | RequestError::SessionLost | RequestError::Cancelled) => Discovered::Legacy,
-        Err(RequestError::Unanswered(TransportError::Timeout { .. })) => Discovered::Legacy,
-        // Gateways refuse an unknown method in this way, too, and some servers fail at it.
-        Err(RequestError::Unanswered(TransportError::Status { status: 401 | 403 | 500 | 501, .. })) => {
-            Discovered::Legacy
-        }
+        // Gateways refuse an unknown method with these statuses, too, and some servers fail at it.
+        Err(
+            RequestError::NotRpc { .. }
+            | RequestError::SessionLost
+            | RequestError::Cancelled
+            | RequestError::Unanswered(
+                TransportError::Timeout { .. } | TransportError::Status { status: 401 | 403 | 500 | 501, .. },
+            ),
+        ) => Discovered::Legacy,
         Err(error) => Discovered::Unreachable(error.into_list_error()),
     }
 }

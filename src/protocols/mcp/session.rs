@@ -127,7 +127,7 @@ impl McpSession {
 
     async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
-        let result = pages(server, limit, max_body, &self.address).await;
+        let result = pages(server, limit, max_body, (&self.address, self.transports.clock())).await;
         if result.is_ok() {
             server.has_listed.store(true, Ordering::Relaxed);
         }
@@ -165,10 +165,10 @@ impl McpSession {
         };
         let most = self.transports.max_body();
         let max_body = request.max_body.map_or(most, |own| own.min(most));
-        let (server, Pages { pages, lifetime, took }) = self.listed(max_body).await?;
+        let (server, Pages { results, lifetime, took }) = self.listed(max_body).await?;
         let (info, revision) = (server.info.clone(), server.revision().as_str());
         let (bounds, wants_headers) = (request.bounds, server.wants_headers());
-        let work = move || decode(&pages, (&info, revision), (bounds, wants_headers));
+        let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
         let decoded = self.transports.tasks().off_thread(work).await?;
         let DecodedTools { manifest, mut findings, quarantined, headers } = decoded;
         findings.extend(output_noise(&server));
@@ -211,7 +211,7 @@ impl McpSession {
             let Ok(pages) = self.pages(&server, self.transports.max_body()).await else {
                 return outcome.map_err(|error| error.into_call_error(&self.address));
             };
-            self.keep_headers(&server, &pages);
+            keep_headers(&server, &pages);
         } else {
             return outcome.map_err(|error| error.into_call_error(&self.address));
         }
@@ -219,12 +219,13 @@ impl McpSession {
         let outcome = call::call(&server, called, io, (limit, &self.address)).await;
         outcome.map_err(|error| error.into_call_error(&self.address))
     }
+}
 
-    fn keep_headers(&self, server: &McpServer, pages: &Pages) {
-        let decoded = decode(&pages.pages, (&server.info, ""), (crate::model::Bounds::NONE, true));
-        if let Ok(decoded) = decoded {
-            *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
-        }
+/// Keeps the arguments that a list wants in headers.
+fn keep_headers(server: &McpServer, pages: &Pages) {
+    let decoded = decode(&pages.results, (&server.info, ""), (crate::model::Bounds::NONE, true));
+    if let Ok(decoded) = decoded {
+        *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn connect(upstream: &Upstream) -> Result<McpServer, ListError>
     let reader = read(events, std::sync::Arc::clone(&incoming), posts.clone());
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
     let outgoing = Box::new(Posts { upstream: posts, _reader: reader });
-    let lines = Lines::new(upstream.to_string(), outgoing, incoming);
+    let lines = Lines::new(upstream.to_string(), outgoing, incoming, upstream.clock());
     let answered = lines.send(&negotiate::initialize(step), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(RequestError::into_list_error)?;
     let (info, revision) = negotiate::begun(&reply.map_err(|error| negotiate::refused(&error))?)?;

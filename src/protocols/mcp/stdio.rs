@@ -136,7 +136,7 @@ fn start(transports: &Transports, target: &StdioTarget) -> Result<Lines, ListErr
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));
     let address = child.command().to_owned();
-    Ok(Lines::new(address, Box::new(Input { child, _reader: reader }), incoming))
+    Ok(Lines::new(address, Box::new(Input { child, _reader: reader }), incoming, transports.clock()))
 }
 
 /// Reads the output of the process to its end.
@@ -154,7 +154,7 @@ async fn read(mut output: mpsc::Receiver<ChildLine>, incoming: Arc<Incoming>, ch
             ChildLine::NotText(line) => incoming.skip(&line),
             // It is not known whose answer it was.
             ChildLine::TooLong => {
-                incoming.fail_all(&TransportError::TooLarge { url: child.command().to_owned(), limit: MAX_LINE })
+                incoming.fail_all(&TransportError::TooLarge { url: child.command().to_owned(), limit: MAX_LINE });
             }
         }
     }

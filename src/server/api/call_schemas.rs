@@ -120,7 +120,7 @@ pub(in crate::server) struct CallWaits {
 /// A call that is not over.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "CallAccepted")]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
 pub(in crate::server) enum Accepted {
     GoesOn(CallAnswer),
     Waits(CallWaits),

@@ -337,6 +337,11 @@ impl Upstream {
         self.client.own_id.get().map(AsRef::as_ref)
     }
 
+    /// Reads time.
+    pub fn clock(&self) -> Clock {
+        self.client.clock
+    }
+
     /// What runs the reading of large answers beside the async threads.
     pub fn tasks(&self) -> &Tasks {
         &self.client.tasks

@@ -18,6 +18,7 @@ use crate::transports::TransportError;
 
 /// The answer to a POST.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once per answer and taken apart at once, never stored")]
 pub enum StreamedResponse {
     /// The whole answer.
     Document(HttpResponse),
