@@ -1,7 +1,5 @@
 //! Calls that need a human's yes: what waits, who may decide it, and that a yes runs exactly that, once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

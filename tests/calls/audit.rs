@@ -1,7 +1,5 @@
 //! The audit log: a line for each call, in files that are rotated, and that no call depends on.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

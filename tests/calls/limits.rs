@@ -1,7 +1,5 @@
 //! How often, how many at once, how long and how large; what is tried again and what never; and when a scenario is left alone.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! From a name to the tool it means and whether it may be called: in every scope, in old lists, and with arguments that fit.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::collections::BTreeSet;
 
 use callsheet::calls::{ExecuteError, Request};

@@ -1,7 +1,5 @@
 //! Long-running tools: what a scenario goes on with is followed to its end, called off, and never mixed up with another scenario's.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -3,8 +3,6 @@
 //!
 //! The sequences are random from a fixed seed; the scenarios are real servers on loopback, and calls run beside everything else.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

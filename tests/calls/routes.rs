@@ -1,7 +1,5 @@
 //! The ways to scenarios: who may be called, and where; and what a call teaches the engine.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use callsheet::Callsheet;
 use callsheet::config::Config;
 use callsheet::discovery::SourceTrust;

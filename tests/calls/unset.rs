@@ -1,7 +1,5 @@
 //! A model that is held to a strict mode sends `null` for what it leaves out, and is never refused for it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::calls::{unset, validate};
 use callsheet::formats::{self, FormatOptions};
 use callsheet::model::JsonText;

@@ -1,7 +1,5 @@
 //! The difference between two catalogs: whatever changed, what an asker knew plus what it is told is what it would be shown.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

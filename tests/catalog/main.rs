@@ -1,5 +1,7 @@
 //! The catalog through the library: the merge, views of it, search, who gets the places, and the answers prepared from it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,5 +1,4 @@
 //! The merge through the library: names, preferences, findings, revisions, lookups and what is shared between catalogs.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Properties of the merge over random sequences of changes: the incremental way equals the full rebuild, order does not matter,
 //! names are unique, follow the written rule and are never taken over, and what does not change is shared.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

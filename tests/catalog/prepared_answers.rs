@@ -1,7 +1,5 @@
 //! Prepared answers: made once, kept, and never those of another content.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;

@@ -1,5 +1,4 @@
 //! Search in a view: which tools a text finds, in which order, and why.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use callsheet::catalog::{Catalog, Field, Hit, Inputs, View, ViewQuery, Visibility, build};
 

@@ -1,5 +1,4 @@
 //! Search on real tools and questions, when the corpus is there: the in-domain part of Seal-Tools, and `MetaTool`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! Properties of search over random changes: what an index has grown into is what a new one would be, in whatever order scenarios came.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::BTreeMap;
 

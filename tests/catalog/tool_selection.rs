@@ -1,7 +1,5 @@
 //! Who gets the places when tools compete for them: relevance, budgets, what is pinned, carried and deferred. Through the library.
 
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
-
 use std::collections::BTreeSet;
 
 use callsheet::catalog::{

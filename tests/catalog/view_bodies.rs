@@ -1,7 +1,5 @@
 //! Views: which bytes, tags and codings an asker gets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::io::Read;
 
 use callsheet::catalog::{Absence, LeftOut};

@@ -1,5 +1,4 @@
 //! Views of the catalog: filters, relevance, limits, scopes with their own names, and the explanation of one tool.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

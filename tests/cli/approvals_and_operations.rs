@@ -1,8 +1,5 @@
 //! `callsheet approvals` and `operations`: what a human sees of calls that are not over, and decides.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use serde_json::{Value, json as value};
 use tokio::sync::watch;
 

@@ -1,8 +1,5 @@
 //! `callsheet call`: flags made from a tool's schema, arguments as JSON, and what comes of it, with a real daemon and a real module.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::io::Write as _;
 use std::process::Stdio;
 

@@ -1,7 +1,5 @@
 //! `callsheet check`: what is wrong with a manifest and with how it is served, for people, for machines and by exit code.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};

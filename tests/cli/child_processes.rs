@@ -1,7 +1,5 @@
 //! What becomes of child processes when the daemon ends.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};

@@ -1,7 +1,5 @@
 //! `callsheet config show`: what is in force, where it comes from, and what is wrong with it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{Home, json, run};
 
 const FILE: &str = "[refresh]\nconcurrency = 4\ntimeout = \"3s\"\n\n[[scenarios]]\nname = \"notes\"\nurl = \"http://u:secret@127.0.0.1:9\"\n";

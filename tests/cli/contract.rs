@@ -3,9 +3,6 @@
 //!
 //! `CALLSHEET_BLESS=1 cargo test --test cli contract` adds what is new.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

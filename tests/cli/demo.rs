@@ -1,8 +1,5 @@
 //! `callsheet demo`: the first thing a newcomer runs.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{Home, Running, rows};
 
 #[test]

@@ -1,8 +1,5 @@
 //! `callsheet doctor`: what it finds, what it advises, and that it changes nothing.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,7 +1,5 @@
 //! What needs no daemon: help, version, completions, and wrong usage.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::process::{Command, Stdio};
 
 use crate::support::command::{Home, run};

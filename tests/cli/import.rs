@@ -1,8 +1,6 @@
 //! `callsheet import`: the servers of MCP clients become scenarios that are called, their secrets go to a file of their own, and what is
 //! left out is said.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 
 use serde_json::json;

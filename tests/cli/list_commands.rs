@@ -1,8 +1,5 @@
 //! `callsheet tools`, `scenarios` and `explain`: what a newcomer reads of a running daemon.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 

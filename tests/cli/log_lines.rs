@@ -1,8 +1,5 @@
 //! The log as JSON lines: what a machine reads, and what is never in it.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 

@@ -1,7 +1,5 @@
 //! The manual pages: one for each command, with each of its options, and readable by those who read such pages.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,6 @@
 //! What a small message can cost a whole daemon: arguments and schemas that multiply. Each test looks at the process from outside.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;

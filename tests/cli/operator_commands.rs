@@ -1,8 +1,5 @@
 //! `callsheet prefs`, `refresh`, `block`, `trust` and `forget`: what an operator changes.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, office, rows, tool};
 
 fn ask(home: &Home, daemon: &Running, args: &[&str]) -> Ran {

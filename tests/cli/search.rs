@@ -1,8 +1,5 @@
 //! `callsheet search`: what fits a text, as a table and as JSON.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{self, Home, Running, json, office, rows};
 
 fn ask(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {

@@ -1,8 +1,5 @@
 //! `callsheet serve`: how the daemon starts, what keeps it from starting, and how it stops.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;

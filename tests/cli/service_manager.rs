@@ -1,8 +1,5 @@
 //! What a service manager is told by the real daemon, over a real socket (`sd_notify(3)`), and what the unit in `config/systemd` promises.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 

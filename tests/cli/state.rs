@@ -1,7 +1,5 @@
 //! `callsheet state export` and `import`: a copy beside a running daemon, its way back, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 
 use crate::support::command::Home;

@@ -1,7 +1,5 @@
 //! No daemon, or something else, at the address.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{self, Home, Scenario, nobody, tool};
 
 /// Every command that speaks to a daemon.

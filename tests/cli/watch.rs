@@ -1,8 +1,5 @@
 //! `--watch`: what is printed of changes, until Ctrl-C and over a restart of the daemon.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{self, Home, Running, Scenario, json, office, tool};
 
 fn watching(home: &Home, url: &str, args: &[&str], first: &str) -> Running {

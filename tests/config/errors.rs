@@ -1,7 +1,5 @@
 //! What a wrong configuration gets: every problem at once, each with its place, its key and a hint.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use std::fs;
 
 use crate::support::config::Machine;

@@ -1,7 +1,5 @@
 //! Each key of the configuration has a field of its own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::config::{DEFAULT_TOML, KEYS, Reload};
 
 use crate::support::config::Machine;

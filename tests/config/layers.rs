@@ -2,8 +2,6 @@
 //!
 //! Everything goes through `callsheet::config::load` with real files in a temporary folder and an environment of the test's own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,8 @@
 //! The configuration, and another one for a running daemon.
 
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

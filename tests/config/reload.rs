@@ -1,8 +1,5 @@
 //! Another configuration for a running daemon, through the real binary: how the change is noticed, and what it leaves alone.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 

@@ -1,9 +1,6 @@
 //! Other settings of the local network for a running daemon: who is trusted there, and whether it announces itself. All of it on a port of
 //! the loopback interface.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::command::{Home, Running, until};
 use crate::support::config_file::{Counted, Following, HEAD, replace};
 use crate::support::mdns::Network;

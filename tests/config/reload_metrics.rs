@@ -1,8 +1,5 @@
 //! What a scrape tells of the configuration of a running daemon.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::config_file::{Counted, Following, file, replace};
 
 #[test]

@@ -1,8 +1,5 @@
 //! A configuration that a running daemon cannot use, or not before a restart: nothing changes, and everybody can see why.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 
 use serde_json::json;

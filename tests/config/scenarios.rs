@@ -1,7 +1,5 @@
 //! `[[scenarios]]`: programs to start, and credentials for addresses.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use callsheet::model::{StdioTarget, Target};
 
 use crate::support::config::Machine;

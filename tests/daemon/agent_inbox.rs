@@ -1,7 +1,5 @@
 //! The original agent-inbox's routes on a running daemon: same keys, lists that are never `null`, settings that stay apart.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use jiff::Timestamp;

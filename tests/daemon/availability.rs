@@ -1,7 +1,5 @@
 //! One bad scenario costs that scenario: the tools of the others are served, whatever it does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use serde_json::json;

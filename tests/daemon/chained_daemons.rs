@@ -1,7 +1,5 @@
 //! A daemon that lists another daemon follows its events: what changes there shows here long before the next listing on schedule.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Scenarios that sources name, as the whole daemon sees them: they come, meet, go and come back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
 
 fn texts<'a>(list: &'a serde_json::Value, member: &str) -> Vec<&'a str> {

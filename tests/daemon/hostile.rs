@@ -3,8 +3,6 @@
 //! What leads an announced scenario to another host is in `daemon_trust.rs`. Names that are resolved anew with each ask are left to the
 //! system's resolver and cannot be tested without one; no trust hangs on them, since only configured addresses have names.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! What operators do about scenarios: ask them now, trust them, block them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};

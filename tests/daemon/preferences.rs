@@ -1,7 +1,5 @@
 //! Preferences over HTTP: durable, each setting on its own, and in the list at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::config::Config;
 use callsheet::model::Settings;
 use callsheet::runtime::Clock;

@@ -1,7 +1,5 @@
 //! The published list of a whole daemon: limits, collisions, stable bytes, and one daemon as the scenario of another.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::provide::Parameter;
 use serde_json::{Value, json};
 

@@ -1,7 +1,5 @@
 //! A daemon that starts again on what it stored, and one that stops.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::runtime::tasks::Finish;
 use serde_json::{Value, json};
 

@@ -3,7 +3,6 @@
 //! Variables that are no text are part of it, so that it is for Unix systems.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -1,7 +1,5 @@
 //! Scenarios found on the local network, and announced there: two sides that really speak mDNS, on a port of the loopback interface.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::net::SocketAddr;
 
 use callsheet::config::MdnsTrust;

@@ -3,7 +3,6 @@
 //! Links and pipes are part of it, so that it is for Unix systems.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

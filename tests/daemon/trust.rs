@@ -1,7 +1,5 @@
 //! Who was merely found on the network waits for an operator's yes, and the yes is kept for whom it was given.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{FindingCode, HttpTarget, PeerIdentity, ScenarioState};

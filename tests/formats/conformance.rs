@@ -1,7 +1,5 @@
 //! What every format of the table must do. A newcomer is picked up from [`FORMATS`] without new test code.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

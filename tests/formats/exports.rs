@@ -1,7 +1,5 @@
 //! Formats: a view in, the very bytes of its list out, and a finding for whatever changed on the way.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::path::{Path, PathBuf};
 
 use callsheet::formats::{self, FORMATS, Format};

@@ -1,7 +1,5 @@
 //! The bytes that a daemon serves: the same after a restart, each list under a strong entity tag of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 
 use crate::support::command::{Home, Running, office};

@@ -1,7 +1,5 @@
 //! The same catalog gives the same bytes in every format, however it came to be: prompt caches of vendors break on one changed byte.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::Arc;
 
 use callsheet::catalog::{Catalog, Inputs, Snapshot, StateTransitions, View, ViewQuery, build};

@@ -1,7 +1,5 @@
 //! Every strict export compiles in the engine with which LLM servers hold models to schemas: what it does not take, a vendor refuses.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Scenarios that answer 401 or 403: what is published of them meanwhile, and what is said about the credential.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use callsheet::model::{FindingCode, ScenarioState};
 
 use crate::support::scripted::{Reply, Scripted};

@@ -1,7 +1,5 @@
 //! How long a failing scenario is left alone.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::time::Duration;
 
 use callsheet::model::{Health, ScenarioState};

@@ -1,7 +1,5 @@
 //! Clocks that jump: everybody is asked once, spread, and nothing is stale because of it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 

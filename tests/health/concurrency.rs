@@ -1,7 +1,5 @@
 //! How many requests there are at once: one for each scenario, and so many over all.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::time::Duration;
 
 use callsheet::model::ScenarioState;

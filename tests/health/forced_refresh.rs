@@ -1,7 +1,5 @@
 //! Asking now, past the schedule: what an operator's refresh does, and that whoever waits for it always gets an answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::time::Duration;
 
 use callsheet::engine::EngineError;

@@ -1,7 +1,5 @@
 //! How long an answer counts, when it is asked for again, and what an answer that says nothing new changes: nothing.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::time::Duration;
 
 use callsheet::catalog::{Snapshot, View, ViewQuery};

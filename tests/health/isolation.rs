@@ -1,7 +1,5 @@
 //! Many scenarios lost at once: the daemon takes itself to be cut off, keeps what it lists, says so, and gets over it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The life of a scenario as health shows it: connecting, live, stale, down and back, and what becomes of its tools.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::time::Duration;
 
 use callsheet::model::{FindingCode, ScenarioState};

@@ -1,7 +1,5 @@
 //! What becomes of scenarios when the source that named them fails, or names them no more.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 
 use callsheet::config::StaticScenario;

@@ -1,7 +1,5 @@
 //! Forgetting by an operator: which scenarios it ends, what goes with them, and what comes back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 
 use callsheet::discovery::Endpoint;

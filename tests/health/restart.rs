@@ -1,7 +1,5 @@
 //! Restarts and moves: what is taken as one, what is not, and what follows from it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 use std::time::Duration;
 

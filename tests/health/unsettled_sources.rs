@@ -1,7 +1,5 @@
 //! Sources that never come to an end, and what is remembered of scenarios that are gone.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 use std::time::Duration;
 

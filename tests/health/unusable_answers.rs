@@ -1,7 +1,5 @@
 //! What answers there is no use for are told as, what they cost, and that the probe says what it tried.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use callsheet::model::{FindingCode, ScenarioState};
 use serde_json::json;
 

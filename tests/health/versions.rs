@@ -1,7 +1,5 @@
 //! Protocol versions over HTTP: every way in which a scenario may write one, at the first contact and after a good answer.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! The pages of the dashboard: what they show, how they keep to themselves, and that nothing foreign acts in them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Many tools are changed at once on the page of the tools: all of them or none, and what is left out is told.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, Scenario, tool};

@@ -1,7 +1,5 @@
 //! The dashboard over a running daemon: it is told what changes, and what operators do in it holds.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,7 +1,5 @@
 //! What a scenario says right now is shown as it comes, and changes nothing.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use serde_json::json;
 
 use crate::support::daemon::{Daemon, Home, NEVER, configured};

@@ -1,7 +1,5 @@
 //! `GET /api/v1/events` of a whole daemon: what one real change is told as, and what is told to whom.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The hub as a library: typed messages, found once for all who follow the same, and what happens at its limits.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! `GET /api/v1/ws` of a whole daemon, followed by a real WebSocket client.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use futures_util::future::join_all;

@@ -1,7 +1,5 @@
 //! The streams of `GET /api/v1/events` themselves: resuming, readers that do not read, too many of them, and the end.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! `POST /api/v1/tools/execute`: each answer and each refusal with its status, over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};

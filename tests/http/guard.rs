@@ -1,7 +1,5 @@
 //! Who may ask over HTTP: hosts, web origins, kinds and sizes of bodies, methods; and how a stop ends it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use crate::support::offers::inputs;
 use crate::support::serving::{Served, serve_inputs};
 

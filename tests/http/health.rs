@@ -1,7 +1,5 @@
 //! Health, findings, preferences and the original agent-inbox's reads over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::sync::Arc;
 
 use callsheet::catalog::{Inputs, Visibility};

@@ -1,7 +1,5 @@
 //! Lists that are larger than what may be kept of prepared bodies, over HTTP: no other than a list that is kept.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::time::Duration;

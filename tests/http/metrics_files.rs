@@ -1,8 +1,6 @@
 //! The dashboard for Grafana and the alert rules for Prometheus use the metrics that there are, and Prometheus' own tool finds nothing to
 //! blame. The latter needs `promtool` (`.ci/prometheus` brings it and runs these tests).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -1,7 +1,5 @@
 //! `/openapi.json` and `/docs` of a whole daemon: the description says what the routes really take and answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::time::Duration;

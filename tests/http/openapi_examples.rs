@@ -1,7 +1,5 @@
 //! The examples of the API's description are what a daemon really answers. With `CALLSHEET_BLESS=1` they are written anew.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! A Rust program becomes a scenario: what it registers is served as the Tool Discovery Protocol asks, and changes while it is served.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

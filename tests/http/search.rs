@@ -1,5 +1,4 @@
 //! `GET /api/v1/tools/search` over HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use callsheet::catalog::{Inputs, Visibility};
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Budgets, reports, conversations and deferred tools over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 
 use callsheet::catalog::{Inputs, Visibility};

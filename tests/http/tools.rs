@@ -1,7 +1,5 @@
 //! The list, single tools and explanations over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;

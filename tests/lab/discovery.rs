@@ -1,7 +1,5 @@
 //! A scenario on another host, found by mDNS: it waits for a yes, is listed, and leaves.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use crate::support::lab::{Lab, now, wait_for};

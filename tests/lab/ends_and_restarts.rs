@@ -1,7 +1,5 @@
 //! How a scenario on another host ends and starts again, and what is seen of it by when.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use serde_json::Value;

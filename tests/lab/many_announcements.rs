@@ -1,7 +1,5 @@
 //! Many announcements at once, and two for one name.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use crate::support::lab::{Lab, wait_for};

@@ -1,7 +1,5 @@
 //! What cuts of the network do to the list: loud ones, of which a host knows, and silent ones.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use serde_json::Value;

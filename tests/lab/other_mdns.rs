@@ -1,7 +1,5 @@
 //! Other implementations of mDNS on the other side: avahi and python-zeroconf.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::process::Stdio;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Calls of MCP tools: what is sent, what a result means, and what a caller hears meanwhile.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::sync::{Arc, Mutex};
 
 use callsheet::calls::Caller;

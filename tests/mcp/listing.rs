@@ -1,7 +1,5 @@
 //! What a list of tools becomes: every page, every byte of a schema, every member.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use callsheet::model::FindingCode;
 use serde_json::{Value, json};
 

@@ -1,7 +1,5 @@
 //! The daemon as an MCP server: both eras at one address, its list from memory, its calls, and changes as they happen.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::net::SocketAddr;
 
 use callsheet::model::{ApprovalPolicy, SettingsPatch};

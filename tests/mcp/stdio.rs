@@ -1,7 +1,5 @@
 //! Servers that are started as child processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -3,8 +3,6 @@
 //!
 //! Rows of the original's list of features: S4-04, S4-40, S4-44 to S4-53, S4-55, S4-63.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::time::Duration;
 
 use callsheet::model::Secret;

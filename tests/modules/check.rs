@@ -1,7 +1,6 @@
 //! `callsheet check` of modules: what is wrong with a manifest, and with how a module answers.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

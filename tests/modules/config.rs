@@ -2,8 +2,6 @@
 //!
 //! Rows of the original's list of features: S4-32 (with the switch), S4-42, S4-52 to S4-54, S4-65 to S4-67, S4-77.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 

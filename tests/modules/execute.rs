@@ -3,8 +3,6 @@
 //!
 //! Rows of the original's list of features: S4-04, S4-36, S4-37, S4-40 to S4-43, S4-45 to S4-51, S4-55, S4-63, S4-72, S4-80, S4-81.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use callsheet::model::{Permission, Profile, Secret, UnknownLevel};

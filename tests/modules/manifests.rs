@@ -2,8 +2,6 @@
 //!
 //! Rows of the original's list of features: S4-07, S4-33 (the other way round), S4-39, S4-40, S4-57 to S4-59, S4-61, S4-62.
 
-#![allow(clippy::unwrap_used, reason = "clippy knows test functions only, not their helpers")]
-
 use std::fs;
 use std::path::Path;
 

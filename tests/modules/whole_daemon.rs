@@ -2,8 +2,6 @@
 //!
 //! Rows of the original's list of features are named at each test. Where its Redis stands, the daemon's own store does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 

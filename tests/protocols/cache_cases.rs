@@ -1,8 +1,6 @@
 //! Cases for HTTP caches, replayed against the daemon's own policy under paused time: a set of our own, and the public ones when they are
 //! there. Nothing vanishes: a case is replayed and met, or stands in a table here with its reason, and all are counted.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! How long an answer may be used: the caching rules, branch by branch. Nothing is asked here; `asking.rs` does that.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;

@@ -1,7 +1,5 @@
 //! `Cache-Control` is read as a list (RFC 9111 section 5.2, RFC 9110 section 5.6): whatever its writing, it means what was written.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::time::Duration;
 
 use callsheet::runtime::Clock;

@@ -1,8 +1,6 @@
 //! The product's own caching rules in a running daemon, and their switches. That `no-store` never reaches the disk, the floor and the
 //! default lifetime are in `health_fresh.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::transports::http::CacheScope;
 

@@ -1,7 +1,6 @@
 //! One call on its way to a scenario: what is sent, what counts as an answer, and what each failure says, against real servers on this
 //! machine.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! What a provider got wrong becomes findings, with pointers into the document as it was sent.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -2,8 +2,6 @@
 //!
 //! The manifests are not part of the project: `CALLSHEET_CORPUS` names their folder, else `../shared/corpus` is looked at.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::path::{Path, PathBuf};
 
 use callsheet::model::{AcceptedVersions, Severity};

@@ -1,7 +1,5 @@
 //! What is sent with requests because it is configured for an address.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use callsheet::model::{HttpTarget, Secret};
 use callsheet::transports::Transports;
 

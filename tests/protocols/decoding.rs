@@ -1,7 +1,5 @@
 //! Manifests in every spelling become one model, and a bad part costs no more than itself.
 
-#![allow(clippy::unwrap_used, reason = "clippy knows test functions only, not their helpers")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! What is taken of a manifest that holds too much of something: the rest is left out with a finding, or the manifest is refused.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use callsheet::model::{AcceptedVersions, Bounds, Finding, FindingCode};
 use callsheet::protocols::module;
 use callsheet::protocols::tool_discovery::{Decoded, decode, decode_within, restored};

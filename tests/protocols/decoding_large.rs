@@ -1,7 +1,5 @@
 //! A large manifest is read beside the async threads, so that nobody waits for it.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::sync::mpsc;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! What was decoded is written so that it decodes to the same again, whatever it held.
 
-#![allow(clippy::unwrap_used, reason = "clippy knows test functions only, not their helpers")]
-
 use callsheet::model::AcceptedVersions;
 use callsheet::protocols::tool_discovery::decode;
 use callsheet::state::manifest::{read, write};

@@ -1,8 +1,6 @@
 //! Asking a scenario: what is sent, what counts as an answer, and every kind of failure, against real servers on this machine.
 //! The limits are in `asking_limits.rs`.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;

@@ -1,7 +1,5 @@
 //! The limits of asking: time, size and how many at once, against real servers on this machine.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Sessions: one per scenario as long as it is the same process, whose hints trigger listings, whose calls talk to their callers, and whose
 //! end leads to a new one. The protocol is one of the test's own; everything else is the whole program.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

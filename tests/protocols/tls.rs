@@ -1,7 +1,6 @@
 //! Scenarios with https: asked and called over the version of HTTP that they choose, and only when their certificate is trusted. Trust is
 //! the machine's, named by the environment, so each test runs itself again in a process with another one.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::convert::Infallible;

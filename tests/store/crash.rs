@@ -4,7 +4,6 @@
 //! `CALLSHEET_TEST_KILLS=200 cargo test --test store crash::killed`.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

@@ -1,8 +1,6 @@
 //! Stored state that was cut, scribbled over, emptied or replaced: it is moved aside with an error or read for what it still is, never
 //! deleted, and the daemon starts.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,6 @@
 //! written by that program, with two scenarios, preferences, a decision, a waiting approval and a
 //! running operation.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,6 @@
 //! while no scenario answers.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::json;

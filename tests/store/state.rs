@@ -1,7 +1,5 @@
 //! What is stored outlives restarts, kills, full disks and damage; what cannot be read is kept and reported.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

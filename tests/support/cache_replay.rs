@@ -4,8 +4,6 @@
 //! The form of a case is that of the public cases (suites of cases of requests, in JSON). Of what a case may expect, the headers of the
 //! answer that the reader gets are not looked at, since no header of a scenario's answer is served again; they are counted.
 
-#![allow(clippy::unwrap_used, reason = "a case that cannot be read fails its test")]
-
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;

@@ -1,7 +1,5 @@
 //! One call, ready to be sent.
 
-#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::time::Duration;
 
 use callsheet::model::JsonText;

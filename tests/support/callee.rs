@@ -1,7 +1,6 @@
 //! A scenario that is called: a real server that lists tools and runs them as the test says, and keeps what it was asked to run.
 //! It can be stopped and started again, at its port or at another one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a server that cannot serve has to fail its test")]
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::net::SocketAddr;

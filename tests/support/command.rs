@@ -1,7 +1,5 @@
 //! Runs the real binary like a newcomer does: in a home of its own, without anything of this machine's environment.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,5 @@
 //! A machine of the test's own to load configurations on: real files, and an environment that is not the process's.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,8 +1,6 @@
 //! A daemon whose network the test plays: a source of the test's own tells what it found, everything else is real (the engine, the
 //! store, the HTTP face). Include `scripted.rs`, `sources.rs`, `serving.rs` and `upstream_server.rs` beside it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Servers that mean harm, each at the level of bytes. Include `upstream_server.rs` beside it.
 
-#![allow(clippy::unwrap_used, reason = "a server that cannot serve has to fail its test")]
-
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,6 @@
 //! A whole callsheet without a server, whose scenarios are where the test says.
 //! Include `callee.rs` beside it.
 
-#![allow(clippy::unwrap_used, reason = "what cannot start has to fail its test")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! Someone who follows `GET /api/v1/events`. Every wait is bounded.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! An MCP server whose answers the test writes: a real HTTP server on loopback, in whatever era.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a server that cannot serve has to fail its test")]
-
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,5 @@
 //! Modules: real programs in Python (`module.py`), started at a free port, with what a test wants them to offer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a module that cannot serve has to fail its test")]
-
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;

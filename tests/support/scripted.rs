@@ -1,8 +1,6 @@
 //! A scenario whose every answer the test writes: a real server on loopback that counts, records, can be stopped and started again.
 //! Include `upstream_server.rs` beside it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a server that cannot serve has to fail its test")]
-
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

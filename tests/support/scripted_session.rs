@@ -1,7 +1,5 @@
 //! A protocol whose sessions the test plays: they list what it says, hint when it says so, talk to their callers, and end.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a script that cannot go on has to fail its test")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

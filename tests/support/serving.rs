@@ -1,7 +1,5 @@
 //! A real server on a free loopback port over a catalog made by hand, and a client that writes requests as they are.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
-
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;

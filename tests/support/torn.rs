@@ -1,7 +1,5 @@
 //! Requests that may be cut off by the end of the daemon they are sent to.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! A scenario's server at the level of bytes: it does what a real one may do wrong, so it is no HTTP library's.
 
-#![allow(clippy::unwrap_used, reason = "a server that cannot serve has to fail its test")]
-
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::pin::Pin;

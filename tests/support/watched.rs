@@ -1,7 +1,5 @@
 //! A whole callsheet under test, in its own folder, with short times. What it publishes is waited for, never slept for.
 
-#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
