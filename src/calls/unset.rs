@@ -279,10 +279,8 @@ mod tests {
             "$defs": {"item": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/$defs/name"}}},
                 "name": {"type": "string"}}});
         let (text, removed) = left(&schema, r#"{"list":[{"a":1,"b":null},{"a":null,"b":"x"}]}"#).unwrap();
-        assert_eq!(
-            (text.as_str(), removed),
-            (r#"{"list":[{"a":1},{"b":"x"}]}"#, vec!["/list/0/b".to_owned(), "/list/1/a".into()])
-        );
+        assert_eq!(text.as_str(), r#"{"list":[{"a":1},{"b":"x"}]}"#);
+        assert_eq!(removed, vec!["/list/0/b".to_owned(), "/list/1/a".into()]);
     }
 
     #[test]

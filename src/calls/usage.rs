@@ -179,10 +179,14 @@ mod tests {
         usage.ended(&id, FinishedCall { outcome: "failed", well: false, ..over(2, 30) });
         usage.ended(&id, FinishedCall { outcome: "busy", well: false, sent: false, ..over(3, 500) });
         let counted = usage.for_tool(&id).unwrap();
-        assert_eq!((counted.calls, counted.sent, counted.failed()), (3, 2, 2));
+        assert_eq!(counted.calls, 3);
+        assert_eq!(counted.sent, 2);
+        assert_eq!(counted.failed(), 2);
         assert_eq!(counted.failures, BTreeMap::from([("busy".into(), 1), ("failed".into(), 1)]));
-        assert_eq!((counted.mean(), counted.longest), (Some(Duration::from_millis(20)), Duration::from_millis(30)));
-        assert_eq!((counted.last, usage.all().len()), (at(3), 1));
+        assert_eq!(counted.mean(), Some(Duration::from_millis(20)));
+        assert_eq!(counted.longest, Duration::from_millis(30));
+        assert_eq!(counted.last, at(3));
+        assert_eq!(usage.all().len(), 1);
     }
 
     #[test]
@@ -200,8 +204,12 @@ mod tests {
         usage.ended(&both, over(101, 10));
         usage.ended(&now, over(102, 10));
         let sum = usage.for_tool(&both).unwrap();
-        assert_eq!((sum.calls, sum.first, sum.last, sum.total), (6, at(1), at(101), Duration::from_millis(5_010)));
-        assert_eq!((usage.for_tool(&before), usage.for_tool(&now).unwrap().calls), (Some(earlier(50)), 1));
+        assert_eq!(sum.calls, 6);
+        assert_eq!(sum.first, at(1));
+        assert_eq!(sum.last, at(101));
+        assert_eq!(sum.total, Duration::from_millis(5_010));
+        assert_eq!(usage.for_tool(&before), Some(earlier(50)));
+        assert_eq!(usage.for_tool(&now).unwrap().calls, 1);
         assert_eq!(usage.all().iter().map(|(_, usage)| usage.calls).sum::<u64>(), 2, "metrics begin anew");
 
         let mut stored = usage.unsaved();

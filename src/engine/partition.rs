@@ -425,8 +425,10 @@ mod tests {
         case.lose(&["a", "b"], 7);
         assert_eq!(case.judge(1, 8), Some(IsolationChange::Began));
         let shown = case.isolation.shown().unwrap();
-        assert_eq!((shown.lost, shown.of), (2, 3));
-        assert_eq!((shown.since.as_second(), shown.until.as_second()), (8, 3608));
+        assert_eq!(shown.lost, 2);
+        assert_eq!(shown.of, 3);
+        assert_eq!(shown.since.as_second(), 8);
+        assert_eq!(shown.until.as_second(), 3608);
         assert_eq!(case.isolation.until(), Some(case.at(3608).mono));
     }
 

@@ -145,7 +145,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_answer_too() {
         let answered = poll(question(Arc::new(Broken))).await;
-        assert_eq!((answered.name.as_str(), answered.generation), ("files", 7));
+        assert_eq!(answered.name.as_str(), "files");
+        assert_eq!(answered.generation, 7);
         assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
     }
 

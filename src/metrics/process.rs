@@ -58,8 +58,12 @@ mod tests {
     #[test]
     fn fields_are_found_behind_any_name() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 3 0 12345 1000 20";
-        assert_eq!((field(stat, 14), field(stat, 15), field(stat, 22)), (Some(250.0), Some(50.0), Some(12345.0)));
-        assert_eq!((field("", 14), field(stat, 1), field(stat, 99)), (None, None, None));
+        assert_eq!(field(stat, 14), Some(250.0));
+        assert_eq!(field(stat, 15), Some(50.0));
+        assert_eq!(field(stat, 22), Some(12345.0));
+        assert_eq!(field("", 14), None);
+        assert_eq!(field(stat, 1), None);
+        assert_eq!(field(stat, 99), None);
         assert_eq!(line("Max open files            1024                 4096   files", "Max open files"), Some(1024.0));
         assert_eq!(line("VmRSS:\t  12 kB\nThreads:\t3", "Threads:"), Some(3.0));
     }

@@ -69,6 +69,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_never_written() {
         let Truncated { text, is_cut } = truncate_at_char_boundary(format_args!("{Endless}{Endless}"), 7);
-        assert_eq!((text.as_str(), is_cut), ("ö/ö/", true));
+        assert_eq!(text.as_str(), "ö/ö/");
+        assert!(is_cut);
     }
 }

@@ -72,29 +72,31 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
     assert_eq!(call(&daemon, &json!({"tool_name": "look", "arguments": {}})).await.status, 200);
     let id = ask(&daemon, "sda1").await;
     let waits = daemon.json("/api/v1/approvals?state=waiting&chat_id=7&scenario=disks").await;
-    assert_eq!((&waits["waiting"], &waits["approvals"][0]["id"]), (&json!(1), &json!(id)));
+    assert_eq!(waits["waiting"], 1);
+    assert_eq!(waits["approvals"][0]["id"], json!(id));
     let one = shown(&daemon, &id).await;
-    assert_eq!(
-        (&one["arguments"], &one["tool"], &one["answer"]),
-        (&json!({"disk": "sda1"}), &json!("wipe"), &Value::Null)
-    );
+    assert_eq!(one["arguments"], json!({"disk": "sda1"}));
+    assert_eq!(one["tool"], "wipe");
+    assert_eq!(one["answer"], Value::Null);
     assert_eq!(daemon.json("/api/v1/approvals?chat_id=8").await["approvals"], json!([]));
     assert_eq!(callee.ran().len(), 1, "only the look");
 
     let approved = decide(&daemon, &id, "approve", &json!({"by": "kim", "digest": one["digest"]})).await;
     assert_eq!(approved.status, 200, "{approved:?}");
     let approved = approved.json();
-    assert_eq!((&approved["state"], &approved["decided_by"]), (&json!("answered"), &json!("kim")));
-    assert_eq!(
-        (&approved["answer"]["success"], &approved["answer"]["result"]),
-        (&json!(true), &json!({"disk": "sda1"}))
-    );
+    assert_eq!(approved["state"], "answered");
+    assert_eq!(approved["decided_by"], "kim");
+    assert_eq!(approved["answer"]["success"], true);
+    assert_eq!(approved["answer"]["result"], json!({"disk": "sda1"}));
     let ran = callee.ran();
-    assert_eq!((ran.len(), ran[1].tool.as_str(), &ran[1].arguments), (2, "wipe", &json!({"disk": "sda1"})));
+    assert_eq!(ran.len(), 2);
+    assert_eq!(ran[1].tool.as_str(), "wipe");
+    assert_eq!(ran[1].arguments, json!({"disk": "sda1"}));
 
     for action in ["approve", "reject"] {
         let again = decide(&daemon, &id, action, &json!({})).await;
-        assert_eq!((again.status, &again.json()["code"]), (409, &json!("already_decided")));
+        assert_eq!(again.status, 409);
+        assert_eq!(again.json()["code"], "already_decided");
     }
     assert_eq!(callee.ran().len(), 2);
     assert_eq!(shown(&daemon, &id).await, approved, "whoever asked reads the answer here");
@@ -107,14 +109,18 @@ async fn a_no_is_for_good_and_says_why() {
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let rejected = decide(&daemon, &id, "reject", &json!({"by": "kim", "reason": "not today"})).await;
-    assert_eq!((rejected.status, &rejected.json()["state"]), (200, &json!("rejected")));
+    assert_eq!(rejected.status, 200);
+    assert_eq!(rejected.json()["state"], "rejected");
     let approve = decide(&daemon, &id, "approve", &json!({})).await;
-    assert_eq!((approve.status, &approve.json()["state"]), (409, &json!("rejected")));
+    assert_eq!(approve.status, 409);
+    assert_eq!(approve.json()["state"], "rejected");
     let kept = shown(&daemon, &id).await;
-    assert_eq!((&kept["reason"], &kept["decided_by"]), (&json!("not today"), &json!("kim")));
+    assert_eq!(kept["reason"], "not today");
+    assert_eq!(kept["decided_by"], "kim");
     assert!(callee.ran().is_empty());
     let unknown = decide(&daemon, "0123", "approve", &json!({})).await;
-    assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("unknown_approval")));
+    assert_eq!(unknown.status, 404);
+    assert_eq!(unknown.json()["code"], "unknown_approval");
     assert_eq!(decide(&daemon, &id, "approve", &json!({"by": 7})).await.status, 400);
     daemon.stop().await;
 }
@@ -162,11 +168,13 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     }
     // Nobody learns by this whether an id is known.
     assert_eq!(showing(&daemon, "POST", "/api/v1/approvals/0123/approve", &[], &json!({})).await.status, 401);
-    assert_eq!((shown(&daemon, &id).await["state"].clone(), callee.ran().len()), (json!("waiting"), 0));
+    assert_eq!(shown(&daemon, &id).await["state"], "waiting");
+    assert!(callee.ran().is_empty());
 
     let right = [&*format!("Bearer {TOKEN}")];
     let approved = showing(&daemon, "POST", &place("approve"), &right, &json!({"by": "kim"})).await;
-    assert_eq!((approved.status, &approved.json()["state"]), (200, &json!("answered")));
+    assert_eq!(approved.status, 200);
+    assert_eq!(approved.json()["state"], "answered");
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
@@ -327,7 +335,8 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
     assert!(other != first && elsewhere["approval_id"] != json!(first));
     let as_looked_at = shown(&daemon, &other).await["digest"].clone();
     let mixed_up = decide(&daemon, &first, "approve", &json!({"digest": as_looked_at})).await;
-    assert_eq!((mixed_up.status, &mixed_up.json()["code"]), (409, &json!("changed")));
+    assert_eq!(mixed_up.status, 409);
+    assert_eq!(mixed_up.json()["code"], "changed");
     assert!(callee.ran().is_empty());
     // Once it was answered, the same call is another one.
     assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 200);
@@ -366,7 +375,8 @@ async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
     daemon.until("/api/v1/tools", |answer| String::from_utf8_lossy(&answer.body).contains("\"all\"")).await;
     assert_ne!(revision, Value::Null);
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")));
+    assert_eq!(refused.status, 409);
+    assert_eq!(refused.json()["code"], "changed");
     assert!(refused.problem().contains("the definition of"), "{refused:?}");
     callee.lists(manifest("disks", &[tool("look")]));
     daemon.until_tools(&["look"]).await;
@@ -390,7 +400,8 @@ async fn a_yes_does_not_count_for_another_owner_of_the_name() {
     let daemon = office(&home, &stranger).await;
     daemon.until_state("disks", "live").await;
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")), "{refused:?}");
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(refused.json()["code"], "changed", "{refused:?}");
     assert!(refused.problem().contains("another peer answers"), "{refused:?}");
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     assert!(callee.ran().is_empty() && stranger.ran().is_empty());
@@ -479,12 +490,14 @@ async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let failed = decide(&daemon, &id, "approve", &json!({})).await.json();
-    assert_eq!((&failed["state"], &failed["answer"]["code"]), (&json!("answered"), &json!("conflict")));
+    assert_eq!(failed["state"], "answered");
+    assert_eq!(failed["answer"]["code"], "conflict");
     assert_eq!(failed["answer"]["error"], "it is mounted");
     let id = ask(&daemon, "sda1").await;
     callee.kill().await;
     let failed = decide(&daemon, &id, "approve", &json!({})).await;
-    assert_eq!((failed.status, &failed.json()["state"]), (200, &json!("failed")), "{failed:?}");
+    assert_eq!(failed.status, 200, "{failed:?}");
+    assert_eq!(failed.json()["state"], "failed", "{failed:?}");
     assert_eq!(failed.json()["answer"]["success"], false);
     daemon.stop().await;
 }
@@ -497,7 +510,8 @@ async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
     let daemon = Daemon::ready(config).await;
     let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
     let full = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}})).await;
-    assert_eq!((full.status, &full.json()["code"]), (429, &json!("approvals_full")), "{full:?}");
+    assert_eq!(full.status, 429, "{full:?}");
+    assert_eq!(full.json()["code"], "approvals_full", "{full:?}");
     decide(&daemon, &first, "reject", &json!({})).await;
     let third = ask(&daemon, "sda3").await;
     let kept = daemon.json("/api/v1/approvals").await;
@@ -525,7 +539,7 @@ async fn an_approval_that_cannot_be_stored_sends_no_call() {
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
 
     assert!(refused.status >= 500, "{refused:?}");
-    assert_eq!(callee.ran().len(), 0, "calls that reached the scenario");
+    assert!(callee.ran().is_empty(), "calls that reached the scenario");
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
     store.execute_batch("DROP TRIGGER refuse").unwrap();
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
@@ -546,7 +560,7 @@ async fn a_call_that_cannot_be_stored_takes_no_place() {
     }
     store.execute_batch("DROP TRIGGER refuse").unwrap();
     ask(&daemon, "sda4").await;
-    assert_eq!(callee.ran().len(), 0, "calls that reached the scenario");
+    assert!(callee.ran().is_empty(), "calls that reached the scenario");
     daemon.stop().await;
 }
 
@@ -564,10 +578,9 @@ async fn whoever_follows_hears_of_it() {
     for listener in [&mut all, &mut chat] {
         for state in ["waiting", "started", "answered"] {
             let told = listener.next().await;
-            assert_eq!(
-                (told.event.as_str(), &told.data["id"], &told.data["state"]),
-                ("approval", &json!(id), &json!(state))
-            );
+            assert_eq!(told.event.as_str(), "approval");
+            assert_eq!(told.data["id"], json!(id));
+            assert_eq!(told.data["state"], json!(state));
             assert_eq!(told.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
             last = told.id;
         }
@@ -579,7 +592,8 @@ async fn whoever_follows_hears_of_it() {
     let call = json!({"tool_name": "wipe", "arguments": {"disk": "sda2"}, "chat_id": "8"});
     assert_eq!(self::call(&daemon, &call).await.status, 202);
     let told = other.next().await;
-    assert_eq!((&told.data["chat_id"], &told.data["state"]), (&json!("8"), &json!("waiting")));
+    assert_eq!(told.data["chat_id"], "8");
+    assert_eq!(told.data["state"], "waiting");
     daemon.stop().await;
 }
 

@@ -112,9 +112,11 @@ async fn every_call_has_a_line_without_arguments_and_results() {
     let told: Vec<_> = lines.iter().map(|line| (line["outcome"].as_str().unwrap(), line["status"].clone())).collect();
     let expected = [("ok", 200), ("failed", 200), ("unknown_tool", 404), ("approval_required", 202), ("ok", 200)];
     assert_eq!(told, expected.map(|(outcome, status)| (outcome, json!(status))));
-    assert_eq!((&lines[2]["name"], lines[2].get("scenario")), (&json!("reed"), None));
+    assert_eq!(lines[2]["name"], "reed");
+    assert_eq!(lines[2].get("scenario"), None);
     // What waited and what ran then name the same yes, and are two lines.
-    assert_eq!((&lines[3]["approval"], &lines[4]["approval"]), (&json!(approval), &json!(approval)));
+    assert_eq!(lines[3]["approval"], json!(approval));
+    assert_eq!(lines[4]["approval"], json!(approval));
     assert_ne!(lines[3]["id"], lines[4]["id"]);
     #[cfg(unix)]
     {

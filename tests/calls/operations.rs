@@ -123,17 +123,19 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
     let (mut events, _) = Listener::begin(daemon.address, "?kind=operation&chat_id=7").await;
     let id = begin(&daemon, "start").await;
     let over = until_state(&daemon, &id, "succeeded").await;
-    assert_eq!(
-        (&over["result"], &over["reference"], &over["status"]),
-        (&json!({"files": 3}), &json!("r-1"), &json!("done"))
-    );
-    assert_eq!((&over["scenario"], &over["tool"], &over["chat_id"]), (&json!("builds"), &json!("start"), &json!("7")));
+    assert_eq!(over["result"], json!({"files": 3}));
+    assert_eq!(over["reference"], "r-1");
+    assert_eq!(over["status"], "done");
+    assert_eq!(over["scenario"], "builds");
+    assert_eq!(over["tool"], "start");
+    assert_eq!(over["chat_id"], "7");
     assert!(asked_of(&callee, "get_run").iter().all(|asked| *asked == json!({"run_id": "r-1"})));
     assert_eq!(asked_of(&callee, "get_run").len(), 4, "nobody asks once it is over");
     let mut told = Vec::new();
     while told.last() != Some(&(json!("succeeded"), json!(100.0))) {
         let event = events.next().await;
-        assert_eq!((event.event.as_str(), &event.data["id"]), ("operation", &json!(id)));
+        assert_eq!(event.event.as_str(), "operation");
+        assert_eq!(event.data["id"], json!(id));
         told.push((event.data["state"].clone(), event.data["progress"]["progress"].clone()));
     }
     assert_eq!(told.len(), 4, "what does not change is not told: {told:?}");
@@ -141,7 +143,8 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
     assert_eq!(all["operations"].as_array().unwrap().len(), 1);
     assert_eq!(daemon.json("/api/v1/operations?chat_id=8").await["operations"], json!([]));
     let gone = daemon.send("DELETE", &format!("/api/v1/operations/{id}")).await;
-    assert_eq!((gone.status, &gone.json()["code"]), (409, &json!("already_over")));
+    assert_eq!(gone.status, 409);
+    assert_eq!(gone.json()["code"], "already_over");
     assert_eq!(daemon.get("/api/v1/operations/none").await.status, 404);
     daemon.stop().await;
 }
@@ -154,7 +157,8 @@ async fn a_failure_says_why_and_numbers_are_ids_too() {
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     let over = until_state(&daemon, &id, "failed").await;
-    assert_eq!((&over["error"], &over["reference"]), (&json!("no room"), &json!(17)));
+    assert_eq!(over["error"], "no room");
+    assert_eq!(over["reference"], 17);
     assert_eq!(asked_of(&callee, "get_run"), [json!({"run_id": 17})]);
     daemon.stop().await;
 }
@@ -199,7 +203,8 @@ async fn it_is_called_off_by_the_declared_tool_and_ends_when_the_scenario_says_s
     let id = begin(&daemon, "start").await;
     let target = format!("/api/v1/operations/{id}");
     let cancelling = daemon.send("DELETE", &target).await;
-    assert_eq!((cancelling.status, &cancelling.json()["state"]), (202, &json!("cancelling")), "{cancelling:?}");
+    assert_eq!(cancelling.status, 202, "{cancelling:?}");
+    assert_eq!(cancelling.json()["state"], "cancelling", "{cancelling:?}");
     until_state(&daemon, &id, "cancelled").await;
     assert_eq!(asked_of(&callee, "stop_run"), [json!({"run_id": "r-1"})]);
     assert_eq!(daemon.send("DELETE", &target).await.status, 409);
@@ -224,12 +229,14 @@ async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_fo
     let daemon = Daemon::ready(config(&home, &[("builds", &callee), ("other", &other)])).await;
     let id = begin(&daemon, "builds/start").await;
     let refused = daemon.send("DELETE", &format!("/api/v1/operations/{id}")).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("cancel_failed")));
+    assert_eq!(refused.status, 502);
+    assert_eq!(refused.json()["code"], "cancel_failed");
     assert!(refused.problem().contains("not now"), "{refused:?}");
     assert_eq!(shown(&daemon, &id).await["state"], "running");
     let id = begin(&daemon, "other/start").await;
     let let_go = daemon.send("DELETE", &format!("/api/v1/operations/{id}")).await;
-    assert_eq!((let_go.status, &let_go.json()["state"]), (200, &json!("abandoned")));
+    assert_eq!(let_go.status, 200);
+    assert_eq!(let_go.json()["state"], "abandoned");
     assert!(let_go.json()["note"].as_str().unwrap().contains("may run on"), "{let_go:?}");
     daemon.stop().await;
 }
@@ -249,7 +256,8 @@ async fn following_outlives_the_daemon() {
     callee.runs(telling(json!("r-2"), vec![json!({"status": "done", "output": 1})]));
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let over = until_state(&daemon, &id, "succeeded").await;
-    assert_eq!((&over["result"], &over["tool"]), (&json!(1), &json!("start")));
+    assert_eq!(over["result"], 1);
+    assert_eq!(over["tool"], "start");
     assert_eq!(asked_of(&callee, "start").len(), 1, "it is not started again");
     daemon.stop().await;
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
@@ -303,7 +311,8 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
     let over = until_state(&daemon, &first, "lost").await;
     let note = over["note"].as_str().unwrap();
     assert!(note.contains("is not there any more") && note.contains("belongs to the peer at"), "{note}");
-    assert_eq!((asked_of(&callee, "get_run").len(), asked_of(&callee, "stop_run").len()), (asked, 0));
+    assert_eq!(asked_of(&callee, "get_run").len(), asked);
+    assert!(asked_of(&callee, "stop_run").is_empty());
     // What is started there now is followed.
     let third = begin(&daemon, "start").await;
     until(&daemon, &third, |now| !now["polled_at"].is_null()).await;
@@ -390,8 +399,10 @@ async fn a_status_that_is_not_declared_is_told_and_ends_after_ten_polls() {
     assert!(over["result"].to_string().contains(r#""left":3"#), "expected the last answer, found {over}");
     assert_eq!(asked_of(&callee, "get_run").len(), 11);
     let findings = daemon.findings("async-incomplete").await;
-    assert_eq!((findings.len(), &findings[0]["message"]), (1, &json!(expected)));
-    assert_eq!((&findings[0]["scenario"], &findings[0]["tool"]), (&json!("builds"), &json!("start")));
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0]["message"], json!(expected));
+    assert_eq!(findings[0]["scenario"], "builds");
+    assert_eq!(findings[0]["tool"], "start");
     daemon.stop().await;
 }
 
@@ -404,7 +415,8 @@ async fn untracked(behaviour: &Value, kind: &str, id: &Value) -> String {
     let answer = call(&daemon, "start").await;
     assert_eq!(answer.status, 202, "what was started goes on: {answer:?}");
     let answer = answer.json();
-    assert_eq!((&answer["success"], answer.get("operation_id")), (&json!(true), None), "{answer}");
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(answer.get("operation_id"), None, "{answer}");
     assert_eq!(daemon.json("/api/v1/operations").await["operations"], json!([]));
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
@@ -476,7 +488,8 @@ async fn a_tool_that_can_go_on_but_did_not_is_answered_as_any_other() {
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let answer = call(&daemon, "start").await;
     assert_eq!(answer.status, 200);
-    assert_eq!((answer.json().get("operation_id"), answer.json().get("untracked")), (None, None));
+    assert_eq!(answer.json().get("operation_id"), None);
+    assert_eq!(answer.json().get("untracked"), None);
     // Many answer 200 and go on all the same: what names an operation is followed.
     callee.runs(|ran: Ran| {
         std::future::ready(match ran.tool.as_str() {

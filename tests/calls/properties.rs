@@ -193,7 +193,8 @@ impl Play {
         for (number, (owner, ended)) in self.ended.iter().enumerate() {
             let runs = runs.remove(&(number as u64)).unwrap_or_default();
             for (scenario, tool) in &runs {
-                assert_eq!((*scenario, &**tool), (owner.scenario.as_str(), &*owner.tool), "call {number}: {ended:?}");
+                assert_eq!(*scenario, owner.scenario.as_str(), "call {number}: {ended:?}");
+                assert_eq!(**tool, *owner.tool, "call {number}: {ended:?}");
             }
             let most = if *owner.tool == *TOOLS[0] { 2 } else { 1 };
             assert!(runs.len() <= most, "call {number} of {owner} ran {} times: {ended:?}", runs.len());

@@ -30,10 +30,12 @@ async fn nulls_for_optional_members_are_taken_out_before_the_call_is_checked_and
 
     let answer = execute(json!({"city": "Oslo", "unit": null, "place": {"lat": null}})).await;
 
-    assert_eq!((&answer["success"], &answer["adjusted"]), (&json!(true), &json!(["/unit", "/place/lat"])), "{answer}");
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(answer["adjusted"], json!(["/unit", "/place/lat"]), "{answer}");
     assert_eq!(callee.ran()[0].arguments, json!({"city": "Oslo", "place": {}}));
     let answer = execute(json!({"city": null})).await;
-    assert_eq!((&answer["success"], answer.get("adjusted")), (&json!(false), None), "a required one stays: {answer}");
+    assert_eq!(answer["success"], false, "a required one stays: {answer}");
+    assert_eq!(answer.get("adjusted"), None, "a required one stays: {answer}");
     let answer = execute(json!({"city": "Oslo"})).await;
     assert!(answer.get("adjusted").is_none(), "{answer}");
     house.finish().await;

@@ -180,9 +180,11 @@ fn the_narrower_target_wins_setting_by_setting() {
         given.push(("global", target, settings));
         inputs.preferences = preferences(&given);
         let effective = found_one(&build(&inputs), "files/read").effective.clone();
-        assert_eq!((effective.enabled, &*effective.enabled_source.to_string()), (on, on_source), "{target}");
+        assert_eq!(effective.enabled, on, "{target}");
+        assert_eq!(&*effective.enabled_source.to_string(), on_source, "{target}");
         let source = effective.approval_source.to_string();
-        assert_eq!((effective.requires_approval, &*source), (approval, approval_source), "{target}");
+        assert_eq!(effective.requires_approval, approval, "{target}");
+        assert_eq!(&*source, approval_source, "{target}");
         assert_eq!(effective.priority, priority, "{target}");
     }
 }
@@ -217,7 +219,8 @@ fn the_manifest_decides_what_no_preference_sets_and_provenances_are_shared() {
     }
     let send = found_one(&catalog, "mail/send").effective.clone();
     assert!(send.enabled && send.requires_approval);
-    assert_eq!((send.enabled_source, send.approval_source), (Provenance::Manifest, Provenance::Manifest));
+    assert_eq!(send.enabled_source, Provenance::Manifest);
+    assert_eq!(send.approval_source, Provenance::Manifest);
 }
 
 #[test]

@@ -97,7 +97,9 @@ async fn the_prepared_body_is_the_rendered_view_in_every_coding() {
             let prepared = views.prepare(&snapshot, &ViewQuery::default(), &NativeFormat, coding).await;
             assert_eq!(whole(&prepared), coding.encode(&plain).unwrap(), "{coding}");
             assert_eq!(prepared.etag, callsheet::views::etag::strong(&plain, coding), "{coding}");
-            assert_eq!((prepared.coding, prepared.tools, prepared.left_out), (coding, 8, 0));
+            assert_eq!(prepared.coding, coding);
+            assert_eq!(prepared.tools, 8);
+            assert_eq!(prepared.left_out, 0);
         }
     }
 }
@@ -211,10 +213,12 @@ async fn a_change_renders_the_changed_scenario_alone() {
     // A view of some scenarios is made of the same parts.
     let only_c = ViewQuery { scenarios: ["c".parse::<ScenarioName>().unwrap()].into(), ..ViewQuery::default() };
     let third = views.prepare(&snapshot(before.clone(), 3), &only_c, counting, Coding::Identity).await;
-    assert_eq!((third.tools, counting.take()), (40, 0));
+    assert_eq!(third.tools, 40);
+    assert_eq!(counting.take(), 0);
     // And it does not make the whole list forget the others.
     let fourth = views.prepare(&snapshot(before, 4), &ViewQuery::default(), counting, Coding::Identity).await;
-    assert_eq!((fourth.tools, counting.take()), (90, 30));
+    assert_eq!(fourth.tools, 90);
+    assert_eq!(counting.take(), 30);
     assert_eq!(whole(&fourth), whole(&first));
 }
 
@@ -230,11 +234,15 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
         }
     };
     let capped = ask(None).await;
-    assert_eq!((capped.tools, capped.left_out, names(&whole(&capped)).len()), (128, 32, 128));
+    assert_eq!(capped.tools, 128);
+    assert_eq!(capped.left_out, 32);
+    assert_eq!(names(&whole(&capped)).len(), 128);
     assert_eq!(capped.findings.len(), 32);
     assert!(capped.findings.iter().all(|finding| finding.code == FindingCode::OverLimit));
     let lifted = ask(Some(0)).await;
-    assert_eq!((lifted.tools, lifted.left_out, lifted.findings.len()), (160, 0, 0));
+    assert_eq!(lifted.tools, 160);
+    assert_eq!(lifted.left_out, 0);
+    assert!(lifted.findings.is_empty());
     assert_eq!(ask(Some(3)).await.tools, 3);
 }
 

@@ -80,7 +80,8 @@ fn what_a_limit_leaves_out_is_told_tool_by_tool() {
     part.tools = part.tools[..1].into();
     part.whole = false;
     let rendered = render(&view, then(), &OpenAiFormat);
-    assert_eq!((rendered.tools, rendered.left_out), (4, 39));
+    assert_eq!(rendered.tools, 4);
+    assert_eq!(rendered.left_out, 39);
     assert_eq!(rendered.findings.len(), 39);
     for (finding, LeftOut { tool, .. }) in rendered.findings.iter().zip(&view.left_out) {
         assert_eq!(finding.code, FindingCode::OverLimit);

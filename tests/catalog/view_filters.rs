@@ -97,13 +97,12 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     };
     assert_eq!(why("house/use"), (true, None));
     let (listed, step) = why("house/sell");
-    assert_eq!(
-        (listed, step.unwrap().0.as_str()),
-        (false, "it requires the permission `owner`, and the profile has `user`")
-    );
+    assert!(!listed);
+    assert_eq!(step.unwrap().0.as_str(), "it requires the permission `owner`, and the profile has `user`");
     let (listed, step) = why("files/read");
     let told = ("the profile may not see scenario files".to_owned(), "profile:clerk".to_owned());
-    assert_eq!((listed, step), (false, Some(told)));
+    assert!(!listed);
+    assert_eq!(step, Some(told));
 }
 
 #[test]

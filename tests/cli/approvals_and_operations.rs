@@ -59,10 +59,10 @@ async fn a_human_says_yes_and_no() {
     let listed = run(&home, &daemon, &["approvals"]).ok();
     let table = rows(&listed);
     assert_eq!(table[0], ["ID", "TOOL", "STATE", "EXPIRES", "ASKED BY", "ARGUMENTS"]);
-    assert_eq!(
-        (table[1][0], table[1][1], table[1][2], table[1][4]),
-        (&first[..12], "works/wipe", "waiting", "user kim")
-    );
+    assert_eq!(table[1][0], &first[..12]);
+    assert_eq!(table[1][1], "works/wipe");
+    assert_eq!(table[1][2], "waiting");
+    assert_eq!(table[1][4], "user kim");
     assert!(!listed.contains('\u{1b}'), "arguments do not steer the terminal");
     let one = run(&home, &daemon, &["approvals", &first[..8]]).ok();
     assert!(one.contains(r#"{"disk":"sda1"}"#) && one.contains("waiting"), "{one}");
@@ -72,7 +72,8 @@ async fn a_human_says_yes_and_no() {
     let again = run(&home, &daemon, &["approvals", "approve", &first]).failed(1);
     assert!(again.contains("decided before"), "{again}");
     let rejected = run(&home, &daemon, &["approvals", "reject", &second, "--reason", "not now", "--json"]).ok();
-    assert_eq!((&json(&rejected)["state"], &json(&rejected)["reason"]), (&value!("rejected"), &value!("not now")));
+    assert_eq!(json(&rejected)["state"], value!("rejected"));
+    assert_eq!(json(&rejected)["reason"], value!("not now"));
     let unknown = run(&home, &daemon, &["approvals", "approve", "zzz"]).failed(1);
     assert!(unknown.contains("no call with this id"), "{unknown}");
     assert_eq!(run(&home, &daemon, &["approvals"]).ok(), "no call waits for approval\n");
@@ -181,7 +182,8 @@ async fn what_was_counted_of_a_tool_outlives_the_daemon() {
     // A day away: only the end stores it.
     let daemon = serve("24h");
     assert!(page(&daemon, "get").contains("No calls are recorded"));
-    assert_eq!((execute(&daemon, &value!({"id": "a"})), execute(&daemon, &value!({"id": 7}))), (200, 400));
+    assert_eq!(execute(&daemon, &value!({"id": "a"})), 200);
+    assert_eq!(execute(&daemon, &value!({"id": 7})), 400);
     end(daemon, "TERM");
     let daemon = serve("20ms");
     let shown = page(&daemon, "get");
@@ -248,7 +250,8 @@ async fn a_daemon_that_is_killed_between_the_yes_and_the_answer_never_runs_it_tw
     let_go.send_replace(true);
     let daemon = tokio::task::block_in_place(|| home.serve(&[]));
     let kept = run(&home, &daemon, &["approvals", &id, "--json"]).ok();
-    assert_eq!((&json(&kept)["state"], &json(&kept)["decided_by"]), (&value!("unknown-outcome"), &value!("kim")));
+    assert_eq!(json(&kept)["state"], value!("unknown-outcome"));
+    assert_eq!(json(&kept)["decided_by"], value!("kim"));
     let again = run(&home, &daemon, &["approvals", "approve", &id]).failed(1);
     assert!(again.contains("`unknown-outcome`"), "{again}");
     assert_eq!(callee.ran().len(), 1);

@@ -34,7 +34,8 @@ fn a_clean_file_passes() {
 #[test]
 fn errors_are_a_table_by_tool_and_exit_code_1() {
     let ran = file(WRAPPED, &[]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.err.as_str(), "");
     let rows = rows(&ran.out);
     assert_eq!(rows[0], ["TOOL", "SEVERITY", "CODE", "POINTER", "MESSAGE", "HINT"]);
     assert_eq!(rows[1][..4], ["(scenario)", "info", "version-newer", "/protocolVersion"]);
@@ -71,15 +72,20 @@ fn json_says_the_same() {
     let ran = file(FAULTS, &["--json"]);
     assert_eq!(ran.code, Some(1));
     let checked = json(&ran.out);
-    assert_eq!((&checked["checked"], &checked["scenario"]), (&"manifest.json".into(), &"hot air".into()));
-    assert_eq!((&checked["tools"], &checked["errors"]), (&11.into(), &20.into()));
+    assert_eq!(checked["checked"], "manifest.json");
+    assert_eq!(checked["scenario"], "hot air");
+    assert_eq!(checked["tools"], 11);
+    assert_eq!(checked["errors"], 20);
     assert_eq!(checked["findings"].as_array().unwrap().len(), 40);
     let quarantined = checked["findings"].as_array().unwrap().last().unwrap();
-    assert_eq!((&quarantined["severity"], &quarantined["code"]), (&"error".into(), &"tool-quarantined".into()));
-    assert_eq!((&quarantined["tool"], &quarantined["pointer"]), (&"lost".into(), &"/tools/12/parameters".into()));
+    assert_eq!(quarantined["severity"], "error");
+    assert_eq!(quarantined["code"], "tool-quarantined");
+    assert_eq!(quarantined["tool"], "lost");
+    assert_eq!(quarantined["pointer"], "/tools/12/parameters");
     let refused = file("no manifest", &["--json"]);
     assert_eq!(refused.code, Some(1));
-    assert_eq!((codes(&json(&refused.out)), &json(&refused.out)["tools"]), (vec!["manifest-refused"], &Value::Null));
+    assert_eq!(codes(&json(&refused.out)), vec!["manifest-refused"]);
+    assert_eq!(json(&refused.out)["tools"], Value::Null);
 }
 
 #[test]

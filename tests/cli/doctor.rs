@@ -72,7 +72,8 @@ fn doctor(home: &Home, code: i32) -> Value {
 
 #[track_caller]
 fn judged(ran: &Ran, code: i32) -> Value {
-    assert_eq!((ran.code, ran.err.as_str()), (Some(code), ""), "{ran:?}");
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    assert_eq!(ran.err.as_str(), "", "{ran:?}");
     let report = json(&ran.out);
     let errors = report["checks"].as_array().unwrap().iter().filter(|entry| entry["status"] == "error").count();
     assert_eq!(report["errors"], errors, "{report}");
@@ -107,14 +108,17 @@ fn a_healthy_daemon_is_well_and_ends_with_zero() {
     let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", address));
     let report = judged(&ran, 0);
     let [status, subject, message, _] = only(&report, "port");
-    assert_eq!((status.as_str(), subject.as_str()), ("ok", address));
+    assert_eq!(status.as_str(), "ok");
+    assert_eq!(subject.as_str(), address);
     assert!(message.starts_with(&format!("a callsheet daemon {} answers", env!("CARGO_PKG_VERSION"))), "{message}");
     let [status, subject, message, _] = only(&report, "state");
-    assert_eq!((status.as_str(), subject), ("ok", home.path(".state/callsheet/state.db").display().to_string()));
+    assert_eq!(status.as_str(), "ok");
+    assert_eq!(subject, home.path(".state/callsheet/state.db").display().to_string());
     assert!(message.contains("in use by the running daemon (process "), "{message}");
     assert_eq!(only(&report, "mdns")[2], "switched off");
     let [status, subject, message, _] = only(&report, "configuration");
-    assert_eq!((status.as_str(), subject), ("ok", home.path("callsheet.toml").display().to_string()));
+    assert_eq!(status.as_str(), "ok");
+    assert_eq!(subject, home.path("callsheet.toml").display().to_string());
     assert_eq!(message, "4 values from the file, 2 values from the environment, all else by default");
     let scenarios = found(&report, "scenarios");
     let names: Vec<&str> = scenarios.iter().map(|entry| entry[1].as_str()).collect();
@@ -126,12 +130,14 @@ fn a_healthy_daemon_is_well_and_ends_with_zero() {
 fn people_get_a_table_with_an_advice_for_each_problem() {
     let home = home_at(&free_port(), &entry("gone", &nobody()));
     let ran = home.run(&["doctor"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.err.as_str(), "");
     let rows = rows(&ran.out);
     assert_eq!(rows[0], ["CHECK", "STATUS", "OF", "FOUND", "WHAT TO DO"]);
     assert_eq!(rows[1][..2], ["configuration", "ok"]);
     let gone = rows.iter().find(|row| row.get(2) == Some(&"gone")).unwrap();
-    assert_eq!((gone[1], gone[4]), ("error", "start it, or fix its `url` in the configuration"));
+    assert_eq!(gone[1], "error");
+    assert_eq!(gone[4], "start it, or fix its `url` in the configuration");
     assert_eq!(ran.out.lines().last(), Some("1 error"));
     let narrow = run(home.command(&["doctor"]).env("COLUMNS", "100"));
     assert!(narrow.out.lines().all(|line| line.chars().count() <= 100), "{}", narrow.out);
@@ -147,7 +153,8 @@ fn a_home_without_anything_is_told_how_to_begin() {
     assert_eq!(only(&report, "port")[2], "free; no daemon runs there");
     assert!(only(&report, "state")[2].starts_with("created at the first start, "), "{report}");
     let [status, _, message, hint] = only(&report, "scenarios");
-    assert_eq!((status.as_str(), message.as_str()), ("warning", "there are no scenarios"));
+    assert_eq!(status.as_str(), "warning");
+    assert_eq!(message.as_str(), "there are no scenarios");
     assert!(hint.contains("[[scenarios]]"), "{hint}");
     assert_eq!(look(&home.path("")), before, "it changed something");
 }
@@ -160,7 +167,8 @@ fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
     let home = home_at(&listen, "");
     let report = doctor(&home, 1);
     let [status, subject, message, hint] = only(&report, "port");
-    assert_eq!((status.as_str(), subject), ("error", listen));
+    assert_eq!(status.as_str(), "error");
+    assert_eq!(subject, listen);
     assert!(message.contains("is not a callsheet daemon"), "{message}");
     assert!(message.contains(&format!("process {})", std::process::id())), "{message}");
     assert_eq!(hint, "stop it, or set `server.listen` to another address");
@@ -184,7 +192,8 @@ fn a_state_that_cannot_be_written_is_an_error() {
     // A file where the folder should be.
     let file = home.write("kept", "");
     let [status, _, message, hint] = only(&doctor(&home, 1), "state");
-    assert_eq!((status.as_str(), message), ("error", format!("`{}` is not a folder", file.display())));
+    assert_eq!(status.as_str(), "error");
+    assert_eq!(message, format!("`{}` is not a folder", file.display()));
     assert!(hint.contains("`state.path`"), "{hint}");
     fs::remove_file(&file).unwrap();
     // A folder where the file should be.
@@ -249,7 +258,8 @@ fn a_broken_configuration_is_told_with_file_and_line_and_code_four() {
         assert_eq!(only(&report, check)[0], "skipped");
     }
     let ran = home.run(&["doctor"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(4), ""));
+    assert_eq!(ran.code, Some(4));
+    assert_eq!(ran.err.as_str(), "");
     assert_eq!(ran.out.lines().last(), Some("2 errors"));
 }
 
@@ -288,7 +298,8 @@ fn a_running_daemon_tells_of_its_scenarios() {
     let all = found(&report, "scenarios");
     let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
     assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
-    assert_eq!((of("gone")[0].as_str(), of("future")[0].as_str()), ("error", "error"), "{all:?}");
+    assert_eq!(of("gone")[0].as_str(), "error", "{all:?}");
+    assert_eq!(of("future")[0].as_str(), "error", "{all:?}");
     assert!(
         of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or fix its address"),
         "{all:?}"
@@ -317,7 +328,8 @@ fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     assert!(open[0][3].contains("`server.operator_token`"), "{open:?}");
     for key in ["server.operator_token", "calls.approval_token"] {
         let closed = look(&disks, &format!("{key} = \"0123456789abcdef\""));
-        assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"), "{key}");
+        assert_eq!(closed.len(), 1, "{key}");
+        assert_eq!(closed[0][0].as_str(), "ok", "{key}");
     }
     assert!(look(&notes, "").is_empty(), "no tool needs approval");
 }
@@ -341,7 +353,8 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
         run(command.env("CALLSHEET_DISCOVERY__MDNS__INTERFACES", interfaces))
     };
     let [status, subject, message, _] = only(&judged(&at("[loopback]"), 0), "mdns");
-    assert_eq!((status.as_str(), subject.as_str()), ("ok", "UDP port 45353"));
+    assert_eq!(status.as_str(), "ok");
+    assert_eq!(subject.as_str(), "UDP port 45353");
     assert_eq!(message, "listening works on loopback");
     let [status, _, message, hint] = only(&judged(&at("[loopback, nosuch0]"), 0), "mdns");
     assert_eq!(status, "warning");

@@ -60,16 +60,20 @@ fn each_line_is_an_object_with_known_fields() {
     }
     let said = |message: &str| lines.iter().find(|line| line["message"] == message);
     let started = said("started").unwrap_or_else(|| panic!("{log}"));
-    assert_eq!((&started["level"], &started["target"]), (&"INFO".into(), &"callsheet::cli::serve".into()));
+    assert_eq!(started["level"], "INFO");
+    assert_eq!(started["target"], "callsheet::cli::serve");
     assert!(started["configuration"].as_str().unwrap().ends_with("callsheet.toml"), "{started}");
     assert_eq!(said("stop requested").unwrap()["signal"], "SIGTERM");
     // S4-11 to S4-13, S4-22: who was discovered, with how many tools, and who cannot be asked, and why; each once.
     let known = said("the tools of a scenario are known").unwrap_or_else(|| panic!("{log}"));
-    assert_eq!((&known["scenario"], &known["tools"], &known["level"]), (&"notes".into(), &1.into(), &"INFO".into()));
+    assert_eq!(known["scenario"], "notes");
+    assert_eq!(known["tools"], 1);
+    assert_eq!(known["level"], "INFO");
     let failing: Vec<_> =
         lines.iter().filter(|line| line["message"] == "fetching the tools of a scenario failed").collect();
     assert_eq!(failing.len(), 1, "{failing:#?}");
-    assert_eq!((&failing[0]["scenario"], &failing[0]["level"]), (&"gone".into(), &"WARN".into()));
+    assert_eq!(failing[0]["scenario"], "gone");
+    assert_eq!(failing[0]["level"], "WARN");
     assert!(failing[0]["error"].as_str().unwrap().contains("refused"), "{}", failing[0]);
 }
 

@@ -111,7 +111,8 @@ fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
 fn trust_lifts_a_block_and_can_be_taken_back() {
     let (home, daemon, _scenarios) = office();
     let blocked = json(&ask(&home, &daemon, &["block", "notes", "--json"]).ok());
-    assert_eq!((&blocked["name"], &blocked["state"]), (&json("\"notes\""), &json("\"blocked\"")));
+    assert_eq!(blocked["name"], json("\"notes\""));
+    assert_eq!(blocked["state"], json("\"blocked\""));
     let error = ask(&home, &daemon, &["trust", "notes", "--undo"]).failed(1);
     let hint = "`callsheet block notes --undo` takes the block back";
     assert_eq!(error, format!("error: `notes` is blocked, not trusted\n  hint: {hint}\n"));

@@ -37,11 +37,15 @@ fn the_defaults_are_the_agreed_ones() {
     let config = Config::for_state("state.db");
     let secs = Duration::from_secs;
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:7400");
-    assert_eq!((config.server.max_body, config.server.stop_timeout), (1 << 20, secs(10)));
-    assert_eq!((config.refresh.min_interval, config.refresh.max_interval), (secs(60), secs(3600)));
-    assert_eq!((config.refresh.concurrency, config.refresh.max_body), (32, 8 << 20));
+    assert_eq!(config.server.max_body, 1 << 20);
+    assert_eq!(config.server.stop_timeout, secs(10));
+    assert_eq!(config.refresh.min_interval, secs(60));
+    assert_eq!(config.refresh.max_interval, secs(3600));
+    assert_eq!(config.refresh.concurrency, 32);
+    assert_eq!(config.refresh.max_body, 8 << 20);
     assert_eq!(config.protocol.accept, AcceptedVersions::parse(">=1.0, <2.0").unwrap());
-    assert_eq!((config.health.grace, config.health.failures), (secs(300), 3));
+    assert_eq!(config.health.grace, secs(300));
+    assert_eq!(config.health.failures, 3);
     assert_eq!(config.views.max_bytes, 64 << 20);
     assert_eq!(config.state.path, PathBuf::from("state.db"));
 }
@@ -400,7 +404,9 @@ fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
     assert_eq!(config.protocol.accept, AcceptedVersions::parse("1").unwrap());
     assert_eq!(config.state.path, machine.path("work/2026"));
     assert_eq!(config.refresh.timeout, Duration::from_secs(3));
-    assert_eq!((config.refresh.concurrency, config.refresh.max_body, config.views.max_bytes), (4, 5120, 6));
+    assert_eq!(config.refresh.concurrency, 4);
+    assert_eq!(config.refresh.max_body, 5120);
+    assert_eq!(config.views.max_bytes, 6);
     assert!(!config.discovery.vrooli.enabled);
     assert_eq!(config.server.allowed_hosts, ["a.example", "10.0.0.1"]);
     assert_eq!(config.scenarios[0].target.url().as_str(), "http://127.0.0.1:15000/");
@@ -502,6 +508,7 @@ fn without_a_home_the_database_needs_a_path_and_vrooli_is_left_out() {
 fn the_process_gives_its_environment_and_folders() {
     let options = LoadOptions::from_process();
     assert_eq!(options.cwd, std::env::current_dir().unwrap());
-    assert_eq!((options.file, options.etc), (None, PathBuf::from("/etc")));
+    assert_eq!(options.file, None);
+    assert_eq!(options.etc, PathBuf::from("/etc"));
     assert!(options.env.iter().any(|(name, value)| name == "CARGO_MANIFEST_DIR" && !value.is_empty()));
 }

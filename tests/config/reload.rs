@@ -12,7 +12,8 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
     let following = Following::start(&file(&[notes.entry("notes")]));
     let started = following.configuration();
     assert_eq!(started["file"], following.path.to_str().unwrap());
-    assert_eq!((&started["reloads"], started["refused"].is_null()), (&0.into(), true));
+    assert_eq!(started["reloads"], 0);
+    assert!(started["refused"].is_null());
     let before = following.health("notes");
     let list = following.daemon.get("/api/v1/tools?format=openai").1;
     assert_eq!(notes.asked(), 1);
@@ -20,16 +21,19 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
     replace(&following.path, &file(&[notes.entry("notes"), mail.entry("mail")]));
     following.until_tools(&["send_mail", "add_note"]);
     let told = following.configuration();
-    assert_eq!((&told["reloads"], &told["changed"]), (&1.into(), &serde_json::json!(["scenarios"])));
+    assert_eq!(told["reloads"], 1);
+    assert_eq!(told["changed"], serde_json::json!(["scenarios"]));
     assert_eq!(told["scenarios"], serde_json::json!({"added": 1, "removed": 0, "changed": 0}));
 
     replace(&following.path, &file(&[notes.entry("notes")]));
     following.until_tools(&["add_note"]);
     let gone = following.health("mail");
-    assert_eq!((&gone["state"], &gone["next_attempt"]), (&"removed".into(), &serde_json::Value::Null));
+    assert_eq!(gone["state"], "removed");
+    assert_eq!(gone["next_attempt"], serde_json::Value::Null);
     assert_eq!(gone["reason"], "the configuration does not name it any more");
     let withdrawn = following.findings("withdrawn");
-    assert_eq!((withdrawn.len(), &withdrawn[0]["scenario"]), (1, &"mail".into()), "{withdrawn:?}");
+    assert_eq!(withdrawn.len(), 1, "{withdrawn:?}");
+    assert_eq!(withdrawn[0]["scenario"], "mail", "{withdrawn:?}");
     assert!(withdrawn[0]["message"].as_str().unwrap().ends_with("the configuration does not name it any more"));
 
     // Through both reloads: not asked, not replanned, and not a byte of the list is another one.
@@ -39,7 +43,8 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
         let (before, after) = (&before[same], &after[same]);
         assert!(before == after || same == "freshness" && before["received_at"] == after["received_at"], "{same}");
     }
-    assert_eq!((notes.asked(), mail.asked()), (1, 1));
+    assert_eq!(notes.asked(), 1);
+    assert_eq!(mail.asked(), 1);
     assert_eq!(following.daemon.get("/api/v1/tools?format=openai").1, list);
     let log = following.log();
     assert_eq!(log.matches("the configuration was reloaded").count(), 2, "{log}");
@@ -109,7 +114,8 @@ fn a_hangup_has_the_file_read_at_once() {
     following.daemon.signal("HUP");
     fs::write(&following.path, file(&[notes.entry("notes")])).unwrap();
     following.until_tools(&["add_note"]);
-    assert_eq!((notes.asked(), &following.health("notes")["state"]), (1, &"live".into()));
+    assert_eq!(notes.asked(), 1);
+    assert_eq!(following.health("notes")["state"], "live");
 }
 
 #[test]
@@ -123,7 +129,8 @@ fn a_file_that_is_emptied_to_be_written_withdraws_nothing() {
             .unwrap();
         following.until_reloads(turn);
     }
-    assert_eq!((notes.asked(), following.tools()), (1, vec!["add_note".to_owned()]));
+    assert_eq!(notes.asked(), 1);
+    assert_eq!(following.tools(), vec!["add_note".to_owned()]);
     // What stays empty is meant.
     fs::write(&following.path, "").unwrap();
     following.until_tools(&[]);
@@ -152,7 +159,8 @@ fn a_scenario_that_moves_is_asked_where_it_is_now() {
     let following = Following::start(&file(&[old.entry("notes")]));
     replace(&following.path, &file(&[new.entry("notes")]));
     following.until_tools(&["find_note"]);
-    assert_eq!((old.asked(), new.asked()), (1, 1));
+    assert_eq!(old.asked(), 1);
+    assert_eq!(new.asked(), 1);
     assert_eq!(following.configuration()["scenarios"]["changed"], 1);
     // Called otherwise, it is another scenario at the same address, and the old name holds no names of tools.
     replace(&following.path, &file(&[new.entry("memos")]));

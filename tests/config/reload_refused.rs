@@ -28,10 +28,12 @@ fn what_cannot_be_used_changes_nothing_and_is_told_until_it_is_mended() {
         let message = problems[0]["message"].as_str().unwrap();
         assert!(message.starts_with(&place) && message.contains(wrong), "{message}");
         assert!(!problems[0]["hint"].as_str().unwrap().is_empty());
-        assert_eq!((following.daemon.get("/readyz").0, &told["reloads"]), (200, &reloads.into()));
+        assert_eq!(following.daemon.get("/readyz").0, 200);
+        assert_eq!(told["reloads"], reloads);
 
         let findings = following.findings("config-refused");
-        assert_eq!((findings.len(), &findings[0]["severity"]), (1, &json!("error")), "{findings:?}");
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0]["severity"], "error", "{findings:?}");
         assert!(findings[0]["message"].as_str().unwrap().contains(message), "{findings:?}");
         assert_eq!(findings[0]["hint"], problems[0]["hint"]);
         let shown = following.home.run(&["scenarios", "--url", &following.daemon.url]).ok();
@@ -70,7 +72,8 @@ fn a_file_that_is_removed_withdraws_nothing() {
     // As it was before: nothing to be put in force, but nothing is wrong any more.
     fs::write(&following.path, &good).unwrap();
     let told = following.until_refused(false);
-    assert_eq!((&told["reloads"], notes.asked()), (&0.into(), 1));
+    assert_eq!(told["reloads"], 0);
+    assert_eq!(notes.asked(), 1);
     // A folder in its place cannot be read.
     fs::remove_file(&following.path).unwrap();
     fs::create_dir(&following.path).unwrap();
@@ -98,7 +101,8 @@ fn what_waits_for_a_restart_is_named() {
     assert_eq!(told["changed"], json!(["health.grace"]));
     assert_eq!(told["waiting_for_restart"], json!(["server.listen", "state.path"]));
     let findings = following.findings("config-waiting");
-    assert_eq!((findings.len(), &findings[0]["hint"]), (2, &json!("restart the daemon")), "{findings:?}");
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert_eq!(findings[0]["hint"], "restart the daemon", "{findings:?}");
     assert!(findings[0]["message"].as_str().unwrap().starts_with("`server.listen` keeps its value"));
     let shown = following.home.run(&["scenarios", "--url", &following.daemon.url]).ok();
     assert!(

@@ -21,7 +21,8 @@ fn versions_bounds_and_intervals_hold_for_what_is_known_already() {
     assert_eq!(notes.asked(), 2);
     replace(&following.path, &format!("refresh.max_tools = 1\n{entries}"));
     following.until_tools(&["add_note"]);
-    assert_eq!((&following.health("notes")["state"], notes.asked()), (&"live".into(), 3));
+    assert_eq!(following.health("notes")["state"], "live");
+    assert_eq!(notes.asked(), 3);
     assert_eq!(following.findings("tools-beyond-limit").len(), 1);
 
     // An hour until the next ask becomes at most a minute.
@@ -61,7 +62,8 @@ fn profiles_see_what_they_may_at_once() {
     replace(&following.path, &file(&[entries.concat(), guest]));
     until("only one is left", || seen(&following) == 1);
     assert_eq!(following.tools().len(), 2);
-    assert_eq!((notes.asked(), mail.asked()), (1, 1));
+    assert_eq!(notes.asked(), 1);
+    assert_eq!(mail.asked(), 1);
 }
 
 #[test]
@@ -85,7 +87,8 @@ fn sources_are_switched_on_and_off() {
     until("the list has it", || following.health("notes")["source"] == "static");
     replace(&following.path, &on);
     until("the files have it again", || following.health("notes")["source"] == "vrooli");
-    assert_eq!((notes.asked(), following.tools().len()), (asked, 1));
+    assert_eq!(notes.asked(), asked);
+    assert_eq!(following.tools().len(), 1);
     // Whoever was found by what is not looked at any more goes, whether or not it would still answer.
     replace(&following.path, HEAD);
     following.until_tools(&[]);
@@ -118,10 +121,8 @@ fn a_longer_grace_keeps_what_fails() {
     let nobody = command::nobody();
     replace(&following.path, &text("", &nobody));
     until("it fails", || following.health("notes")["failures_in_a_row"].as_u64() > Some(5));
-    assert_eq!(
-        (following.tools(), &following.health("notes")["state"]),
-        (vec!["add_note".to_owned()], &"stale".into())
-    );
+    assert_eq!(following.tools(), vec!["add_note".to_owned()]);
+    assert_eq!(following.health("notes")["state"], "stale");
     replace(&following.path, &text("health.grace = \"0s\"\n", &nobody));
     following.until_tools(&[]);
     assert_eq!(following.health("notes")["state"], "down");
@@ -145,7 +146,8 @@ fn another_token_holds_at_once_and_its_old_name_is_told() {
     let (one, other) = ("0123456789abcdef-one", "0123456789abcdef-two");
     replace(&following.path, &format!("{HEAD}calls.approval_token = \"{one}\"\n"));
     until("the token is needed", || blocked(&following, "") == 401);
-    assert_eq!((blocked(&following, one), blocked(&following, other)), (404, 401));
+    assert_eq!(blocked(&following, one), 404);
+    assert_eq!(blocked(&following, other), 401);
     let findings = following.findings("config-deprecated");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0]["message"], "`calls.approval_token` is the old name of `server.operator_token`");
@@ -154,7 +156,8 @@ fn another_token_holds_at_once_and_its_old_name_is_told() {
 
     replace(&following.path, &format!("{HEAD}server.operator_token = \"{other}\"\n"));
     until("the other token is in force", || blocked(&following, other) == 404);
-    assert_eq!((blocked(&following, one), blocked(&following, "")), (401, 401));
+    assert_eq!(blocked(&following, one), 401);
+    assert_eq!(blocked(&following, ""), 401);
     until("the finding is gone", || following.findings("config-deprecated").is_empty());
     let log = following.log();
     assert_eq!(log.matches("`calls.approval_token` is the old name of `server.operator_token`").count(), 1, "{log}");

@@ -65,7 +65,8 @@ async fn switching_a_tool_and_its_approval_are_two_things() {
     assert_eq!(settings(&daemon, "read", "").await, all(false, "global", false, "", ""));
     assert_eq!(daemon.tools("").await, ["wipe"]);
     let reset = daemon.send("DELETE", &format!("{CONFIG}?scenario=files&tool_name=read")).await;
-    assert_eq!((reset.status, reset.json()["success"].as_bool()), (200, Some(true)));
+    assert_eq!(reset.status, 200);
+    assert_eq!(reset.json()["success"].as_bool(), Some(true));
     assert_eq!(settings(&daemon, "read", "").await, all(true, "", false, "", ""));
     assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
     daemon.stop().await;
@@ -188,15 +189,13 @@ async fn a_dead_scenario_is_shown_with_when_it_was_really_checked() {
     let after = callsheet::runtime::Clock::system().wall();
     let statuses = daemon.json("/api/v1/tools/scenarios").await;
     let [alive, gone] = &statuses.as_array().unwrap()[..] else { panic!("{statuses}") };
-    assert_eq!(
-        (&alive["scenario"], &alive["available"], &alive["tool_count"]),
-        (&json!("files"), &json!(true), &json!(1))
-    );
+    assert_eq!(alive["scenario"], "files");
+    assert_eq!(alive["available"], true);
+    assert_eq!(alive["tool_count"], 1);
     assert!(alive.get("error").is_none(), "{alive}");
-    assert_eq!(
-        (&gone["scenario"], &gone["available"], &gone["tool_count"]),
-        (&json!("gone"), &json!(false), &json!(0))
-    );
+    assert_eq!(gone["scenario"], "gone");
+    assert_eq!(gone["available"], false);
+    assert_eq!(gone["tool_count"], 0);
     assert!(gone["error"].as_str().unwrap().contains("refused"), "{gone}");
     for status in [alive, gone] {
         let checked: Timestamp = status["last_checked"].as_str().unwrap().parse().unwrap();

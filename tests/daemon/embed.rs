@@ -150,7 +150,8 @@ async fn native_tools_are_listed_and_run() {
     assert!(matches!(elsewhere, NativeError::UnknownScenario(_)), "{elsewhere}");
 
     let health = app.snapshot().health.values().next().unwrap().clone();
-    assert_eq!((health.state, health.source), (ScenarioState::Live, SourceId::Embedded));
+    assert_eq!(health.state, ScenarioState::Live);
+    assert_eq!(health.source, SourceId::Embedded);
     assert_eq!(health.url.as_deref(), Some("local:dice"));
 
     tools.add(ToolDefinition::new("count", "Counts dice").unwrap(), |_: Value| async { Ok::<_, Infallible>(json!(1)) });
@@ -179,7 +180,8 @@ async fn a_source_and_a_protocol_of_the_program_work_like_ours() {
         let app = builder(&folder).source(source).protocol(Lines).start().await.unwrap();
         listed(&app, &["read", "write"]).await;
         let health = app.snapshot().health.values().next().unwrap().clone();
-        assert_eq!((health.protocol, health.source), (Some("lines"), SourceId::Embedded));
+        assert_eq!(health.protocol, Some("lines"));
+        assert_eq!(health.source, SourceId::Embedded);
         app.finish().await;
     }
 }
@@ -204,7 +206,7 @@ async fn what_the_program_names_no_other_source_takes_over() {
     listed(&app, &["throw", "read", "write"]).await;
     let files = app.snapshot().health.get(&"files".parse::<callsheet::model::ScenarioName>().unwrap()).unwrap().clone();
     assert_eq!(files.url.as_deref(), Some(ours.url().as_str()));
-    assert_eq!(theirs.requests().len(), 0);
+    assert!(theirs.requests().is_empty());
     app.finish().await;
 }
 

@@ -65,7 +65,8 @@ async fn endure(hostile: &[Hostile], timeout: Duration) {
     }
     for scenario in &good {
         let health = daemon.json(&format!("/api/v1/scenarios/{}", scenario.name)).await;
-        assert_eq!((&health["state"], &health["failures_in_a_row"]), (&json!("live"), &json!(0)), "{health:#}");
+        assert_eq!(health["state"], "live", "{health:#}");
+        assert_eq!(health["failures_in_a_row"], 0, "{health:#}");
     }
     daemon.stop().await;
     for each in hostile {
@@ -85,7 +86,7 @@ async fn what_no_answer_should_be_is_cut_off_and_explained() {
     let elsewhere = UpstreamServer::answering(|_| answer("200 OK", &[JSON], b"{}")).await;
     let hostile = quick(&elsewhere).await;
     endure(&hostile, crate::support::daemon::PATIENCE).await;
-    assert_eq!(elsewhere.requests().len(), 0, "a redirect to another origin is not followed");
+    assert!(elsewhere.requests().is_empty(), "a redirect to another origin is not followed");
     let roundabout = hostile.iter().find(|each| each.name == "roundabout").unwrap();
     let firsts = roundabout.server.requests().iter().filter(|request| request.target() == "/api/v1/tools").count();
     // Three redirects after each first request; the last round may have been cut by the end.
@@ -149,10 +150,12 @@ async fn of_a_hundred_thousand_tools_the_first_by_name_are_taken() {
     assert_eq!(daemon.tools("?scenario=crowd").await, kept);
     assert_eq!(daemon.tools("?scenario=kitchen").await, ["brew"]);
     let health = daemon.json("/api/v1/scenarios/crowd").await;
-    assert_eq!((&health["tools"]["offered"], &health["tools"]["quarantined"]), (&json!(50), &json!(99_950)));
+    assert_eq!(health["tools"]["offered"], 50);
+    assert_eq!(health["tools"]["quarantined"], 99_950);
     let [finding] = &daemon.findings("tools-beyond-limit").await[..] else { panic!("one finding") };
     let told = "99950 of its 100000 tools are left out: only 50 are taken from one scenario, the first by name";
-    assert_eq!((&finding["message"], &finding["scenario"]), (&json!(told), &json!("crowd")));
+    assert_eq!(finding["message"], json!(told));
+    assert_eq!(finding["scenario"], "crowd");
     assert!(finding["hint"].as_str().unwrap().contains("`refresh.max_tools`"));
     // Another order is another body, and no change.
     let before = list(&daemon).await;
@@ -224,7 +227,7 @@ async fn nothing_that_a_manifest_points_to_is_fetched() {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
     assert_eq!(daemon.send("POST", "/api/v1/scenarios/pointing/refresh").await.status, 200);
-    assert_eq!(trap.requests().len(), 0, "{:?}", trap.requests());
+    assert!(trap.requests().is_empty(), "{:?}", trap.requests());
     daemon.stop().await;
 }
 

@@ -17,26 +17,31 @@ async fn the_list_for_llms_has_at_most_128_tools_and_says_what_is_not_in_it() {
     let list = daemon.get("/api/v1/tools?format=openai").await;
     let names = names_of(&list.json());
     assert_eq!(names.len(), 128);
-    assert_eq!((names[0].as_str(), names[127].as_str()), ("first_000", "second_027"));
-    assert_eq!((list.header("callsheet-tools"), list.header("callsheet-left-out")), ("128", "22"));
+    assert_eq!(names[0].as_str(), "first_000");
+    assert_eq!(names[127].as_str(), "second_027");
+    assert_eq!(list.header("callsheet-tools"), "128");
+    assert_eq!(list.header("callsheet-left-out"), "22");
     // The other API of the same vendor has the same limit, and a finding of its own.
     let mut findings = daemon.findings("over-limit").await;
     findings.retain(|finding| finding["message"].as_str().unwrap().contains("`openai`"));
     let left_out: Vec<_> = findings.iter().map(|finding| finding["tool"].as_str().unwrap()).collect();
-    assert_eq!((findings.len(), left_out[0], left_out[21]), (22, "second_028", "second_049"));
+    assert_eq!(findings.len(), 22);
+    assert_eq!(left_out[0], "second_028");
+    assert_eq!(left_out[21], "second_049");
 
     let lifted = daemon.get("/api/v1/tools?format=openai&max_tools=0").await;
-    assert_eq!((names_of(&lifted.json()).len(), lifted.header("callsheet-left-out")), (150, ""));
+    assert_eq!(names_of(&lifted.json()).len(), 150);
+    assert_eq!(lifted.header("callsheet-left-out"), "");
     let native = daemon.get("/api/v1/tools").await;
-    assert_eq!((native.header("callsheet-tools"), native.header("callsheet-left-out")), ("150", ""));
+    assert_eq!(native.header("callsheet-tools"), "150");
+    assert_eq!(native.header("callsheet-left-out"), "");
 
     let first_to_go = json!({"scope": "global", "target": "scenario:first", "priority": -1});
     assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &first_to_go).await.status, 200);
     let names = daemon.tools("?format=openai").await;
-    assert_eq!(
-        (names[77].as_str(), names[78].as_str(), names[127].as_str()),
-        ("first_077", "second_000", "second_049")
-    );
+    assert_eq!(names[77].as_str(), "first_077");
+    assert_eq!(names[78].as_str(), "second_000");
+    assert_eq!(names[127].as_str(), "second_049");
     assert_eq!(daemon.findings("over-limit").await[0]["tool"], "first_078");
     daemon.stop().await;
 }
@@ -54,16 +59,19 @@ async fn colliding_names_are_qualified_for_both_and_the_bare_one_is_refused() {
     assert_eq!(daemon.tools("?format=openai").await, both);
 
     let bare = daemon.get("/api/v1/tools/find").await;
-    assert_eq!((bare.status, bare.json()["candidates"].clone()), (409, json!(["files/find", "mail/find"])));
+    assert_eq!(bare.status, 409);
+    assert_eq!(bare.json()["candidates"], json!(["files/find", "mail/find"]));
     let problem = bare.problem();
     assert!(problem.contains("files/find") && problem.contains("mail/find"), "{problem}");
     assert_eq!(daemon.get("/api/v1/tools/find/explain").await.status, 409);
     for (asked, scenario) in [("files__find", "files"), ("mail/find", "mail"), ("mail%2Ffind", "mail")] {
         let found = daemon.json(&format!("/api/v1/tools/{asked}")).await;
-        assert_eq!((&found["scenario"], &found["original_name"]), (&json!(scenario), &json!("find")));
+        assert_eq!(found["scenario"], json!(scenario));
+        assert_eq!(found["original_name"], "find");
     }
     let explained = daemon.json("/api/v1/tools/files__find/explain").await;
-    assert_eq!((&explained["listed"], &explained["id"]), (&json!(true), &json!("files/find")));
+    assert_eq!(explained["listed"], true);
+    assert_eq!(explained["id"], "files/find");
     assert_eq!(explained["findings"][0]["code"], "name-collision");
     assert!(explained["findings"][0]["message"].as_str().unwrap().contains("mail/find"), "{explained}");
     let findings = daemon.findings("name-collision").await;
@@ -131,7 +139,8 @@ async fn a_daemon_can_be_the_scenario_of_another() {
     for member in ["description", "category", "parameters", "metadata", "requires_approval"] {
         assert_eq!(ours[member], theirs[member], "{member}");
     }
-    assert_eq!((&ours["scenario"], &theirs["scenario"]), (&json!("inner"), &json!("stock")));
+    assert_eq!(ours["scenario"], "inner");
+    assert_eq!(theirs["scenario"], "stock");
     assert_eq!(without["categories"], within["categories"]);
     let functions = async |daemon: &Daemon| {
         let list = daemon.json("/api/v1/tools?format=openai").await;

@@ -69,7 +69,8 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     assert_eq!(lists(&daemon).await, before);
     let known = [("if-none-match", before[0].1.as_str())];
     let answer = crate::support::serving::ask(daemon.address, "GET", LISTS[0], &known, "").await;
-    assert_eq!((answer.status, answer.body.len()), (304, 0));
+    assert_eq!(answer.status, 304);
+    assert!(answer.body.is_empty());
     daemon.stop().await;
 }
 

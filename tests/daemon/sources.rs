@@ -111,7 +111,8 @@ async fn the_static_list_tells_what_is_configured() {
     let mut running = Running::start(Box::new(StaticList::new(entries)));
     let set = running.until_ports(&[("files", 15000), ("notes", 443)]).await;
     let notes = &set.endpoints[&EndpointId("notes".into())];
-    assert_eq!((notes.target.url().as_str(), notes.protocol.as_deref()), ("https://notes.example/base/", Some("mcp")));
+    assert_eq!(notes.target.url().as_str(), "https://notes.example/base/");
+    assert_eq!(notes.protocol.as_deref(), Some("mcp"));
     assert_eq!(notes.boot, None);
     running.end().await;
 }

@@ -37,8 +37,10 @@ async fn a_scenario_comes_restarts_and_leaves() {
     assert_eq!(set.endpoints.keys().next().unwrap().to_string(), "id-1 http://127.0.0.1:15000");
     assert_eq!(found.name.as_ref().unwrap().as_str(), "agent-manager");
     assert_eq!(found.target.url().as_str(), "http://127.0.0.1:15000/");
-    assert_eq!((found.identity.as_deref(), found.boot.as_deref()), (Some("id-1"), Some("boot-1")));
-    assert_eq!((found.trust, found.target.http().unwrap().dial), (SourceTrust::Trusted, None));
+    assert_eq!(found.identity.as_deref(), Some("id-1"));
+    assert_eq!(found.boot.as_deref(), Some("boot-1"));
+    assert_eq!(found.trust, SourceTrust::Trusted);
+    assert_eq!(found.target.http().unwrap().dial, None);
 
     neighbour.announce("agent-manager", 15000, &record("id-1", "boot-2"));
     let set =
@@ -137,7 +139,8 @@ async fn a_program_announces_itself_and_says_goodbye() {
     let set = source.until("it is found", |set| !set.endpoints.is_empty()).await;
     let found = only(&set).clone();
     assert_eq!(found.name.as_ref().unwrap().as_str(), "Ana-s-library");
-    assert_eq!((found.target.url().as_str(), found.identity.as_deref()), ("http://127.0.0.1:15000/", Some("lib-1")));
+    assert_eq!(found.target.url().as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(found.identity.as_deref(), Some("lib-1"));
     first.goodbye().await;
     source.until("its goodbye is heard", |set| set.endpoints.is_empty()).await;
     let second = announce().await.unwrap();
@@ -159,7 +162,8 @@ async fn an_announced_scenario_is_listed_by_the_daemon_and_leaves_with_its_goodb
     let announced = Announcement::new("library", scenario.address, "lib-1").port(network.port).start().await.unwrap();
     daemon.until_tools(&["find_book"]).await;
     let health = daemon.until_state("library", "live").await;
-    assert_eq!((&health["source"], &health["trusted"]), (&"mdns".into(), &true.into()));
+    assert_eq!(health["source"], "mdns");
+    assert_eq!(health["trusted"], true);
     announced.goodbye().await;
     scenario.stop().await;
     daemon.until_tools(&[]).await;

@@ -177,7 +177,8 @@ async fn a_half_written_file_keeps_its_last_address_while_the_process_lives() {
     let torn = running.until("a finding", |set| !set.findings.is_empty()).await;
     assert_eq!(torn.endpoints, before.endpoints);
     let finding = the_finding(&torn);
-    assert_eq!((finding.code, finding.scenario.as_ref().unwrap().as_str()), (FindingCode::EntryIgnored, "files"));
+    assert_eq!(finding.code, FindingCode::EntryIgnored);
+    assert_eq!(finding.scenario.as_ref().unwrap().as_str(), "files");
     assert!(
         finding.message.contains("files/start-api.json") && finding.message.contains("not valid JSON"),
         "{finding:?}"
@@ -265,7 +266,9 @@ async fn a_folder_that_cannot_be_listed_keeps_the_last_whole_set() {
     point_at(&processes.path);
     let failed = |set: &EndpointSet| set.findings.iter().any(|finding| finding.code == FindingCode::SourceFailed);
     let set = running.until("a failed source", failed).await;
-    assert_eq!((set.initial_scan_done, &set.endpoints, set.findings.len()), (true, &before.endpoints, 2), "{set:#?}");
+    assert!(set.initial_scan_done, "{set:#?}");
+    assert_eq!(set.endpoints, before.endpoints, "{set:#?}");
+    assert_eq!(set.findings.len(), 2, "{set:#?}");
     let finding = set.findings.iter().find(|finding| finding.code == FindingCode::SourceFailed).unwrap();
     assert!(finding.message.contains("cannot be listed, so what it held before stays"), "{finding:?}");
     assert!(finding.hint.as_ref().unwrap().contains("discovery.vrooli.path"), "{finding:?}");
@@ -288,7 +291,8 @@ async fn a_folder_without_permission_keeps_the_last_whole_set() {
     permit(0o000);
     if fs::read_dir(&processes.path).is_err() {
         let set = running.until("a finding", |set| !set.findings.is_empty()).await;
-        assert_eq!((set.initial_scan_done, &set.endpoints), (true, &before.endpoints));
+        assert!(set.initial_scan_done);
+        assert_eq!(set.endpoints, before.endpoints);
         let finding = the_finding(&set);
         assert_eq!(finding.code, FindingCode::SourceFailed);
         assert!(finding.hint.as_ref().unwrap().contains("let the user that runs callsheet"), "{finding:?}");

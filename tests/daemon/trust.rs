@@ -68,10 +68,13 @@ async fn who_was_found_waits_with_what_it_claims_to_be() {
     let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
     let shown = daemon.until_pending("pantry").await;
     assert_eq!(shown.version.as_deref(), Some("1.0.0"));
-    assert_eq!((shown.tools.offered, shown.tools.published, shown.trusted), (1, 0, false));
+    assert_eq!(shown.tools.offered, 1);
+    assert_eq!(shown.tools.published, 0);
+    assert!(!shown.trusted);
     assert!(shown.reason.contains("callsheet trust pantry"), "{}", shown.reason);
     let answer = daemon.send("GET", "/api/v1/scenarios/pantry").await.json();
-    assert_eq!((&answer["identity"], &answer["own_name"]), (&json!("id-1"), &json!("pantry")));
+    assert_eq!(answer["identity"], "id-1");
+    assert_eq!(answer["own_name"], "pantry");
     assert_eq!(answer["origin"], json!(format!("http://localhost:{}", server.port())));
     assert!(listed(&daemon.now()).is_empty());
 
@@ -126,7 +129,8 @@ async fn a_copied_identity_on_another_host_waits_and_takes_nothing_over() {
     daemon.hears([announced("pantry", &copy.url(), Some("id-1"))]);
     server.until_asked(asked + 1).await;
     let stays = daemon.until_health("pantry", "stays", |health| health.reason.contains("no source names it")).await;
-    assert_eq!((stays.state, listed(&daemon.now())), (ScenarioState::Live, vec!["stock".to_owned()]));
+    assert_eq!(stays.state, ScenarioState::Live);
+    assert_eq!(listed(&daemon.now()), vec!["stock".to_owned()]);
     assert_eq!(copy.count(), 0, "nobody asked the copy");
 
     // Only when the real one is gone is it the scenario at a new place, and that needs another yes.
@@ -176,7 +180,8 @@ async fn another_one_of_the_same_name_gets_a_name_of_its_own_in_every_order() {
     assert_ne!(restored.state, ScenarioState::Pending, "{restored:?}");
     daemon.hears([stranger, known]);
     daemon.until_state("pantry", ScenarioState::Live).await;
-    assert_eq!((daemon.names().len(), listed(&daemon.now())), (2, vec!["stock".to_owned()]));
+    assert_eq!(daemon.names().len(), 2);
+    assert_eq!(listed(&daemon.now()), vec!["stock".to_owned()]);
     daemon.stop().await;
 }
 
@@ -191,7 +196,8 @@ async fn who_waits_keeps_its_name_over_a_restart() {
     daemon.until_pending("pantry").await;
     daemon.stop().await;
     let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
-    assert_eq!((stored.manifests.len(), stored.claims.len()), (0, 1), "nothing it said is stored");
+    assert!(stored.manifests.is_empty(), "nothing it said is stored");
+    assert_eq!(stored.claims.len(), 1, "nothing it said is stored");
     let daemon = home.start([second.clone()]).await;
     daemon.until("the newcomer", |now| now.health.len() == 1).await;
     assert_ne!(daemon.names(), ["pantry"]);
@@ -278,7 +284,8 @@ async fn a_block_is_not_escaped_by_another_name_and_is_taken_back() {
     daemon.until("the identity stays blocked", |now| blocked_ones(now) == now.health.len()).await;
     daemon.hears([announced("pantry", &moved.url(), Some("id-3"))]);
     daemon.until("the name stays blocked", |now| blocked_ones(now) == now.health.len() && now.health.len() == 2).await;
-    assert_eq!((server.count(), moved.count()), (asked, 0));
+    assert_eq!(server.count(), asked);
+    assert_eq!(moved.count(), 0);
 
     let undone = command(&daemon, &["block", "pantry", "--undo"]).await.ok();
     assert!(undone.contains("decision taken back: identity id-1"), "{undone}");
@@ -303,7 +310,8 @@ async fn a_yes_is_taken_back() {
     assert!(listed(&daemon.now()).is_empty());
     daemon.stop().await;
     let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
-    assert_eq!((stored.manifests.len(), stored.decisions.len()), (0, 0));
+    assert!(stored.manifests.is_empty());
+    assert!(stored.decisions.is_empty());
 }
 
 #[tokio::test]
@@ -410,7 +418,8 @@ async fn a_goodbye_is_a_hint() {
     assert!(planned.is_some(), "it is asked on as usual");
     daemon.hears([heard]);
     let back = daemon.until_health("pantry", "is named again", |health| health.reason == "up to date").await;
-    assert_eq!((back.state, back.restarts), (ScenarioState::Live, 0));
+    assert_eq!(back.state, ScenarioState::Live);
+    assert_eq!(back.restarts, 0);
     daemon.stop().await;
 }
 
@@ -424,7 +433,8 @@ async fn long_texts_are_cut_where_they_are_shown() {
     let daemon = Home::new().start([announced("pantry", &server.url(), None)]).await;
     let shown = daemon.until_pending("pantry").await;
     let count = |text: &Option<String>| text.as_ref().unwrap().chars().count();
-    assert_eq!((count(&shown.version), count(&shown.description)), (120, 1000));
+    assert_eq!(count(&shown.version), 120);
+    assert_eq!(count(&shown.description), 1000);
     daemon.stop().await;
 }
 

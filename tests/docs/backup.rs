@@ -26,5 +26,6 @@ fn a_backup_of_a_running_daemon_restores_preferences_elsewhere() {
     let daemon = restored.serve(&[]);
     let listed = json(&restored.run(&["prefs", "list", "--json", "--url", &daemon.url]).ok());
     let preference = &listed["preferences"][0];
-    assert_eq!((&preference["target"], &preference["enabled"]), (&target.into(), &false.into()), "{listed}");
+    assert_eq!(preference["target"], target, "{listed}");
+    assert_eq!(preference["enabled"], false, "{listed}");
 }

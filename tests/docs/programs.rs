@@ -99,6 +99,7 @@ fn assert_agent_works(interpreter: &str, program: &str) {
 #[track_caller]
 fn tool_answer(request: &Value, id: &str) -> Value {
     let message = request["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!((&message["role"], &message["tool_call_id"]), (&json!("tool"), &json!(id)), "{request}");
+    assert_eq!(message["role"], "tool", "{request}");
+    assert_eq!(message["tool_call_id"], json!(id), "{request}");
     parsed(message["content"].as_str().unwrap())
 }

@@ -16,7 +16,8 @@ async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
         let shown = health(&asking, "files");
         assert!(shown.reason.contains(&status[..3]), "{}", shown.reason);
         assert_eq!(shown.last_error.as_ref().unwrap().kind, "status");
-        assert_eq!((listed(&asking), asking.catalog.revision()), (listed(&before), before.catalog.revision()));
+        assert_eq!(listed(&asking), listed(&before));
+        assert_eq!(asking.catalog.revision(), before.catalog.revision());
         let [finding] = &findings(&asking, FindingCode::NeedsAuthorization)[..] else { panic!("{status}") };
         assert!(finding.message.contains(&status[..3]) && finding.message.contains("no credential"), "{finding:?}");
         let hint = finding.hint.as_ref().unwrap();

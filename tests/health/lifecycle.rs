@@ -39,8 +39,10 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
     let live = sheet.until_state("files", ScenarioState::Live).await;
     let shown = health(&live, "files");
     assert_eq!(listed(&live), ["read"]);
-    assert_eq!((shown.failures_in_a_row, shown.last_error.as_ref()), (0, None));
-    assert_eq!((shown.protocol, shown.version.as_deref()), (Some("tool-discovery"), Some("1.0.0")));
+    assert_eq!(shown.failures_in_a_row, 0);
+    assert_eq!(shown.last_error.as_ref(), None);
+    assert_eq!(shown.protocol, Some("tool-discovery"));
+    assert_eq!(shown.version.as_deref(), Some("1.0.0"));
     // It never answered before, so nothing restarted.
     assert_eq!(shown.restarts, 0);
     assert!(findings(&live, FindingCode::Withdrawn).is_empty());
@@ -96,14 +98,16 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     assert!(withdrawn.message.contains("its 2 tools are withdrawn"), "{withdrawn:?}");
     assert!(withdrawn.message.contains("polls failed: connection to http://"), "{withdrawn:?}");
     let shown = health(&down, "files");
-    assert_eq!((shown.tools.published, shown.last_error.as_ref().unwrap().kind.as_str()), (0, "refused"));
+    assert_eq!(shown.tools.published, 0);
+    assert_eq!(shown.last_error.as_ref().unwrap().kind.as_str(), "refused");
 
     server.open();
     let back = sheet.until_listed(&all).await;
     assert_eq!(health(&back, "files").state, ScenarioState::Live, "back at the first good answer");
     assert_eq!(health(&back, "files").restarts, 1, "it was refused and then open");
     assert!(findings(&back, FindingCode::Withdrawn).is_empty());
-    assert_eq!((back.catalog.revision(), back.generated_at), (live.catalog.revision(), live.generated_at));
+    assert_eq!(back.catalog.revision(), live.catalog.revision());
+    assert_eq!(back.generated_at, live.generated_at);
 }
 
 /// No further poll comes that could show it.
@@ -121,10 +125,13 @@ async fn the_end_of_grace_alone_withdraws_the_tools() {
     let grace = ms(2000);
     let mut sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
     let failed = sheet.until_health("files", "failed", |health| health.failures_in_a_row == 3).await;
-    assert_eq!((health(&failed, "files").state, listed(&failed)), (ScenarioState::Stale, vec!["read".to_owned()]));
+    assert_eq!(health(&failed, "files").state, ScenarioState::Stale);
+    assert_eq!(listed(&failed), vec!["read".to_owned()]);
     let down = sheet.until_state("files", ScenarioState::Down).await;
     let shown = health(&down, "files");
-    assert_eq!((shown.failures_in_a_row, server.count(), listed(&down).len()), (3, 4, 0), "{shown:?}");
+    assert_eq!(shown.failures_in_a_row, 3, "{shown:?}");
+    assert_eq!(server.count(), 4, "{shown:?}");
+    assert!(listed(&down).is_empty(), "{shown:?}");
     let waited = Duration::try_from(shown.since.duration_since(shown.last_success.unwrap())).unwrap();
     assert!(waited >= grace, "expected at least {grace:?} since the last good answer, found {waited:?}");
 }
@@ -148,6 +155,7 @@ async fn a_scenario_that_never_answers_is_down_within_grace() {
     let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
     let shown = health(&down, "files");
-    assert_eq!((shown.failures_in_a_row, shown.last_error.as_ref().unwrap().kind.as_str()), (3, "status"));
+    assert_eq!(shown.failures_in_a_row, 3);
+    assert_eq!(shown.last_error.as_ref().unwrap().kind.as_str(), "status");
     assert!(shown.reason.contains("answered 500"), "{}", shown.reason);
 }

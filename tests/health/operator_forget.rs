@@ -63,7 +63,8 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
         Forgotten { name: name("files"), was: ScenarioState::Removed, named_by: None, approval_ended: false };
     assert_eq!(forgotten, expected);
     let now = sheet.now();
-    assert_eq!((listed(&now), now.health.contains_key(&name("files"))), (vec!["read".to_owned()], false));
+    assert_eq!(listed(&now), vec!["read".to_owned()]);
+    assert!(!now.health.contains_key(&name("files")));
     assert!(findings(&now, FindingCode::Withdrawn).is_empty());
     let again = engine.forget(name("files")).await.unwrap_err();
     assert!(matches!(again, EngineError::UnknownScenario(_)), "{again}");
@@ -87,11 +88,14 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     server.close().await;
     sheet.until_state("files", ScenarioState::Down).await;
     let forgotten = engine.forget(name("files")).await.unwrap();
-    assert_eq!((forgotten.was, forgotten.named_by), (ScenarioState::Down, Some(SourceId::Static)));
+    assert_eq!(forgotten.was, ScenarioState::Down);
+    assert_eq!(forgotten.named_by, Some(SourceId::Static));
     let now = sheet.now();
     assert!(now.catalog.entry(&name("files")).is_none(), "what it offered is not known any more");
     let shown = health(&now, "files");
-    assert_eq!((shown.state, shown.last_success, shown.restarts), (ScenarioState::Connecting, None, 0));
+    assert_eq!(shown.state, ScenarioState::Connecting);
+    assert_eq!(shown.last_success, None);
+    assert_eq!(shown.restarts, 0);
     server.open();
     sheet.until_listed(&["read"]).await;
     // What calls and answers of the one before say is not taken for this one's.
@@ -121,7 +125,8 @@ async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_
 async fn a_removed_scenario_takes_the_approval_along_that_it_had() {
     let Removed { mut server, daemon, heard, home: _home } = Removed::new().await;
     let answer = daemon.decide("POST", "pantry", "forget").await;
-    assert_eq!((&answer["was"], &answer["trust_ended"]), (&"removed".into(), &true.into()), "{answer}");
+    assert_eq!(answer["was"], "removed", "{answer}");
+    assert_eq!(answer["trust_ended"], true, "{answer}");
     assert!(answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"), "{answer}");
     server.open();
     daemon.hears(heard);

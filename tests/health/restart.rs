@@ -40,10 +40,12 @@ async fn a_moved_scenario_is_asked_anew_where_it_is() {
     processes.write_live("files", new.port());
     let moved = sheet.until_listed(&["write"]).await;
     let shown = health(&moved, "files");
-    assert_eq!((shown.restarts, shown.state), (1, ScenarioState::Live));
+    assert_eq!(shown.restarts, 1);
+    assert_eq!(shown.state, ScenarioState::Live);
     assert!(shown.url.as_ref().unwrap().contains(&new.port().to_string()), "{shown:?}");
     assert_eq!(new.last().header("if-none-match"), None, "what the old address vouched for says nothing here");
-    assert_eq!((old.count(), new.count()), (1, 1));
+    assert_eq!(old.count(), 1);
+    assert_eq!(new.count(), 1);
 }
 
 #[tokio::test]
@@ -56,7 +58,8 @@ async fn a_scenario_that_started_anew_at_its_address_is_asked_anew() {
     let started = process_file(std::process::id(), "files", server.port()).replace("10:00:00Z", "11:30:00Z");
     processes.write("files", "start-api.json", &started);
     let again = sheet.until_health("files", "restarted", |health| health.restarts == 1).await;
-    assert_eq!((server.count(), server.last().header("if-none-match")), (2, None));
+    assert_eq!(server.count(), 2);
+    assert_eq!(server.last().header("if-none-match"), None);
     assert_eq!(again.catalog.revision(), first.catalog.revision());
 }
 
@@ -71,13 +74,15 @@ async fn an_answer_from_before_a_move_is_dropped() {
     old.until_asked(1).await;
     // Whoever waits for the old answer gets the new one.
     let (shown, ()) = tokio::join!(sheet.refresh("files"), async { processes.write_live("files", new.port()) });
-    assert_eq!((shown.tools.published, shown.restarts), (1, 0), "it had not answered before, so nothing restarted");
+    assert_eq!(shown.tools.published, 1, "it had not answered before, so nothing restarted");
+    assert_eq!(shown.restarts, 0, "it had not answered before, so nothing restarted");
     assert_eq!(listed(&sheet.now()), ["write"]);
     old.until_left(1).await;
     gate.open();
     sheet.refresh("files").await;
     sheet.until_listed(&["write"]).await;
-    assert_eq!((old.count(), new.count()), (1, 2));
+    assert_eq!(old.count(), 1);
+    assert_eq!(new.count(), 2);
 }
 
 #[tokio::test]
@@ -172,7 +177,8 @@ async fn leaving_and_coming_back_is_no_restart_while_it_answers() {
     sheet.until_listed(&["read"]).await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
     let left = sheet.until_health("files", "left", |health| health.reason.starts_with("answers, although")).await;
-    assert_eq!((health(&left, "files").restarts, listed(&left)), (0, vec!["read".to_owned()]));
+    assert_eq!(health(&left, "files").restarts, 0);
+    assert_eq!(listed(&left), vec!["read".to_owned()]);
     processes.write_live("files", server.port());
     let back = sheet.until_health("files", "is named again", |health| health.reason == "up to date").await;
     assert_eq!(health(&back, "files").restarts, 0);
@@ -204,7 +210,8 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
     assert_eq!(now.health.len(), 2);
     sheet.refresh("fixed").await;
     sheet.refresh("files").await;
-    assert_eq!((sheet.health("fixed").restarts, sheet.health("files").restarts), (0, 0));
+    assert_eq!(sheet.health("fixed").restarts, 0);
+    assert_eq!(sheet.health("files").restarts, 0);
 }
 
 #[tokio::test]
@@ -227,7 +234,9 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
     let moved = sheet.until_listed(&["write"]).await;
     assert!(clock.now() - began < Duration::from_secs(2));
     let shown = health(&moved, "files");
-    assert_eq!((shown.state, shown.restarts, before), (ScenarioState::Live, 1, None));
+    assert_eq!(shown.state, ScenarioState::Live);
+    assert_eq!(shown.restarts, 1);
+    assert_eq!(before, None);
     assert!(shown.last_restart >= shown.last_success && shown.last_restart.is_some(), "{shown:?}");
 }
 
@@ -251,7 +260,8 @@ async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
     assert!(took > base * 6 && took < base * 20, "{took:?}");
     server.open();
     let back = sheet.until_health("files", "back", |health| health.failures_in_a_row == 0).await;
-    assert_eq!((health(&back, "files").restarts, server.last().header("if-none-match")), (1, None));
+    assert_eq!(health(&back, "files").restarts, 1);
+    assert_eq!(server.last().header("if-none-match"), None);
     assert!(health(&back, "files").last_restart.is_some());
 }
 
@@ -275,7 +285,8 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
     assert_eq!(server.last().header("if-none-match"), None);
     let before = health(&shown, "files").next_attempt.unwrap();
     sheet.refresh("other").await;
-    assert_eq!((server.count(), sheet.health("files").next_attempt.unwrap()), (3, before), "not in a loop");
+    assert_eq!(server.count(), 3, "not in a loop");
+    assert_eq!(sheet.health("files").next_attempt.unwrap(), before, "not in a loop");
     assert!(before.duration_since(Clock::system().wall()).as_secs() > 3000);
 }
 
@@ -318,7 +329,8 @@ async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
     assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
     server.until_asked(20).await;
     assert_eq!(sheet.now().catalog.revision(), before.catalog.revision());
-    assert_eq!((sheet.now().generated_at, sheet.health("files").restarts), (before.generated_at, 0));
+    assert_eq!(sheet.now().generated_at, before.generated_at);
+    assert_eq!(sheet.health("files").restarts, 0);
     // So the first thing that is told at all is a real change.
     let mut second = shuffled;
     server.script(move |_| second(&["copy", "move", "read", "write"]));

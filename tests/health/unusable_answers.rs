@@ -23,7 +23,8 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
         let tried = sheet.until_health("files", "was tried", |health| health.failures_in_a_row >= 2).await;
         let shown = health(&tried, "files");
         let expected = if shown.failures_in_a_row < 3 { ScenarioState::Connecting } else { ScenarioState::Down };
-        assert_eq!((shown.state, shown.protocol), (expected, None));
+        assert_eq!(shown.state, expected);
+        assert_eq!(shown.protocol, None);
         let error = shown.last_error.as_ref().unwrap();
         assert_eq!(error.kind, "unknown-protocol");
         for part in ["tried tool-discovery on /api/v1/tools", says] {
@@ -32,12 +33,14 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
         let [finding] = &findings(&tried, FindingCode::ManifestRefused)[..] else {
             panic!("{says}: one finding expected")
         };
-        assert_eq!((&finding.scenario, finding.message.as_str()), (&Some(name("files")), error.message.as_str()));
+        assert_eq!(finding.scenario, Some(name("files")));
+        assert_eq!(finding.message.as_str(), error.message.as_str());
         assert!(server.seen().iter().all(|seen| ["/api/v1/tools", "/manifest", "/"].contains(&seen.request.target())));
 
         server.say(Reply::tools("files", &["read"]));
         let live = sheet.until_state("files", ScenarioState::Live).await;
-        assert_eq!((health(&live, "files").protocol, listed(&live)), (Some("tool-discovery"), vec!["read".to_owned()]));
+        assert_eq!(health(&live, "files").protocol, Some("tool-discovery"));
+        assert_eq!(listed(&live), vec!["read".to_owned()]);
         assert!(findings(&live, FindingCode::ManifestRefused).is_empty());
     }
 }
@@ -80,7 +83,8 @@ async fn a_malformed_tool_costs_that_tool() {
     let mut sheet = one("files", &server).start().await;
     let now = sheet.until_listed(&["list", "read"]).await;
     let counts = health(&now, "files").tools;
-    assert_eq!((counts.published, counts.quarantined), (2, 2));
+    assert_eq!(counts.published, 2);
+    assert_eq!(counts.quarantined, 2);
     let told = findings(&now, FindingCode::ToolQuarantined);
     assert_eq!(told.len(), 2);
     assert!(told.iter().all(|finding| finding.scenario == Some(name("files"))), "{told:?}");
@@ -114,11 +118,8 @@ async fn a_manifest_that_is_malformed_as_a_whole_leaves_the_last_good_tools() {
         server.say(reply.header("ETag: \"v2\""));
         let refused = sheet.until_health("files", "refused", |health| health.failures_in_a_row >= 4).await;
         let shown = health(&refused, "files");
-        assert_eq!(
-            (shown.state, shown.last_error.as_ref().unwrap().kind.as_str()),
-            (ScenarioState::Stale, kind),
-            "{says}"
-        );
+        assert_eq!(shown.state, ScenarioState::Stale, "{says}");
+        assert_eq!(shown.last_error.as_ref().unwrap().kind.as_str(), kind, "{says}");
         assert!(shown.reason.contains(says), "{says}: {}", shown.reason);
         assert_eq!(refused.catalog.revision(), before.catalog.revision());
         let [finding] = &findings(&refused, FindingCode::ManifestRefused)[..] else {
@@ -163,7 +164,9 @@ async fn internal_tools_are_not_counted_as_published() {
     let mut sheet = one("files", &server).start().await;
     let now = sheet.until_listed(&["read"]).await;
     let counts = health(&now, "files").tools;
-    assert_eq!((counts.published, counts.disabled, counts.quarantined), (1, 1, 0));
+    assert_eq!(counts.published, 1);
+    assert_eq!(counts.disabled, 1);
+    assert_eq!(counts.quarantined, 0);
 }
 
 #[tokio::test]
@@ -173,7 +176,8 @@ async fn a_scenario_that_calls_itself_otherwise_is_filed_as_it_was_found() {
     let now = sheet.until_listed(&["read"]).await;
     assert!(now.catalog.entry(&name("files")).is_some() && now.catalog.entry(&name("archive")).is_none());
     let [finding] = &findings(&now, FindingCode::NameMismatch)[..] else { panic!("one finding expected") };
-    assert_eq!((&finding.scenario, finding.pointer.as_deref()), (&Some(name("files")), Some("/scenario/name")));
+    assert_eq!(finding.scenario, Some(name("files")));
+    assert_eq!(finding.pointer.as_deref(), Some("/scenario/name"));
     assert!(finding.message.contains("`archive`"), "{finding:?}");
     server.say(Reply::tools("files", &["read"]));
     sheet.refresh("files").await;

@@ -119,17 +119,16 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
         }
         Incompatible => {
             let seen = version.trim_matches('"');
-            assert_eq!(
-                (shown.state, told),
-                (ScenarioState::Incompatible, vec![FindingCode::VersionRefused]),
-                "{version}"
-            );
+            assert_eq!(shown.state, ScenarioState::Incompatible, "{version}");
+            assert_eq!(told, vec![FindingCode::VersionRefused], "{version}");
             let says = format!("speaks protocol version {seen}, but only >=1.0, <2.0 is accepted");
-            assert_eq!((shown.reason.as_str(), shown.failures_in_a_row), (says.as_str(), 0));
+            assert_eq!(shown.reason.as_str(), says.as_str());
+            assert_eq!(shown.failures_in_a_row, 0);
             assert_eq!(shown.last_error.as_ref().unwrap().kind, "incompatible", "{version}");
         }
         Refused => {
-            assert_eq!((shown.state, told), (refused, vec![FindingCode::VersionUnreadable]), "{version}");
+            assert_eq!(shown.state, refused, "{version}");
+            assert_eq!(told, vec![FindingCode::VersionUnreadable], "{version}");
             let error = shown.last_error.as_ref().unwrap();
             assert_eq!(error.kind, "malformed", "{version}");
             let bare = version.trim_matches('"');
@@ -235,7 +234,8 @@ async fn the_last_good_tools_of_an_incompatible_scenario_go_after_their_own_grac
     // Asked again and again meanwhile, which neither counts as failing nor begins the grace anew.
     assert!(server.count() >= asked + 3, "{} to {}", asked, server.count());
     let shown = health(&withdrawn, "files");
-    assert_eq!((shown.state, shown.failures_in_a_row), (ScenarioState::Incompatible, 0));
+    assert_eq!(shown.state, ScenarioState::Incompatible);
+    assert_eq!(shown.failures_in_a_row, 0);
     let [finding] = &findings(&withdrawn, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
     assert!(finding.message.contains("speaks protocol version 2.0"), "{finding:?}");
     assert_eq!(findings(&withdrawn, FindingCode::VersionRefused).len(), 1);

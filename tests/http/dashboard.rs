@@ -88,7 +88,8 @@ async fn browsers_get_pages_and_scripts_get_the_routes() {
         assert_eq!(index.json()["name"], "callsheet");
     }
     let head = server.ask("HEAD", "/", &[HTML], "").await;
-    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.status, 200);
+    assert!(head.body.is_empty());
     assert_eq!(server.ask("POST", "/", &[], "").await.status, 405);
 }
 
@@ -167,12 +168,14 @@ async fn the_first_load_is_small() {
     assert!(files.len() >= 5, "{files:?}");
     for file in &files {
         let answer = server.ask("GET", file, &[GZIP], "").await;
-        assert_eq!((answer.status, answer.header("content-encoding")), (200, "gzip"), "{file}");
+        assert_eq!(answer.status, 200, "{file}");
+        assert_eq!(answer.header("content-encoding"), "gzip", "{file}");
         assert!(answer.header("cache-control").contains("immutable"), "{file}");
         weight += answer.body.len();
         let etag = answer.header("etag").to_owned();
         let again = server.ask("GET", file, &[GZIP, ("if-none-match", &etag)], "").await;
-        assert_eq!((again.status, again.body.len()), (304, 0), "{file}");
+        assert_eq!(again.status, 304, "{file}");
+        assert!(again.body.is_empty(), "{file}");
     }
     assert!(weight < FIRST_LOAD, "{weight} bytes with gzip");
     server.get("/dashboard/assets/other.js").await.problem();

@@ -78,7 +78,8 @@ async fn a_stop_says_goodbye() {
     let (mut socket, _) = Follower::begin(daemon.address, CATALOG).await;
     let reading = async { socket.closed().await };
     let ((), (code, reason)) = tokio::join!(daemon.stop(), reading);
-    assert_eq!((code, reason.as_str()), (1001, "the daemon is stopping"));
+    assert_eq!(code, 1001);
+    assert_eq!(reason.as_str(), "the daemon is stopping");
 }
 
 #[tokio::test]
@@ -111,7 +112,8 @@ async fn what_is_no_handshake_is_refused_with_the_way_out() {
     config.events.max_subscribers = 1;
     let daemon = Daemon::ready(config).await;
     let plain = daemon.get("/api/v1/ws").await;
-    assert_eq!((plain.status, plain.header("upgrade")), (426, "websocket"));
+    assert_eq!(plain.status, 426);
+    assert_eq!(plain.header("upgrade"), "websocket");
     assert!(plain.problem().contains("/api/v1/events"), "{plain:?}");
     let unknown = serving::ask(daemon.address, "GET", "/api/v1/ws?kinds=catalog", &[], "").await;
     assert_eq!(unknown.status, 400, "{unknown:?}");

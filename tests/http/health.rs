@@ -50,10 +50,12 @@ async fn readiness_names_what_is_awaited() {
     assert!(live["tasks"].as_u64() > Some(0), "{live}");
     let latch = server.readiness.latch("files");
     let waiting = server.get("/readyz").await;
-    assert_eq!((waiting.status, waiting.json()), (503, json!({"status": "starting", "awaited": ["files"]})));
+    assert_eq!(waiting.status, 503);
+    assert_eq!(waiting.json(), json!({"status": "starting", "awaited": ["files"]}));
     drop(latch);
     let ready = server.get("/readyz").await;
-    assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready", "awaited": []})));
+    assert_eq!(ready.status, 200);
+    assert_eq!(ready.json(), json!({"status": "ready", "awaited": []}));
 }
 
 #[tokio::test]
@@ -69,7 +71,8 @@ async fn every_scenario_is_shown_with_its_state() {
     let one = server.get("/api/v1/scenarios/files").await.json();
     assert!(texts(&one["findings"], "code").contains(&"name-mismatch".to_owned()));
     let near = server.get("/api/v1/scenarios/file").await;
-    assert_eq!((near.status, &near.json()["candidates"]), (404, &json!(["files"])));
+    assert_eq!(near.status, 404);
+    assert_eq!(near.json()["candidates"], json!(["files"]));
     assert_eq!(server.get("/api/v1/scenarios/a%20b").await.status, 400);
 }
 
@@ -114,10 +117,12 @@ async fn the_tool_set_has_the_original_keys() {
         "enabled": false, "source": "global", "requires_approval": false});
     assert_eq!(set["tools"][0], read);
     assert_eq!(set["tools"].as_array().unwrap().len(), 3, "internal ones too");
-    assert_eq!((&set["tools"][2]["requires_approval"], &set["tools"][2]["source"]), (&json!(true), &json!("")));
+    assert_eq!(set["tools"][2]["requires_approval"], true);
+    assert_eq!(set["tools"][2]["source"], "");
     let chat = server.get("/api/v1/tools/set?chat_id=7").await.json();
     let wipe = &chat["tools"][2];
-    assert_eq!((&wipe["requires_approval"], &wipe["approval_source"]), (&json!(false), &json!("chat")));
+    assert_eq!(wipe["requires_approval"], false);
+    assert_eq!(wipe["approval_source"], "chat");
     assert_eq!(wipe["approval_override"], "skip");
     let revision =
         async |query: &str| server.get(&format!("/api/v1/tools{query}")).await.header("callsheet-revision").to_owned();
@@ -142,11 +147,8 @@ async fn a_category_that_is_shown_as_another_scenario_defines_it_is_a_finding() 
     let expected = "its category `disk` is shown as `files` defines it, because lists name each category once";
     for target in ["/api/v1/findings?code=category-ignored", "/api/v1/findings?code=category-ignored&scenario=tape"] {
         let findings = server.get(target).await.json()["findings"].clone();
-        assert_eq!(
-            (texts(&findings, "scenario"), texts(&findings, "message")),
-            (vec!["tape".to_owned()], vec![expected.to_owned()]),
-            "{target}"
-        );
+        assert_eq!(texts(&findings, "scenario"), vec!["tape".to_owned()], "{target}");
+        assert_eq!(texts(&findings, "message"), vec![expected.to_owned()], "{target}");
     }
     let none = server.get("/api/v1/findings?code=category-ignored&scenario=same").await.json();
     assert_eq!(none, json!({"findings": []}));
@@ -156,7 +158,9 @@ async fn a_category_that_is_shown_as_another_scenario_defines_it_is_a_finding() 
 async fn an_empty_tool_set_has_lists_and_no_null() {
     let server = serve_inputs(&Inputs::default()).await;
     let set = server.get("/api/v1/tools/set").await.json();
-    assert_eq!((&set["scenarios"], &set["tools"], &set["categories"]), (&json!([]), &json!([]), &json!([])));
+    assert_eq!(set["scenarios"], json!([]));
+    assert_eq!(set["tools"], json!([]));
+    assert_eq!(set["categories"], json!([]));
     assert_eq!(server.get("/api/v1/tools/scenarios").await.json(), json!([]));
 }
 

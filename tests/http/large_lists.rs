@@ -52,10 +52,12 @@ async fn a_list_that_is_too_large_to_be_kept_is_the_list_that_is_kept() {
     for server in [&large, &little] {
         assert!(server.get(TARGET).await.body == kept.body, "once more");
         let head = server.ask("HEAD", TARGET, &[], "").await;
-        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.status, 200);
+        assert!(head.body.is_empty());
         assert_eq!(headers(&head), headers(&kept));
         let known = server.ask("GET", TARGET, &[("if-none-match", kept.header("etag"))], "").await;
-        assert_eq!((known.status, known.body.len()), (304, 0));
+        assert_eq!(known.status, 304);
+        assert!(known.body.is_empty());
         assert_eq!(known.header("etag"), kept.header("etag"));
         let coded = server.ask("GET", TARGET, &[("accept-encoding", "gzip")], "").await;
         let mut text = Vec::new();

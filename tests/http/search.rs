@@ -33,11 +33,13 @@ async fn the_best_comes_first_with_why() {
     let answer = server.get("/api/v1/tools/search?q=read%20file").await;
     assert_eq!(ids(&answer), ["files/read_file", "files/write_file", "mail/readLetter"]);
     let body = answer.json();
-    assert_eq!((&body["query"], &body["mode"]), (&json!("read file"), &json!("rank")));
+    assert_eq!(body["query"], "read file");
+    assert_eq!(body["mode"], "rank");
     let first = &body["results"][0];
     assert_eq!(first["name"], "read_file");
     assert_eq!(first["fields"], json!(["name", "description", "scenario"]));
-    assert_eq!((&first["tier"], &first["enabled"]), (&Value::Null, &json!(true)));
+    assert_eq!(first["tier"], Value::Null);
+    assert_eq!(first["enabled"], true);
     assert!(first["score"].as_f64().unwrap() > body["results"][1]["score"].as_f64().unwrap());
     assert!(first.get("definition").is_none());
     assert_eq!(ids(&server.get("/api/v1/tools/search?q=read%20file&limit=1").await).len(), 1);
@@ -129,7 +131,8 @@ async fn what_cannot_be_is_refused_by_name() {
         ("q=a&q=b", "`q`"),
     ] {
         let answer = server.get(&format!("/api/v1/tools/search?{query}")).await;
-        assert_eq!((answer.status, answer.header("content-type")), (400, "application/problem+json"), "{query}");
+        assert_eq!(answer.status, 400, "{query}");
+        assert_eq!(answer.header("content-type"), "application/problem+json", "{query}");
         let detail = answer.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains(word), "{query}: {detail}");
     }

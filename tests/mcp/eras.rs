@@ -21,7 +21,8 @@ async fn a_modern_server_gets_no_handshake_and_its_headers() {
     assert!(server.of("initialize").is_empty());
     let listed = &server.of("tools/list")[0];
     assert_eq!(listed.header("mcp-protocol-version"), Some("2026-07-28"));
-    assert_eq!((listed.header("mcp-method"), listed.header("mcp-name")), (Some("tools/list"), None));
+    assert_eq!(listed.header("mcp-method"), Some("tools/list"));
+    assert_eq!(listed.header("mcp-name"), None);
     assert_eq!(listed.header("accept"), Some("application/json, text/event-stream"));
     let meta = &listed.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
@@ -37,9 +38,11 @@ async fn a_legacy_server_is_greeted_once_and_keeps_its_session() {
         let house = House::of(&[("files", server.url())]).await;
         assert_eq!(house.names(), ["read", "write"], "{revision}");
         house.refresh("files").await;
-        assert_eq!((server.of("initialize").len(), server.of("notifications/initialized").len()), (1, 1));
+        assert_eq!(server.of("initialize").len(), 1);
+        assert_eq!(server.of("notifications/initialized").len(), 1);
         let greeted = &server.of("initialize")[0];
-        assert_eq!((greeted.header("mcp-protocol-version"), greeted.header("mcp-session-id")), (None, None));
+        assert_eq!(greeted.header("mcp-protocol-version"), None);
+        assert_eq!(greeted.header("mcp-session-id"), None);
         let listed = server.of("tools/list").pop().unwrap();
         assert_eq!(listed.header("mcp-protocol-version"), Some(revision));
         assert_eq!(listed.header("mcp-session-id"), Some("s-1"));
@@ -93,7 +96,9 @@ async fn a_server_that_wants_another_revision_first_is_asked_again() {
     })
     .await;
     let house = House::of(&[("files", server.url())]).await;
-    assert_eq!((house.names().len(), server.of("server/discover").len(), server.of("initialize").len()), (2, 2, 0));
+    assert_eq!(house.names().len(), 2);
+    assert_eq!(server.of("server/discover").len(), 2);
+    assert!(server.of("initialize").is_empty());
     house.finish().await;
 }
 
@@ -168,7 +173,8 @@ async fn a_session_that_the_server_forgot_is_begun_anew() {
         let called = house.call("read", &json!({})).await.unwrap();
         assert!(called.outcome.success, "the call was not lost: {:?}", called.outcome);
         house.refresh("files").await;
-        assert_eq!((house.names(), server.of("initialize").len()), (vec!["other".to_owned()], 2));
+        assert_eq!(house.names(), vec!["other".to_owned()]);
+        assert_eq!(server.of("initialize").len(), 2);
         house.finish().await;
     }
 }

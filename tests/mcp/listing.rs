@@ -37,7 +37,8 @@ async fn schemas_and_unknown_members_come_through_byte_for_byte() {
     let native = json_at(address, "/api/v1/tools").await;
     let listed = &native["tools"][0];
     assert_eq!(listed["parameters"].to_string(), tools[0]["inputSchema"].to_string());
-    assert_eq!((&listed["vendor"], &listed["title"]), (&json!({"kept": true}), &json!("Odd")));
+    assert_eq!(listed["vendor"], json!({"kept": true}));
+    assert_eq!(listed["title"], "Odd");
     assert_eq!(listed["metadata"]["tags"], json!(["hint:read-only"]));
     house.finish().await;
 }
@@ -87,7 +88,8 @@ async fn a_tool_whose_header_annotation_is_invalid_costs_that_tool_in_the_modern
             .map(|tool| tool.name.to_string())
             .collect()
     };
-    assert_eq!((names("files"), names("older")), (vec!["good".to_owned()], vec!["bad".into(), "good".into()]));
+    assert_eq!(names("files"), ["good"]);
+    assert_eq!(names("older"), ["bad", "good"]);
     let finding =
         snapshot.findings.iter().find(|finding| finding.code == FindingCode::ToolQuarantined).unwrap().clone();
     assert!(finding.message.contains("x-mcp-header"), "{finding:?}");

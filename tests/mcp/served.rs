@@ -53,12 +53,15 @@ async fn both_eras_get_the_same_list_at_one_address() {
     assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18");
     assert_eq!(greeting["result"]["serverInfo"]["name"], "callsheet");
     let listed = old(address, "tools/list", json!({})).await;
-    assert_eq!((&listed["id"], listed["result"]["tools"].as_array().map(Vec::len)), (&json!(7), Some(2)), "{listed}");
+    assert_eq!(listed["id"], 7, "{listed}");
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(2), "{listed}");
 
     let (status, discovered) = new(address, "server/discover", json!({})).await;
-    assert_eq!((status, &discovered["result"]["supportedVersions"]), (200, &json!(["2026-07-28"])), "{discovered}");
+    assert_eq!(status, 200, "{discovered}");
+    assert_eq!(discovered["result"]["supportedVersions"], json!(["2026-07-28"]), "{discovered}");
     let (_, again) = new(address, "tools/list", json!({})).await;
-    assert_eq!((&again["id"], &again["result"]), (&json!("a"), &listed["result"]));
+    assert_eq!(again["id"], "a");
+    assert_eq!(again["result"], listed["result"]);
     assert_eq!(again["result"]["resultType"], "complete");
     assert_eq!(old(address, "ping", json!({})).await["result"], json!({}));
     house.finish().await;
@@ -79,10 +82,8 @@ async fn a_call_takes_the_way_of_every_call_and_its_failures_can_be_read_by_a_mo
         move |came| if came.method() == "tools/call" { came.error(200, -32_000, "disk full") } else { own(came) },
     );
     let called = old(address, "tools/call", json!({"name": "read"})).await;
-    assert_eq!(
-        (&called["result"]["isError"], &called["result"]["content"][0]["text"]),
-        (&json!(true), &json!("disk full (-32000)"))
-    );
+    assert_eq!(called["result"]["isError"], true);
+    assert_eq!(called["result"]["content"][0]["text"], "disk full (-32000)");
 
     house
         .prefer(
@@ -116,10 +117,12 @@ async fn a_request_that_contradicts_itself_gets_the_code_of_the_protocol() {
         (&[][..], json!("text"), 400, -32_700),
     ] {
         let (got, answer) = post(address, "/mcp", headers, &sent).await;
-        assert_eq!((got, answer["error"]["code"].as_i64()), (status, Some(code)), "{sent}: {answer}");
+        assert_eq!(got, status, "{sent}: {answer}");
+        assert_eq!(answer["error"]["code"].as_i64(), Some(code), "{sent}: {answer}");
     }
     let (status, answer) = new(address, "prompts/list", json!({})).await;
-    assert_eq!((status, &answer["error"]["code"]), (404, &json!(-32_601)));
+    assert_eq!(status, 404);
+    assert_eq!(answer["error"]["code"], -32_601);
     let (_, answer) = post(address, "/mcp", &odd, &message("tools/list", meta("v999.0.0"))).await;
     assert_eq!(answer["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "v999.0.0"}));
     let (status, _) =
@@ -127,7 +130,8 @@ async fn a_request_that_contradicts_itself_gets_the_code_of_the_protocol() {
     assert_eq!(status, 202);
     let batch = json!([message("ping", json!({})), {"jsonrpc": "2.0", "method": "x"}, message("none", json!({}))]);
     let (_, answers) = post(address, "/mcp", &[], &batch).await;
-    assert_eq!((answers[0]["result"].clone(), answers[1]["error"]["code"].clone()), (json!({}), json!(-32_601)));
+    assert_eq!(answers[0]["result"], json!({}));
+    assert_eq!(answers[1]["error"]["code"], -32_601);
     let foreign = ask(address, "POST", "/mcp", &[("origin", "http://evil.example.com")], "{}").await;
     assert_eq!(foreign.status, 403);
     house.finish().await;

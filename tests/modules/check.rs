@@ -80,7 +80,8 @@ fn a_file_and_an_address_are_told_from_other_protocols() {
     let url = format!("http://{}", module.address);
     for subject in [url.clone(), format!("{url}/manifest")] {
         let report = json(&home.run(&["check", &subject, "--json"]).ok());
-        assert_eq!((&report["scenario"], &report["tools"]), (&"desk".into(), &1.into()), "{report}");
+        assert_eq!(report["scenario"], "desk", "{report}");
+        assert_eq!(report["tools"], 1, "{report}");
         assert_eq!(told(&report), ["cache-control-missing -"]);
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/manifests/module/faults.json");

@@ -44,7 +44,8 @@ async fn a_call_arrives_as_the_original_sends_it() {
         let answer = daemon.send_json("POST", "/api/v1/tools/execute", &body).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let answer = answer.json();
-        assert_eq!((&answer["success"], &answer["tool_name"]), (&json!(true), &json!(name)), "{called}");
+        assert_eq!(answer["success"], true, "{called}");
+        assert_eq!(answer["tool_name"], json!(name), "{called}");
         assert_eq!(answer["result"]["received"], with_user, "{called}");
     }
     daemon.stop().await;
@@ -141,7 +142,9 @@ async fn a_call_that_needs_a_yes_waits_and_runs_once_when_it_is_given() {
     let answer = daemon.send_json("POST", "/api/modules/desk/execute", &body).await;
     let waiting = daemon.json("/api/v1/approvals").await["approvals"][0]["id"].as_str().unwrap().to_owned();
     let told = answer.json();
-    assert_eq!((answer.status, &told["success"], &told["result"]), (202, &json!(false), &Value::Null));
+    assert_eq!(answer.status, 202);
+    assert_eq!(told["success"], false);
+    assert_eq!(told["result"], Value::Null);
     assert!(told["error"].as_str().unwrap().contains(&waiting), "{told}");
     let yes = daemon.send_json("POST", &format!("/api/v1/approvals/{waiting}/approve"), &json!({})).await.json();
     assert_eq!(yes["answer"]["result"], json!({"received": body, "runs": 1}), "{yes}");

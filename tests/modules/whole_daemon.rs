@@ -58,7 +58,8 @@ async fn the_worked_example_gives_five_of_seven_tools() {
         assert_eq!(daemon.tools(&format!("?profile=assistant&format={format}")).await, named, "{format}");
     }
     let one = daemon.json("/api/v1/tools/research.web_search").await;
-    assert_eq!((&one["name"], &one["scenario"]), (&json!("research_web_search"), &json!("research")));
+    assert_eq!(one["name"], "research_web_search");
+    assert_eq!(one["scenario"], "research");
     daemon.stop().await;
 }
 
@@ -84,12 +85,14 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
         let refused = daemon.get(target).await;
         assert_eq!(refused.status, 403, "{target}: {refused:?}");
         let problem = refused.json();
-        assert_eq!((&problem["code"], &problem["detail"]), (&json!("unknown_profile"), &json!(told)), "{target}");
+        assert_eq!(problem["code"], "unknown_profile", "{target}");
+        assert_eq!(problem["detail"], json!(told), "{target}");
         assert_eq!(problem["known"], json!(["guest", "owner"]), "{target}");
     }
     let why = daemon.json("/api/v1/tools/research.web_search/explain?profile=gest").await;
     let step = why["steps"].as_array().unwrap().iter().find(|step| step["subject"] == "profile").unwrap();
-    assert_eq!((&why["listed"], &step["outcome"]), (&json!(false), &json!(told)));
+    assert_eq!(why["listed"], false);
+    assert_eq!(step["outcome"], json!(told));
 
     let page = daemon.get("/dashboard/tools?scope=profile:gest").await;
     assert!(String::from_utf8_lossy(&page.body).contains("no profile is called"), "the dashboard says it, too");
@@ -119,7 +122,8 @@ async fn protocols_are_told_apart_by_asking() {
     config.scenarios.push(configured("found", module.address));
     let daemon = Daemon::ready(config).await;
     let found = daemon.until_state("found", "live").await;
-    assert_eq!((&found["protocol"], &found["protocol_version"]), (&json!("module"), &Value::Null));
+    assert_eq!(found["protocol"], "module");
+    assert_eq!(found["protocol_version"], Value::Null);
     // It is filed under the name that it was given, and says so.
     assert_eq!(daemon.findings("name-mismatch").await.len(), 1);
     assert_eq!(daemon.until_state("files", "live").await["protocol"], "tool-discovery");
@@ -167,7 +171,8 @@ async fn modules_are_shown_and_asked_again() {
     let daemon = Daemon::ready(config).await;
     daemon.until_tools(&["read", "one_a"]).await;
     let refreshed = daemon.send("POST", "/refresh-tools").await;
-    assert_eq!((refreshed.status, refreshed.json()), (200, json!({"status": "ok", "modules": ["one"]})));
+    assert_eq!(refreshed.status, 200);
+    assert_eq!(refreshed.json(), json!({"status": "ok", "modules": ["one"]}));
     one.offer(&[tool("one.a", "guest"), tool("one.b", "user")]);
     two.run().await;
     // Asked at most once a moment: what was asked just now is asked when the moment is over.
@@ -324,7 +329,8 @@ async fn a_dotted_name_is_its_modules() {
     let home = Home::new();
     let daemon = Daemon::ready(calm(&home, &[&desk, &copy])).await;
     let found = daemon.json("/api/v1/tools/git_desk.issue.open").await;
-    assert_eq!((&found["scenario"], &found["original_name"]), (&json!("git_desk"), &json!("git_desk.issue.open")));
+    assert_eq!(found["scenario"], "git_desk");
+    assert_eq!(found["original_name"], "git_desk.issue.open");
     let mine = daemon.json("/api/v1/tools/copy/git_desk.issue.open").await;
     assert_eq!(mine["scenario"], "copy");
     assert_ne!(mine["name"], found["name"]);
@@ -340,7 +346,8 @@ async fn an_address_without_a_module_is_no_module() {
     config.modules.services.insert("gone".parse().unwrap(), format!("http://{nobody}").parse().unwrap());
     let daemon = Daemon::ready(config).await;
     let shown = daemon.json("/api/modules").await;
-    assert_eq!((&shown["modules"][0]["name"], &shown["modules"][0]["offers"]), (&json!("gone"), &json!([])));
+    assert_eq!(shown["modules"][0]["name"], "gone");
+    assert_eq!(shown["modules"][0]["offers"], json!([]));
     assert_eq!(shown["modules"][0]["last_error"]["kind"], "refused");
     assert_eq!(daemon.send("POST", "/refresh-tools").await.json(), json!({"status": "ok", "modules": []}));
     daemon.stop().await;

@@ -207,7 +207,8 @@ fn stale_use_is_read() {
         ("proxy-revalidate", false, true),
         ("s-maxage=1", false, true),
     ] {
-        assert_eq!((forbidden(Private, text), forbidden(Shared, text)), (private, shared), "{text}");
+        assert_eq!(forbidden(Private, text), private, "{text}");
+        assert_eq!(forbidden(Shared, text), shared, "{text}");
     }
 }
 
@@ -229,7 +230,8 @@ fn the_time_that_an_answer_took_counts_as_age() {
     let freshness = freshness(&head, DEFAULT, Private);
     assert_eq!(freshness.lifetime, Duration::from_millis(6500));
     assert_eq!(freshness.fresh_until(), head.received + freshness.lifetime);
-    assert_eq!((freshness.received, freshness.received_at), (head.received, head.received_at));
+    assert_eq!(freshness.received, head.received);
+    assert_eq!(freshness.received_at, head.received_at);
 }
 
 #[test]
@@ -356,7 +358,8 @@ fn the_last_good_answer_outlives_its_directives_only_by_the_rule_for_that() {
         }
         assert_eq!(after_failure(Some(&ours), later(&ours, 1 << 31)), Stale::Allowed, "{said}");
         // It changes nothing else: when to ask, and what may be on disk.
-        assert_eq!((ours.lifetime, ours.no_store), (letter.lifetime, letter.no_store), "{said}");
+        assert_eq!(ours.lifetime, letter.lifetime, "{said}");
+        assert_eq!(ours.no_store, letter.no_store, "{said}");
         assert_eq!(before_request(Some(&ours), later(&ours, 10)), before_request(Some(&letter), later(&letter, 10)));
     }
     assert_eq!(after_failure(None, Clock::system().now()), Stale::Forbidden);
@@ -399,7 +402,8 @@ proptest! {
             let renewed = after_not_modified(&judged, &head, scope);
             prop_assert!(renewed.lifetime <= Duration::from_secs(LONGEST));
             // A 304 with the very same headers changes no header, so nothing else either.
-            prop_assert_eq!((renewed.no_store, &renewed.validators), (judged.no_store, &judged.validators));
+            prop_assert_eq!(renewed.no_store, judged.no_store);
+            prop_assert_eq!(&renewed.validators, &judged.validators);
         }
     }
 }

@@ -150,7 +150,8 @@ async fn a_connection_is_kept_whatever_the_form_of_the_answer_was() {
         bodies.push(server.answers().await.body);
     }
     assert_eq!(bodies, [&b"done"[..], b"done", b"", b"no"].repeat(2));
-    assert_eq!((server.seen.borrow().opened, server.seen.borrow().requests), (1, 8));
+    assert_eq!(server.seen.borrow().opened, 1);
+    assert_eq!(server.seen.borrow().requests, 8);
 }
 
 #[tokio::test]
@@ -169,7 +170,8 @@ async fn one_that_was_closed_meanwhile_is_not_used() {
         assert_eq!(server.answers().await.body, &b"done"[..], "call {number}");
         server.until("closed", |seen| seen.closed >= number.min(19)).await;
     }
-    assert_eq!((server.seen.borrow().opened, server.seen.borrow().requests), (20, 20), "each was sent once");
+    assert_eq!(server.seen.borrow().opened, 20, "each was sent once");
+    assert_eq!(server.seen.borrow().requests, 20, "each was sent once");
 }
 
 #[tokio::test]
@@ -178,9 +180,11 @@ async fn a_call_that_was_seen_is_not_sent_again() {
     server.answers().await;
     let error = tokio::time::timeout(PATIENCE, server.post()).await.unwrap().unwrap_err();
     assert!(error.sent && error.error.kind() == "broken", "{error}");
-    assert_eq!((server.seen.borrow().opened, server.seen.borrow().requests), (1, 2));
+    assert_eq!(server.seen.borrow().opened, 1);
+    assert_eq!(server.seen.borrow().requests, 2);
     server.answers().await;
-    assert_eq!((server.seen.borrow().opened, server.seen.borrow().requests), (2, 3));
+    assert_eq!(server.seen.borrow().opened, 2);
+    assert_eq!(server.seen.borrow().requests, 3);
 }
 
 #[tokio::test]
@@ -237,7 +241,8 @@ async fn a_kept_connection_is_not_used_for_another_machine_of_the_same_name() {
             assert_eq!(answered.body, body);
         }
     }
-    assert_eq!((first.seen.borrow().opened, second.seen.borrow().opened), (1, 1));
+    assert_eq!(first.seen.borrow().opened, 1);
+    assert_eq!(second.seen.borrow().opened, 1);
 }
 
 #[tokio::test]

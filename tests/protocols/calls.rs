@@ -43,7 +43,8 @@ async fn what_is_sent_is_the_tools_own_name_and_the_arguments_as_they_are() {
     assert!(outcome.success && outcome.running.is_none() && outcome.error.is_none());
     assert_eq!(serde_json::from_str::<Value>(outcome.result.unwrap().get()).unwrap(), given);
     let ran = &callee.ran()[0];
-    assert_eq!((ran.tool.as_str(), &ran.arguments), ("read \"all\"", &given));
+    assert_eq!(ran.tool.as_str(), "read \"all\"");
+    assert_eq!(ran.arguments, given);
     let header = |name: &str| ran.headers.get(name).map(|value| value.to_str().unwrap());
     assert_eq!(header("content-type"), Some("application/json"));
     assert_eq!(header("accept"), Some("application/json"));
@@ -207,12 +208,14 @@ async fn it_is_known_whether_anything_was_sent() {
     ];
     for (url, kind) in unsent {
         let error = call(&upstream(url), &call_of("read", &json!({}))).await.unwrap_err();
-        assert_eq!((error.kind(), error.was_sent()), (kind, false), "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(!error.was_sent(), "{error}");
     }
 
     let closes = UpstreamServer::serving(|_, stream| Box::pin(async move { drop(stream) })).await;
     let error = call(&upstream(closes.url()), &call_of("read", &json!({}))).await.unwrap_err();
-    assert_eq!((error.kind(), error.was_sent()), ("broken", true), "{error}");
+    assert_eq!(error.kind(), "broken", "{error}");
+    assert!(error.was_sent(), "{error}");
     assert_eq!(closes.requests().len(), 1, "a call is not repeated by itself");
 
     let cut = UpstreamServer::answering(|_| {
@@ -222,12 +225,14 @@ async fn it_is_known_whether_anything_was_sent() {
     })
     .await;
     let error = call(&upstream(cut.url()), &call_of("read", &json!({}))).await.unwrap_err();
-    assert_eq!((error.kind(), error.was_sent()), ("broken", true), "{error}");
+    assert_eq!(error.kind(), "broken", "{error}");
+    assert!(error.was_sent(), "{error}");
 
     let hangs = UpstreamServer::serving(|_, stream| hang(stream)).await;
     let brief = Call { timeout: Some(Duration::from_millis(50)), ..call_of("read", &json!({})) };
     let error = call(&upstream(hangs.url()), &brief).await.unwrap_err();
-    assert_eq!((error.kind(), error.was_sent()), ("timeout", true), "{error}");
+    assert_eq!(error.kind(), "timeout", "{error}");
+    assert!(error.was_sent(), "{error}");
     let capped = Call { timeout: None, longest: Duration::from_millis(50), ..brief };
     let error = call(&upstream(hangs.url()), &capped).await.unwrap_err();
     assert_eq!(error.kind(), "timeout", "whatever the tool says: {error}");
@@ -250,7 +255,8 @@ async fn a_connection_that_does_not_come_to_stand_sent_nothing() {
     let client = Client::new(hasty, 1, Duration::from_secs(60), Clock::system(), Tasks::new());
     let upstream = client.upstream(format!("http://{address}/").parse().unwrap()).unwrap();
     let error = call(&upstream, &call_of("read", &json!({}))).await.unwrap_err();
-    assert_eq!((error.kind(), error.was_sent()), ("timeout", false), "{error}");
+    assert_eq!(error.kind(), "timeout", "{error}");
+    assert!(!error.was_sent(), "{error}");
 }
 
 #[tokio::test]
@@ -305,9 +311,11 @@ async fn headers_go_along_and_any_status_is_an_answer() {
     let limits = CallLimits { timeout: PATIENCE, max_body: 5, headers: bearer };
     let upstream = upstream(server.url());
     let answered = upstream.post("/execute", "{}", &limits).await.unwrap();
-    assert_eq!((answered.head.status.as_u16(), &answered.body[..]), (418, &b"short"[..]));
+    assert_eq!(answered.head.status.as_u16(), 418);
+    assert_eq!(answered.body[..], b"short"[..]);
     let request = &server.requests()[0];
-    assert_eq!((request.target(), request.header("authorization")), ("/execute", Some("Bearer hush")));
+    assert_eq!(request.target(), "/execute");
+    assert_eq!(request.header("authorization"), Some("Bearer hush"));
     let error = upstream.post("/execute", "{}", &CallLimits { max_body: 4, ..limits }).await.unwrap_err();
     assert!(error.sent && error.error.kind() == "too-large", "{error}");
 }

@@ -151,10 +151,12 @@ fn what_is_missing_is_filled_in_and_what_is_recoverable_is_put_right() {
         assert!(tool.description.is_empty() && tool.category.is_none() && !tool.facts.enabled_by_default);
     }
     assert!(texts.facts.requires_approval);
-    assert_eq!((texts.facts.timeout_seconds, texts.facts.rate_limit_per_minute), (Some(30), Some(5)));
+    assert_eq!(texts.facts.timeout_seconds, Some(30));
+    assert_eq!(texts.facts.rate_limit_per_minute, Some(5));
     assert_eq!(value(texts.metadata.get())["timeout_seconds"], 30);
     assert_eq!(texts.parameters.get(), r#"{"type":"object","properties":{}}"#);
-    assert_eq!((zero.facts.timeout_seconds, zero.facts.rate_limit_per_minute), (None, None));
+    assert_eq!(zero.facts.timeout_seconds, None);
+    assert_eq!(zero.facts.rate_limit_per_minute, None);
     assert_eq!(zero.parameters.get(), r#"{"type":"object","properties":{}}"#);
 }
 
@@ -256,7 +258,8 @@ fn hostile_bodies_are_refused_or_bounded() {
     }
     let tools: Vec<_> = (0..100_000).map(|n| if n % 2 == 0 { crowded(n) } else { json!({}) }).collect();
     let decoded = good(with_tools(&json!(tools)));
-    assert_eq!((decoded.manifest.tools.len(), decoded.quarantined), (50_000, 50_000));
+    assert_eq!(decoded.manifest.tools.len(), 50_000);
+    assert_eq!(decoded.quarantined, 50_000);
     assert_eq!(decoded.findings.len(), 101);
     assert!(decoded.findings[100].message.starts_with("49900 more"));
 }
@@ -321,7 +324,8 @@ fn protocol_versions_follow_the_table() {
         let Err(ListError::Incompatible { seen, accepted }) = with(&format!(r#""protocol_version":{version},"#)) else {
             panic!("{version}")
         };
-        assert_eq!((seen.as_str(), accepted.as_str()), (version.trim_matches('"'), ">=1.0, <2.0"));
+        assert_eq!(seen.as_str(), version.trim_matches('"'));
+        assert_eq!(accepted.as_str(), ">=1.0, <2.0");
     }
     for version in [r#""""#, r#""latest""#, r#""1.x""#, r#""1.0.0.0""#, "null", "{}", "1.10", "1e0", "true", "-1"] {
         let Err(ListError::VersionUnreadable(text)) = with(&format!(r#""protocol_version":{version},"#)) else {

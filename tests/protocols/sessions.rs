@@ -108,8 +108,11 @@ async fn a_scenario_has_one_session_for_lists_and_calls() {
     house.refresh("actor").await;
     house.refresh("actor").await;
     let answered = house.call("read", &json!({"a": 1})).await.unwrap();
-    assert_eq!((answered.outcome.result.unwrap().get(), &*answered.url), ("{\"a\":1}", "local:actor"));
-    assert_eq!((script.count("connect"), script.count("list"), script.open()), (1, 3, 1));
+    assert_eq!(answered.outcome.result.unwrap().get(), "{\"a\":1}");
+    assert_eq!(&*answered.url, "local:actor");
+    assert_eq!(script.count("connect"), 1);
+    assert_eq!(script.count("list"), 3);
+    assert_eq!(script.open(), 1);
     house.finish().await;
 }
 
@@ -125,7 +128,8 @@ async fn a_hint_has_the_scenario_listed() {
         script.hint();
         until_names(&house, tools).await;
     }
-    assert_eq!((script.count("connect"), script.count("hints")), (1, 1));
+    assert_eq!(script.count("connect"), 1);
+    assert_eq!(script.count("hints"), 1);
     house.finish().await;
 }
 
@@ -260,7 +264,8 @@ async fn a_session_hears_that_a_call_is_cancelled_or_that_its_caller_is_gone() {
     };
     let (answered, ()) = tokio::join!(call, cancels);
     assert_eq!(answered.unwrap().outcome.error.as_deref(), Some("it was cancelled"));
-    assert_eq!((script.count("cancelled"), script.count("gone")), (1, 0));
+    assert_eq!(script.count("cancelled"), 1);
+    assert_eq!(script.count("gone"), 0);
 
     let none = json!({});
     let leaves = tokio::select! {
@@ -309,7 +314,8 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
     assert!(answered.unwrap().outcome.success);
     let back = |snapshot: &Snapshot| is(snapshot, ScenarioState::Live) && health(snapshot).unwrap().restarts == 1;
     house.until("back, as a restart", back).await;
-    assert_eq!((script.count("connect"), script.open()), (2, 1));
+    assert_eq!(script.count("connect"), 2);
+    assert_eq!(script.open(), 1);
     house.finish().await;
 }
 
@@ -322,7 +328,8 @@ async fn a_session_that_ended_by_itself_is_released_before_there_is_another_one(
     house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
     assert_eq!(script.open(), 1, "a call may be under way");
     drop(route);
-    assert_eq!((script.open(), script.count("connect")), (0, 1));
+    assert_eq!(script.open(), 0);
+    assert_eq!(script.count("connect"), 1);
     house.finish().await;
 }
 
@@ -360,7 +367,8 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
     let none = json!({});
     let (answered, ()) = tokio::join!(house.call("read", &none), connects);
     let answered = answered.unwrap();
-    assert_eq!((&*answered.url, answered.attempts), ("local:elsewhere", 1));
+    assert_eq!(&*answered.url, "local:elsewhere");
+    assert_eq!(answered.attempts, 1);
     house.finish().await;
 }
 
@@ -419,7 +427,8 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
     let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
     house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
     let refused = house.call("read", &json!({})).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.status().as_u16()), ("unavailable", 503));
+    assert_eq!(refused.kind(), "unavailable");
+    assert_eq!(refused.status().as_u16(), 503);
     let text = refused.to_string();
     assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
     house.finish().await;

@@ -11,7 +11,7 @@ use callsheet::model::{ApprovalState, OperationState, PeerIdentity, PublishedNam
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, sqlite};
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::daemon::{Daemon, Home, configured, names_of};
 
@@ -57,19 +57,25 @@ async fn everything_in_a_database_of_schema_7_is_found() {
     assert_eq!(restored.preferences.iter().count(), 3);
     assert_eq!(set(&restored, "global", "tool:pantry/stock").enabled, Some(false));
     let stir = set(&restored, "chat:7", "tool:kitchen/stir");
-    assert_eq!((stir.alias, stir.priority), (Some(PublishedName::alias("whisk").unwrap()), Some(3)));
+    assert_eq!(stir.alias, Some(PublishedName::alias("whisk").unwrap()));
+    assert_eq!(stir.priority, Some(3));
     assert_eq!(set(&restored, "global", "scenario:kitchen").pinned, Some(true));
 
     let [(noisy, ruling)] = &restored.decisions[..] else { panic!("{:?}", restored.decisions) };
     let party = PeerIdentity { identity: None, origin: Some("http://localhost:15103".into()) };
-    assert_eq!((noisy.as_str(), ruling.decision), ("noisy", Decision::Blocked));
-    assert_eq!((&ruling.party, ruling.source), (&party, Some(SourceId::Static)));
+    assert_eq!(noisy.as_str(), "noisy");
+    assert_eq!(ruling.decision, Decision::Blocked);
+    assert_eq!(ruling.party, party);
+    assert_eq!(ruling.source, Some(SourceId::Static));
 
     let [approval] = &restored.approvals[..] else { panic!("{:?}", restored.approvals) };
-    assert_eq!((approval.tool.to_string(), approval.state), ("kitchen/brew".to_owned(), ApprovalState::Waiting));
-    assert_eq!((&*approval.name, approval.arguments.get()), ("brew", r#"{"cups":2}"#));
+    assert_eq!(approval.tool.to_string(), "kitchen/brew".to_owned());
+    assert_eq!(approval.state, ApprovalState::Waiting);
+    assert_eq!(&*approval.name, "brew");
+    assert_eq!(approval.arguments.get(), r#"{"cups":2}"#);
     let [operation] = &restored.operations[..] else { panic!("{:?}", restored.operations) };
-    assert_eq!((operation.tool.to_string(), operation.state), ("pantry/restock".to_owned(), OperationState::Running));
+    assert_eq!(operation.tool.to_string(), "pantry/restock".to_owned());
+    assert_eq!(operation.state, OperationState::Running);
     assert_eq!(operation.reference.get(), r#""order-7""#);
     let mut usage: Vec<_> = restored.usage.iter().map(|(tool, usage)| (tool.to_string(), usage.calls)).collect();
     usage.sort();
@@ -102,7 +108,8 @@ async fn a_database_of_schema_7_is_published_before_any_scenario_answers() {
     assert_eq!(daemon.tools("?chat_id=7").await, ["brew", "whisk", "order", "restock"]);
     assert_eq!(daemon.json("/api/v1/scenarios/noisy").await["state"], "blocked");
     let approvals = daemon.json("/api/v1/approvals").await;
-    assert_eq!((&approvals["waiting"], &approvals["approvals"][0]["tool"]), (&json!(1), &json!("brew")));
+    assert_eq!(approvals["waiting"], 1);
+    assert_eq!(approvals["approvals"][0]["tool"], "brew");
     let operations = daemon.json("/api/v1/operations").await;
     assert_eq!(operations["operations"][0]["tool"], "restock");
     assert_eq!(names_of(&daemon.json("/api/v1/tools?include_disabled=true").await).len(), 5);

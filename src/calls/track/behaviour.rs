@@ -262,7 +262,8 @@ pub(super) mod tests {
     #[test]
     fn everything_is_read() {
         let read = behaviour(&full());
-        assert_eq!((read.interval, read.longest), (Duration::from_secs(3), Duration::from_secs(600)));
+        assert_eq!(read.interval, Duration::from_secs(3));
+        assert_eq!(read.longest, Duration::from_secs(600));
         assert_eq!(read.growth, Some((2.0, Duration::from_secs(10))));
         assert_eq!(read.success, ["done", "1"]);
         let cancellation = read.cancellation.unwrap();
@@ -276,7 +277,9 @@ pub(super) mod tests {
             "status_tool_id_param": "id", "poll_interval_seconds": 0, "backoff": {}});
         said["cancellation"] = json!({});
         let read = behaviour(&said);
-        assert_eq!((read.interval, read.longest, read.growth), (INTERVAL, LONGEST, None));
+        assert_eq!(read.interval, INTERVAL);
+        assert_eq!(read.longest, LONGEST);
+        assert_eq!(read.growth, None);
         assert_eq!(read.cancellation, None);
         said["status_polling"]["poll_interval_seconds"] = json!("0.25");
         assert_eq!(behaviour(&said).interval, Duration::from_millis(250));

@@ -255,7 +255,8 @@ mod tests {
         let short = json!({"type": "object", "additionalProperties": {"enum": [1]}});
         let many: Value = (0..200).map(|n| (format!("m{n}"), json!(2))).collect::<Map<_, _>>().into();
         let (listed, more) = unfit(&short, &many);
-        assert_eq!((listed.len(), more), (MOST_VIOLATIONS, true));
+        assert_eq!(listed.len(), MOST_VIOLATIONS);
+        assert!(more);
     }
 
     #[test]
@@ -271,7 +272,8 @@ mod tests {
     fn arguments_that_are_too_large_to_explain_are_refused_without_a_list() {
         let schema = json!({"type": "object", "properties": {"x": {"items": {"type": "string"}}}});
         let (listed, more) = unfit(&schema, &json!({"x": vec![1; 60_000]}));
-        assert_eq!((listed.len(), more), (1, false));
+        assert_eq!(listed.len(), 1);
+        assert!(!more);
         assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
         // Each error would hold a copy of the value.
         let branches = json!({"properties": {"x": {"anyOf": vec![json!({"type": "integer"}); 200]}}});

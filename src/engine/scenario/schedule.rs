@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn a_short_lifetime_is_asked_at_the_floor_and_honestly_stale() {
         let (next, live) = plan(5, 0, 0.0);
-        assert_eq!((next, live), (60.0, 5.0));
+        assert_eq!(next, 60.0);
+        assert_eq!(live, 5.0);
         assert_eq!(plan(0, 0, 0.0), (60.0, 0.0));
         // The same for a slow answer.
         assert_eq!(plan(5, 70, 0.0), (60.0, 0.0));

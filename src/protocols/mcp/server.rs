@@ -118,13 +118,18 @@ mod tests {
         let greeting = Greeting::parse(&JsonText::parse(legacy).unwrap()).unwrap();
         assert_eq!(greeting.revision, Some(McpRevision::V20250618));
         let ServerDescription { name, version, instructions, list_changed, has_tools, .. } = greeting.info;
-        assert_eq!((&*name, &*version, &*instructions, list_changed, has_tools), ("files", "1", "Use it.", true, true));
+        assert_eq!(&*name, "files");
+        assert_eq!(&*version, "1");
+        assert_eq!(&*instructions, "Use it.");
+        assert!(list_changed);
+        assert!(has_tools);
 
         let modern = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"git","version":"2","title":"Git"}}}"#;
         let greeting = Greeting::parse(&JsonText::parse(modern).unwrap()).unwrap();
         assert_eq!(greeting.supported.unwrap(), ["2026-07-28"]);
-        assert_eq!((&*greeting.info.name, &*greeting.info.title), ("git", "Git"));
+        assert_eq!(&*greeting.info.name, "git");
+        assert_eq!(&*greeting.info.title, "Git");
         assert!(!greeting.info.list_changed && greeting.info.has_tools);
     }
 

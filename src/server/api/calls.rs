@@ -334,8 +334,10 @@ mod tests {
         let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
         let asked = parse_request(all).unwrap();
         assert_eq!(asked.scenario.unwrap().as_str(), "s");
-        assert_eq!((asked.chat.as_deref(), asked.profile.as_deref()), (Some("7"), Some("p")));
-        assert_eq!((asked.user_id.as_deref(), asked.revision.as_deref()), (Some("u"), Some("r")));
+        assert_eq!(asked.chat.as_deref(), Some("7"));
+        assert_eq!(asked.profile.as_deref(), Some("p"));
+        assert_eq!(asked.user_id.as_deref(), Some("u"));
+        assert_eq!(asked.revision.as_deref(), Some("r"));
     }
 
     #[test]

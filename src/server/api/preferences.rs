@@ -261,7 +261,8 @@ mod tests {
         let body =
             json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
         let (scope, target, patch) = change(body).unwrap();
-        assert_eq!((scope.to_string(), target.to_string()), ("chat:7".into(), "tool:files/read".into()));
+        assert_eq!(scope.to_string(), "chat:7");
+        assert_eq!(target.to_string(), "tool:files/read");
         let expected = SettingsPatch {
             enabled: Some(Some(false)),
             approval: Some(None),

@@ -342,7 +342,9 @@ mod tests {
         assert_eq!(view.categories, set(&["x", "y"]));
         assert_eq!(view.tags, set(&["t"]));
         assert_eq!(view.q.as_deref(), Some("Read file read"));
-        assert_eq!((view.max_tokens, view.defer, list.report), (Some(900), Some(Defer::Relevance), true));
+        assert_eq!(view.max_tokens, Some(900));
+        assert_eq!(view.defer, Some(Defer::Relevance));
+        assert!(list.report);
         assert_eq!(view.sticky.unwrap().to_string(), "0123456789ab");
         assert_eq!(view.max_tools, Some(0));
         assert!(view.include_disabled && view.include_internal);

@@ -210,10 +210,12 @@ mod tests {
         }
         let asked = |tag| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(tag))]);
         let status = |tag| answered(&repeats, &now, "long", Coding::Identity, &asked(tag));
-        assert_eq!((status("\"a\""), status("\"b\"")), (Some((304, 0)), None));
+        assert_eq!(status("\"a\""), Some((304, 0)));
+        assert_eq!(status("\"b\""), None);
         let whole = long.answer(&asked("\"a\""));
         let again = repeats.answer(&now, "long", Coding::Identity, &asked("\"a\"")).unwrap();
-        assert_eq!((whole.status(), whole.headers()), (again.status(), again.headers()));
+        assert_eq!(whole.status(), again.status());
+        assert_eq!(whole.headers(), again.headers());
         assert!(!found(&repeats, &now, "long"), "its body has to be made");
         assert_eq!(repeats.0.load().answers.len(), 1, "it takes one place, however often it is made");
     }
