@@ -1,0 +1,60 @@
+"""A server on the Python SDK 2.x, which speaks both eras; over HTTP, a client hears of changes by `subscriptions/listen`.
+
+Usage: sdk2.py MARKS PORT. The folder MARKS gets an empty file for what a client cannot see: `cancelled`, once a call was cancelled.
+"""
+
+import sys
+from pathlib import Path
+
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+MARKS, PORT = Path(sys.argv[1]), int(sys.argv[2])
+
+server = MCPServer("sdk2", log_level="ERROR")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+@server.tool()
+def fail(why: str) -> str:
+    """Fails with this text."""
+    raise ToolError(why)
+
+
+@server.tool()
+async def count(to: int, context: Context) -> str:
+    """Counts, and reports each number."""
+    for number in range(1, to + 1):
+        await context.report_progress(number, to, f"number {number}")
+        await anyio.sleep(0.05)
+    return f"counted to {to}"
+
+
+@server.tool()
+async def wait(context: Context) -> str:
+    """Waits until it is cancelled."""
+    await context.report_progress(0, 1, "waiting")
+    try:
+        await anyio.sleep(120)
+    except anyio.get_cancelled_exc_class():
+        (MARKS / "cancelled").touch()
+        raise
+    return "waited"
+
+
+@server.tool()
+async def grow(name: str, context: Context) -> str:
+    """Adds a tool of this name, and signals it."""
+    server.add_tool(lambda: f"this is {name}", name=name, description="Came later.")
+    await context.notify_tools_changed()
+    return f"{name} was added"
+
+
+if __name__ == "__main__":
+    server.run("streamable-http", host="127.0.0.1", port=PORT)
