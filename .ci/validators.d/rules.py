@@ -117,7 +117,8 @@ def obeyed(format, export):
             if format in PROPERTY and (odd := [key for key in part.get("properties", {}) if not re.fullmatch(PROPERTY[format], key)]):
                 raise ValueError(f"properties called {odd}")
             types = part.get("type")
-            if "array" in (types if isinstance(types, list) else [types]) and "items" not in part and "prefixItems" not in part:
+            # MCP takes schemas of draft 2020-12 as they are, and that draft does not ask for `items`.
+            if format != "mcp" and "array" in (types if isinstance(types, list) else [types]) and "items" not in part and "prefixItems" not in part:
                 raise ValueError("an array without `items`")
         if is_strict(format, tool):
             strictly(format, held)

@@ -10,8 +10,10 @@ use super::noise::has_noise;
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Whether a schema is a valid one of draft 2020-12 for the arguments of a tool, so that it can be
-/// passed on byte for byte: that of an object, without references to the outside and without
-/// members that only say "not set".
+/// passed on byte for byte: that of an object, without references to the outside, without members
+/// that only say "not set", and with an object for each property. The last is a rule of the protocol
+/// (`Tool.inputSchema.properties`): a client that holds to it refuses the whole list for one
+/// property written as `true`.
 pub fn is_2020(schema: &str) -> bool {
     serde_json::from_str(schema).is_ok_and(|schema| is_valid(&schema))
 }
@@ -20,9 +22,16 @@ fn is_valid(schema: &Value) -> bool {
     let dialect = schema.get("$schema").is_none_or(|dialect| dialect == DIALECT);
     dialect
         && schema.get("type").is_some_and(|kind| kind == "object")
+        && !has_boolean_property(schema)
         && !has_noise(schema)
         && !refers_outside(schema)
         && jsonschema::draft202012::meta::is_valid(schema)
+}
+
+/// Whether a property of the root is written as `true` or `false`.
+fn has_boolean_property(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| properties.values().any(Value::is_boolean))
 }
 
 /// Whether anything is referred to that is not in the schema itself.
@@ -63,6 +72,7 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"items": null}}}),
             json!({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/x"}}}),
             json!({"type": "object", "definitions": {}}),
+            json!({"type": "object", "properties": {"a": true}}),
         ] {
             assert!(!is_valid(&other), "{other}");
         }
