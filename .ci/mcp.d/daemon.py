@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -41,6 +42,7 @@ class Daemon:
 
     def __init__(self, binary, home):
         self.binary, self.home = str(binary), Path(home)
+        self.killed = False
         self.log = open(self.home / "daemon.log", "w")
         self.process = subprocess.Popen(
             [self.binary, "serve"], cwd=home, env=environment(home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True
@@ -55,6 +57,9 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
+        ended = self.process.poll()
+        if ended is not None and not self.killed:
+            print(f"the daemon ended by itself, with {ended}: {(self.home / 'daemon.log').read_text()[-3000:]}", file=sys.stderr)
         self.process.terminate()
         try:
             self.process.wait(30)
@@ -64,6 +69,7 @@ class Daemon:
 
     def kill(self):
         """Ends the daemon so that it can do nothing about it."""
+        self.killed = True
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -75,6 +81,18 @@ class Daemon:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def post_mcp(self, message, more=None):
+        """The headers that the next message needs, and the body of an answer of `/mcp`."""
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        try:
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **(more or {})}
+            connection.request("POST", "/mcp", json.dumps(message), headers)
+            answer = connection.getresponse()
+            session = answer.getheader("Mcp-Session-Id")
+            return ({"Mcp-Session-Id": session} if session else {}), answer.read().decode()
         finally:
             connection.close()
 

@@ -8,36 +8,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import uuid
 from pathlib import Path
 
 import raw
 from daemon import BASE, Daemon, Events, environment, processes, until
 from peers import all_peers
+from report import Report
 
 # For calls that only end when they are cancelled, and for what no server signals.
 CONFIGURATION = [*BASE, 'calls.max_timeout = "120s"', 'refresh.min_interval = "60s"']
-
-
-class Report:
-    """What held, and what did not."""
-
-    def __init__(self):
-        self.passed, self.failed = 0, 0
-
-    def check(self, label, judge, *arguments):
-        """Runs a check, which fails by raising."""
-        started = time.monotonic()
-        try:
-            judge(*arguments)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other checks go on
-            self.failed += 1
-            print(f"FAILED {label}: {type(error).__name__}: {' '.join(str(error).split())[:900]}", file=sys.stderr, flush=True)
-        else:
-            self.passed += 1
-        if time.monotonic() - started > 5:
-            print(f"   {label} took {time.monotonic() - started:.0f} s", flush=True)
 
 
 def take_over(binary, home, peers):
@@ -183,7 +163,7 @@ def no_orphans(daemon, peers):
 
 
 def main(binary):
-    report = Report()
+    report = Report("servers")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         peers = all_peers(home)
@@ -204,8 +184,7 @@ def main(binary):
         finally:
             for peer in served:
                 peer.stop()
-    print(f"servers: {report.passed} passed, {report.failed} failed")
-    return 1 if report.failed else 0
+    return report.end()
 
 
 def every(daemon, peers, home, report):
