@@ -29,6 +29,9 @@ pub struct Request {
     /// The revision of the list that the name was taken from. Without it the name is looked up in
     /// the current list.
     pub revision: Option<String>,
+    /// Whether a name that means no tool, or several, in the current list means what it meant in the
+    /// latest remembered list in which it meant one. For callers that cannot say a revision.
+    pub remembered: bool,
 }
 
 /// A call that passed all checks and still has to get a permit.
@@ -84,7 +87,16 @@ impl PreparedCall {
 impl Request {
     /// A call in the global scope.
     pub fn new(name: impl Into<String>, arguments: JsonText) -> Self {
-        Self { name: name.into(), arguments, scenario: None, chat: None, profile: None, user_id: None, revision: None }
+        Self {
+            name: name.into(),
+            arguments,
+            scenario: None,
+            chat: None,
+            profile: None,
+            user_id: None,
+            revision: None,
+            remembered: false,
+        }
     }
 
     /// The scope of the call.

@@ -19,7 +19,10 @@ pub(super) fn tool(
     request: &Request,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
     let Some(revision) = request.revision.as_deref().filter(|revision| !catalog.has_revision(scope, revision)) else {
-        return in_list(catalog, scope, request);
+        return in_list(catalog, scope, request).or_else(|refused| {
+            let meant = if request.remembered { earlier(catalog, past, scope, request) } else { None };
+            meant.ok_or(refused)
+        });
     };
     if let NameRef::Id(id) = named(request) {
         // An identity means the same in every list.
@@ -34,6 +37,13 @@ pub(super) fn tool(
         id: meant.id.clone(),
         revision: revision.to_owned(),
     })
+}
+
+/// The tool that the name meant in the latest remembered list in which it meant one, if that tool is
+/// still there.
+fn earlier(catalog: &Catalog, past: &RevisionHistory, scope: &ViewQuery, request: &Request) -> Option<Arc<ViewTool>> {
+    let meant = past.newest_first().find_map(|before| in_list(before, scope, request).ok())?;
+    by_id(catalog, scope, meant.id.clone())
 }
 
 /// The tool of a call that has waited, as `catalog` has it now.

@@ -12,7 +12,7 @@ use super::name_claim::NameClaim;
 use super::prefer::RuleStack;
 use super::resolve::NameResolver;
 use super::search::Indexed;
-use super::{CatalogEntry, Linted, Offer, Visibility};
+use super::{CatalogEntry, Linted, Offer, RunsLong, Visibility};
 use crate::lint;
 use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
 
@@ -106,7 +106,14 @@ impl CatalogEntry {
             digest,
             linted: Linted::default(),
             indexed: Indexed::default(),
+            runs_long: RunsLong::default(),
         }
+    }
+
+    /// Whether the calls of one of its tools may go on after their answer.
+    pub(super) fn may_run_long(&self) -> bool {
+        let declares = |tool: &Arc<Tool>| tool.facts.long_running || tool.metadata.get().contains("\"async_behavior\"");
+        *self.runs_long.0.get_or_init(|| self.manifest.tools.iter().any(declares))
     }
 
     /// Whether its tools claim names.

@@ -7,13 +7,13 @@ use super::findings;
 use super::prefer::Rule;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Finding, Settings, ViewTool};
+use crate::model::{Finding, PublishedName, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainStep {
     /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`,
-    /// `name`, `alias`, `priority`, `pinned`.
+    /// `name`, `alias`, `mcp-name`, `priority`, `pinned`.
     pub subject: &'static str,
     /// The outcome and its reason, for people.
     pub outcome: String,
@@ -193,6 +193,10 @@ fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec
             NamingStyle::Always => "every tool is qualified (naming.style = \"always\")",
         };
         steps.push(step("name", format!("published as `{}`: {reason}", tool.name), CATALOG));
+    }
+    let for_mcp = PublishedName::for_mcp(&tool.id);
+    if for_mcp != tool.name {
+        steps.push(step("mcp-name", format!("MCP clients may call it `{for_mcp}`"), CATALOG));
     }
     steps
 }

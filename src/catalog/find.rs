@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, ViewQuery};
-use crate::model::{NameRef, ViewTool};
+use crate::model::{NameRef, PublishedName, ViewTool};
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub enum NameLookup {
 
 impl Catalog {
     /// Looks a tool up by identity, published name, or (when only one has it) original name. A
-    /// published name goes before original ones. Of several tools with an original name like
+    /// published name goes before the name for MCP clients, and that before original ones. Of several tools with an original name like
     /// `module.tool` the one of the scenario `module` is meant: the text before the first dot names
     /// the scenario. The tools of hidden scenarios are found by identity only, and an identity is
     /// never taken for a bare name with a slash in it: that could return a tool of another scenario
@@ -47,9 +47,12 @@ impl ScopedCatalog<'_> {
 
     fn find_bare(&self, text: &str) -> NameLookup {
         // Most clients send a published name, which belongs to exactly one tool.
-        let known = self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
-        if let Some(published) = known.map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
+        let known = || self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
+        if let Some(published) = known().map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
             return NameLookup::One(published);
+        }
+        if let Some(own) = known().find(|tool| PublishedName::for_mcp(&tool.id).as_str() == text) {
+            return NameLookup::One(self.tool(own));
         }
         // A tool may claim a text in two ways; the set keeps one of each, in order.
         let claimants: BTreeSet<_> = self.names.claimants(text).collect();

@@ -147,7 +147,13 @@ pub struct CatalogEntry {
     pub linted: Linted,
     /// Made by the first search.
     pub indexed: search::Indexed,
+    /// Kept by [`CatalogEntry::may_run_long`].
+    pub runs_long: RunsLong,
 }
+
+/// Whether a scenario has a tool whose calls may go on after their answer, once that was looked up.
+#[derive(Debug, Default)]
+pub struct RunsLong(OnceLock<bool>);
 
 /// The result of [`CatalogEntry::lint`], after its first use.
 #[derive(Debug, Default)]
@@ -186,6 +192,18 @@ impl Catalog {
     /// What users and operators want, as this catalog was built from it.
     pub fn preferences(&self) -> &PreferenceSet {
         &self.preferences
+    }
+
+    /// Whether a tool that the scope of `query` may see can go on after the answer to its call. Only
+    /// the scenarios of the query are looked at, so the answer changes with them alone.
+    pub(crate) fn may_run_long(&self, query: &ViewQuery) -> bool {
+        let bounds = self.bounds(query);
+        let shown = |entry: &CatalogEntry| {
+            entry.is_published()
+                && bounds.is_none_or(|bounds| bounds.allows_scenario(&entry.name))
+                && (query.scenarios.is_empty() || query.scenarios.contains(&entry.name))
+        };
+        self.entries.values().any(|entry| shown(entry) && entry.may_run_long())
     }
 
     /// One scenario.

@@ -65,7 +65,12 @@ impl RevisionHistory {
 
     /// The latest catalog whose list had this revision for the scope of `query`.
     pub fn find(&self, query: &ViewQuery, revision: &str) -> Option<&Catalog> {
-        self.former.iter().rev().map(|former| &former.catalog).find(|catalog| catalog.has_revision(query, revision))
+        self.newest_first().find(|catalog| catalog.has_revision(query, revision))
+    }
+
+    /// Every remembered catalog, the latest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Catalog> {
+        self.former.iter().rev().map(|former| &former.catalog)
     }
 
     /// How many are remembered.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, MdnsConfig,
-    ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig, VrooliConfig,
+    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, McpFaceConfig,
+    MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig, VrooliConfig,
 };
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, UnknownLevel};
@@ -29,6 +29,7 @@ impl Config {
             server: ServerConfig::default(),
             scenarios: Vec::new(),
             modules: ModulesConfig::default(),
+            mcp_face: McpFaceConfig::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
             discovery,
@@ -57,6 +58,12 @@ impl Default for ServerConfig {
             ready_timeout: Duration::from_secs(1),
             operator_token: None,
         }
+    }
+}
+
+impl Default for McpFaceConfig {
+    fn default() -> Self {
+        Self { naming: NamingStyle::Always, page_size: 0 }
     }
 }
 

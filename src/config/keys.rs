@@ -94,6 +94,8 @@ keys! {
     "module_settings.default_timeout"        Live    text(positive_duration)               modules.timeout;
     "module_settings.token"                  Live    secret(bearer)               modules.token;
     "module_settings.tokens"                 Live    custom(Shape::Map(&Shape::Secret), modules::tokens) modules.tokens;
+    "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
+    "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;

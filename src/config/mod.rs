@@ -64,6 +64,8 @@ pub struct Config {
     pub scenarios: Vec<StaticScenario>,
     /// `[modules]` and `[module_settings]`
     pub modules: ModulesConfig,
+    /// `[mcp]`, as far as it is about the daemon as an MCP server.
+    pub mcp_face: McpFaceConfig,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.
@@ -193,6 +195,15 @@ pub struct RefreshConfig {
     pub backoff_max: Duration,
     /// `max_scenarios`: scenarios known at once; what is beyond is a finding.
     pub max_scenarios: usize,
+}
+
+/// The daemon as an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpFaceConfig {
+    /// `naming`: when a tool is called `scenario__tool` there.
+    pub naming: NamingStyle,
+    /// `page_size`: tools of one page of a list; zero for one page.
+    pub page_size: usize,
 }
 
 /// Which protocol versions are accepted.

@@ -21,13 +21,31 @@ const STEPS: &[Transform] = &steps![
     references::local_references,
 ];
 
-/// `format=mcp`. A list may be kept for 60 seconds, the time between two polls of the scenarios.
-pub(super) static FORMAT: Vendor = Vendor {
+macro_rules! frame_open {
+    () => {
+        r#"{"resultType":"complete","tools":["#
+    };
+}
+
+/// A list may be kept for 60 seconds, the time between two polls of the scenarios.
+macro_rules! frame_close {
+    () => {
+        r#"],"ttlMs":60000,"cacheScope":"private"}"#
+    };
+}
+
+pub(super) use {frame_close, frame_open};
+
+/// The text around the tools.
+pub(super) const FRAME: (&str, &str) = (frame_open!(), frame_close!());
+
+/// What all lists of the protocol have in common.
+pub(super) const BASE: Vendor = Vendor {
     id: "mcp",
     limits: &limits::MCP,
     steps: STEPS,
     write: tool,
-    frame: (r#"{"resultType":"complete","tools":["#, r#"],"ttlMs":60000,"cacheScope":"private"}"#),
+    frame: FRAME,
     nothing: None,
     cached: EndMark::None,
     strict: None,
@@ -36,16 +54,22 @@ pub(super) static FORMAT: Vendor = Vendor {
     as_is: Some(valid::is_2020),
 };
 
+/// `format=mcp`.
+pub(super) static FORMAT: Vendor = BASE;
+
 /// The members of a tool that the model does not know and the protocol does, with the first byte of
 /// their values. They come from scenarios that speak MCP themselves.
 const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), ("outputSchema", b'{'), ("annotations", b'{'), ("icons", b'[')];
 
 fn tool(piece: &Piece<'_>) -> Vec<u8> {
+    named(piece, piece.tool.name.as_str())
+}
+
+/// One tool under this name.
+pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
     let (offered, needs_approval) = (&piece.tool.tool, piece.tool.effective.requires_approval);
     let mut tool = ObjectWriter::after(Vec::new());
-    tool.text("name", piece.tool.name.as_str())
-        .optional("description", piece.description)
-        .raw("inputSchema", piece.schema);
+    tool.text("name", name).optional("description", piece.description).raw("inputSchema", piece.schema);
     for (name, first) in PASSED_ON {
         if let Some(json) = member(&offered.extra, name, first) {
             tool.raw(name, json);

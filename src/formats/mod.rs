@@ -18,6 +18,7 @@ mod chat;
 mod gemini;
 pub mod limits;
 mod mcp;
+mod mcp_tools;
 pub mod native;
 mod ollama;
 pub mod openai;
@@ -28,6 +29,7 @@ mod vendor;
 mod write;
 
 pub use limits::FormatLimits;
+pub(crate) use mcp_tools::{CALL_TOOL, FIND_TOOLS, GET_OPERATION, McpToolList, mcp_tools};
 pub use strict::Spent;
 
 /// The options of a format.

@@ -30,7 +30,7 @@ pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, Sc
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
-pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
+pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
 pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,

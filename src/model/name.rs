@@ -12,10 +12,14 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// What every LLM vendor accepts: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`.
 pub const PUBLISHED_NAME_MAX: usize = 64;
+/// Characters of a name for MCP clients at most: many of them put a prefix of their own before it.
+pub const MCP_NAME_MAX: usize = 48;
 /// Between scenario and tool in a qualified published name.
 const JOINER: &str = "__";
 /// `_` and 32 hexadecimal digits end a name of the reserved shape.
 const UNIQUE_SUFFIX: usize = 33;
+/// `_` and 12 hexadecimal digits end a name for MCP clients that was cut or repaired.
+const MCP_HASH: usize = 13;
 /// Characters of a scenario name at most.
 pub const SCENARIO_NAME_MAX: usize = 100;
 
@@ -145,6 +149,22 @@ impl PublishedName {
         Self(hashed(&whole, &id.to_string()))
     }
 
+    /// `scenario__tool` for MCP clients, at most [`MCP_NAME_MAX`] characters. It follows from the
+    /// identity alone, so it is the same whatever other tools there are. Dots of the tool become
+    /// `__`. What is too long or not legal, or could be read as the name of another tool, is cut and
+    /// ends in a hash of the identity.
+    pub fn for_mcp(id: &ToolId) -> Self {
+        let (scenario, tool) = (id.scenario.as_str(), &*id.tool);
+        let whole = if tool.contains('.') { tool.replace('.', JOINER) } else { tool.to_owned() };
+        let whole = [scenario, JOINER, &whole].concat();
+        if whole.len() <= MCP_NAME_MAX && is_legal(&whole) && divides(scenario, tool) {
+            return Self(whole.into());
+        }
+        // Forty-eight bits.
+        let suffix = format!("_{:012x}", xxh3_64(id.to_string().as_bytes()) >> 16);
+        Self(ended(&whole, &suffix, MCP_NAME_MAX))
+    }
+
     /// The last resort, for a tool whose qualified name another tool claims (`a/b__c` and
     /// `a__b/c`): `_scenario__tool`, cut, and ended with all 128 bits of the identity's digest. No
     /// qualified name looks like this, since those begin with a letter, or with `_` and a digit;
@@ -152,7 +172,8 @@ impl PublishedName {
     pub fn unique(id: &ToolId) -> Self {
         let digit = id.scenario.as_str().starts_with(|c: char| c.is_ascii_digit());
         let whole = format!("_{}{}{JOINER}{}", if digit { "_" } else { "" }, id.scenario, id.tool);
-        Self(ended(&whole, &format!("_{:032x}", xxh3_128(id.to_string().as_bytes()))))
+        let suffix = format!("_{:032x}", xxh3_128(id.to_string().as_bytes()));
+        Self(ended(&whole, &suffix, PUBLISHED_NAME_MAX))
     }
 
     /// Whether this has the shape of [`Self::unique`]. Such a text is never given as an alias or as
@@ -201,13 +222,27 @@ fn legalise(text: &str) -> Arc<str> {
 /// `identity`.
 fn hashed(text: &str, identity: &str) -> Arc<str> {
     // Eight hexadecimal digits: the low half of the digest.
-    ended(text, &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff))
+    ended(text, &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff), PUBLISHED_NAME_MAX)
 }
 
-/// `text` with illegal characters replaced, cut to leave room for `suffix`, and ended with it.
-fn ended(text: &str, suffix: &str) -> Arc<str> {
-    let room = PUBLISHED_NAME_MAX - suffix.len();
-    let mut name = String::with_capacity(PUBLISHED_NAME_MAX);
+/// Whether the text of [`PublishedName::for_mcp`] can be divided in this way only, and does not look
+/// like one that ends in a hash: the first `__` ends the scenario, and each further one is a dot.
+fn divides(scenario: &str, tool: &str) -> bool {
+    let ends_in_hash = tool.len() > MCP_HASH && tool.is_char_boundary(tool.len() - MCP_HASH) && {
+        let tail = &tool[tool.len() - MCP_HASH..];
+        tail.starts_with('_') && tail[1..].bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let inner = |part: &str| !part.is_empty() && !part.starts_with('_') && !part.ends_with('_');
+    let dots = !tool.contains('.') || tool.split('.').all(inner);
+    let clear = |text: &str| !text.contains(JOINER);
+    clear(scenario) && !scenario.ends_with('_') && clear(tool) && dots && !ends_in_hash
+}
+
+/// `text` with illegal characters replaced, cut to leave room for `suffix` within `max`, and ended
+/// with it.
+fn ended(text: &str, suffix: &str, max: usize) -> Arc<str> {
+    let room = max - suffix.len();
+    let mut name = String::with_capacity(max);
     for c in text.chars() {
         let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         if name.is_empty() && !(c.is_ascii_alphabetic() || c == '_') {
@@ -294,6 +329,32 @@ mod tests {
         assert_eq!(PublishedName::qualified(&id("a/b__c")), PublishedName::qualified(&id("a__b/c")));
         assert_ne!(PublishedName::unique(&id("a/b__c")), PublishedName::unique(&id("a__b/c")));
         assert!(!PublishedName::plain("_").is_reserved() && !PublishedName::plain(&"_".repeat(40)).is_reserved());
+    }
+
+    #[test]
+    fn names_for_mcp_clients_follow_from_the_identity_alone_and_stay_apart() {
+        let name = |text: &str| PublishedName::for_mcp(&id(text)).to_string();
+        for (identity, expected) in [
+            ("files/read_file", "files__read_file"),
+            ("test-genie/get", "test-genie__get"),
+            ("dice/dice.count", "dice__dice__count"),
+            ("s/_private", "s___private"),
+        ] {
+            assert_eq!(name(identity), expected);
+        }
+        // Each of them would be the name of another tool without a hash.
+        let hashed = |text: &str| {
+            let made = name(text);
+            assert!(made.len() <= MCP_NAME_MAX && is_legal(&made), "{made}");
+            made.as_bytes()[made.len() - MCP_HASH] == b'_' && !divides("s", &made)
+        };
+        for text in ["a__b/c", "a/b__c", "a_/b", "a.b/c", "9/lives", "a/b c", "a/b.", "a/b._c", "a/c_0123456789ab"] {
+            assert!(hashed(text), "{text} became {}", name(text));
+        }
+        let long = |last: &str| format!("{}/{}{last}", "s".repeat(60), "t".repeat(60));
+        assert!(hashed(&long("a")) && name(&long("a")) != name(&long("b")));
+        assert_eq!(name(&format!("s/{}", "t".repeat(45))).len(), MCP_NAME_MAX);
+        assert!(hashed(&format!("s/{}", "t".repeat(46))));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod support;
 mod approvals;
 mod audit;
 mod limits;
+mod mcp_operations;
 mod name_resolution;
 mod operations;
 mod properties;

@@ -15,7 +15,7 @@ use crate::support::listener::Listener;
 use crate::support::serving::Answer;
 
 /// How `start` says that it is followed: every 20 ms.
-fn behaviour() -> Value {
+pub(crate) fn behaviour() -> Value {
     json!({
         "status_polling": {"status_tool": "get_run", "operation_id_field": "run.id", "status_tool_id_param": "run_id",
             "poll_interval_seconds": 0.02},
@@ -28,7 +28,7 @@ fn behaviour() -> Value {
 }
 
 /// A scenario with a tool that goes on, followed as `behaviour` says, whose partners take an id of this type.
-fn runs(name: &str, behaviour: &Value, kind: &str) -> Value {
+pub(crate) fn runs(name: &str, behaviour: &Value, kind: &str) -> Value {
     let on = json!({"enabled_by_default": true});
     let takes = json!({"type": "object", "properties": {"run_id": {"type": kind}}, "required": ["run_id"]});
     let start = json!({"enabled_by_default": true, "long_running": true, "async_behavior": behaviour});
@@ -46,7 +46,7 @@ fn started(id: &Value) -> Response {
     )
 }
 
-fn config(home: &Home, callees: &[(&str, &Callee)]) -> Config {
+pub(crate) fn config(home: &Home, callees: &[(&str, &Callee)]) -> Config {
     let mut config = home.config(&[]);
     config.scenarios =
         callees.iter().map(|(name, callee)| configured(name, ([127, 0, 0, 1], callee.port()).into())).collect();
@@ -61,7 +61,7 @@ async fn call(daemon: &Daemon, name: &str) -> Answer {
 }
 
 /// Starts an operation; its id.
-async fn begin(daemon: &Daemon, name: &str) -> String {
+pub(crate) async fn begin(daemon: &Daemon, name: &str) -> String {
     let answer = call(daemon, name).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     let answer = answer.json();
@@ -86,12 +86,12 @@ async fn until(daemon: &Daemon, id: &str, holds: impl Fn(&Value) -> bool) -> Val
     }
 }
 
-async fn until_state(daemon: &Daemon, id: &str, state: &str) -> Value {
+pub(crate) async fn until_state(daemon: &Daemon, id: &str, state: &str) -> Value {
     until(daemon, id, |now| now["state"] == state).await
 }
 
 /// Answers `statuses` one after the other, the last one for ever.
-fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(Ran) -> std::future::Ready<Response> {
+pub(crate) fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(Ran) -> std::future::Ready<Response> {
     let asked = AtomicUsize::new(0);
     move |ran| {
         std::future::ready(match ran.tool.as_str() {

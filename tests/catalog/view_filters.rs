@@ -204,7 +204,7 @@ fn aliases_of_a_scope_resolve_the_names_they_touch_again() {
     assert_eq!(find(&chat("7"), "send"), "files/read");
     assert_eq!(find(&everything(), "send"), "mail/send");
     assert_eq!(find(&chat("7"), "mail__send"), "mail/send");
-    assert_eq!(find(&everything(), "mail__send"), "None");
+    assert_eq!(find(&everything(), "mail__send"), "mail/send", "its name for MCP clients");
     assert_eq!(find(&chat("7"), "read"), "files/read", "the original name still finds it");
 }
 

@@ -26,6 +26,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("cache.scope", "shared"),
     ("protocol.accept", "<3"),
     ("naming.style", "always"),
+    ("mcp.naming", "on-collision"),
     ("state.path", "/s.db"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),

@@ -7,6 +7,7 @@ mod support;
 
 mod calls;
 mod eras;
+mod face;
 mod hints;
 mod hostile;
 mod listing;

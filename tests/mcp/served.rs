@@ -12,23 +12,23 @@ use crate::support::house::House;
 use crate::support::mcp_server::{McpServer, legacy, modern, tool};
 use crate::support::serving::ask;
 
-const META: &str = "io.modelcontextprotocol/";
+pub(crate) const META: &str = "io.modelcontextprotocol/";
 
 /// Sends a message and gives the status and the answer.
-async fn post(address: SocketAddr, target: &str, headers: &[(&str, &str)], message: &Value) -> (u16, Value) {
+pub(crate) async fn post(address: SocketAddr, target: &str, headers: &[(&str, &str)], message: &Value) -> (u16, Value) {
     let headers: Vec<_> = headers.iter().copied().chain([("content-type", "application/json")]).collect();
     let answer = ask(address, "POST", target, &headers, &message.to_string()).await;
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
 /// A request of the older era.
-async fn old(address: SocketAddr, method: &str, params: Value) -> Value {
+pub(crate) async fn old(address: SocketAddr, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     post(address, "/mcp", &[("mcp-protocol-version", "2025-06-18")], &message).await.1
 }
 
 /// A request of the modern era, with this name in its header if it has one.
-async fn new(address: SocketAddr, method: &str, mut params: Value) -> (u16, Value) {
+pub(crate) async fn new(address: SocketAddr, method: &str, mut params: Value) -> (u16, Value) {
     params["_meta"] = json!({format!("{META}protocolVersion"): "2026-07-28", format!("{META}clientCapabilities"): {}});
     let name = params["name"].as_str().unwrap_or_default().to_owned();
     let mut headers = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
@@ -38,7 +38,7 @@ async fn new(address: SocketAddr, method: &str, mut params: Value) -> (u16, Valu
     post(address, "/mcp", &headers, &json!({"jsonrpc": "2.0", "id": "a", "method": method, "params": params})).await
 }
 
-async fn served(server: &McpServer) -> (House, SocketAddr) {
+pub(crate) async fn served(server: &McpServer) -> (House, SocketAddr) {
     let house = House::of(&[("files", server.url())]).await;
     let address = house.serve().await;
     (house, address)
@@ -150,7 +150,7 @@ async fn the_query_and_the_profile_of_the_address_narrow_the_list() {
 }
 
 /// Opens a stream and gives the data of its events.
-async fn events(address: SocketAddr, request: String) -> impl AsyncFnMut() -> Value {
+pub(crate) async fn events(address: SocketAddr, request: String) -> impl AsyncFnMut() -> Value {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut lines = BufReader::new(stream).lines();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callsheet::catalog::search::Indexed;
 use callsheet::catalog::view::Part;
-use callsheet::catalog::{CatalogEntry, Linted, View, Visibility};
+use callsheet::catalog::{CatalogEntry, Linted, RunsLong, View, Visibility};
 use callsheet::model::{
     Category, Digest, Effective, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, ScenarioInfo,
     ScenarioName, Tool, ToolId, ViewTool,
@@ -92,6 +92,7 @@ pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Categor
         digest: Digest::default(),
         linted: Linted::default(),
         indexed: Indexed::default(),
+        runs_long: RunsLong::default(),
     };
     Part { entry: Arc::new(entry), tools: tools.into(), whole: true }
 }

@@ -134,6 +134,7 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
         profile: scope("profile", asked.profile)?,
         user_id: given(asked.user_id).map(Into::into),
         revision: given(asked.revision),
+        remembered: false,
         name: asked.tool_name,
     })
 }

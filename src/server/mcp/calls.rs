@@ -34,6 +34,7 @@ pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Res
     let request = Request {
         profile: context.list.view.profile.clone(),
         chat: context.list.view.chat.clone(),
+        remembered: true,
         ..Request::new(&sent.name, JsonText::known(arguments))
     };
     match context.shared.calls.execute(request).await {
@@ -62,9 +63,10 @@ fn result(answered: &CallResponse) -> String {
     }
     let goes_on = match &answered.going {
         FollowUp::Over => None,
-        FollowUp::Followed(operation) => {
-            Some(format!("It goes on as operation {}; `callsheet operations` shows how far it is.", operation.id))
-        }
+        FollowUp::Followed(operation) => Some(format!(
+            "It goes on as operation {}; `get_operation` gives its state, and its result once it is over.",
+            operation.id
+        )),
         FollowUp::Untracked(why) => Some(format!("It goes on, and cannot be followed: {why}.")),
     };
     let value = outcome.result.as_ref().map_or("null", JsonText::get);
@@ -92,7 +94,7 @@ fn complete(whole: &str) -> String {
 }
 
 /// A result that says what went wrong.
-fn failed(text: &str) -> String {
+pub(super) fn failed(text: &str) -> String {
     json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]}).to_string()
 }
 

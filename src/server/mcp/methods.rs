@@ -8,8 +8,7 @@ use serde_json::json;
 use crate::model::JsonText;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{LEGACY, MODERN, Refusal, RequestEra};
-use crate::server::mcp::{calls, changes};
-use crate::views::Coding;
+use crate::server::mcp::{calls, changes, lists, own_tools};
 
 /// How to use the tools, for the model.
 const INSTRUCTIONS: &str = "The tools come from several providers; callsheet passes each call on to the one that owns the tool. The list changes while providers come and go. A call that needs the approval of a person says so, and where it is decided.";
@@ -65,25 +64,16 @@ async fn common(
     params: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
     match method {
-        "tools/list" => list(context, params).await,
-        "tools/call" => calls::call(context, params).await.map(Answer::Result),
+        "tools/list" => lists::tools(context, params).await.map(Answer::Result),
+        "tools/call" => {
+            let params = own_tools::meant(params);
+            match own_tools::call(context, params.as_ref()).await {
+                Some(own) => own.map(|result| Answer::Result(result.into())),
+                None => calls::call(context, params.as_ref()).await.map(Answer::Result),
+            }
+        }
         _ => Err(Refusal::unknown_method(era, method)),
     }
-}
-
-/// The list from memory, whole: many clients ask for no second page.
-async fn list(context: &McpContext, params: Option<&JsonText>) -> Result<Answer, Refusal> {
-    #[derive(Deserialize)]
-    struct ListParams {
-        cursor: Option<String>,
-    }
-    let cursor = params.and_then(|params| serde_json::from_str::<ListParams>(params.get()).ok()?.cursor);
-    if let Some(cursor) = cursor {
-        return Err(Refusal::invalid(format!("the cursor {cursor:?} is not known; the list has one page")));
-    }
-    let (shared, list) = (&context.shared, &context.list);
-    let prepared = shared.views.prepare(&shared.reader.snapshot(), &list.view, list.format, Coding::Identity).await;
-    Ok(Answer::Result(prepared.body.clone()))
 }
 
 /// The revision that a client wants, if it is known; else the newest.

@@ -13,7 +13,9 @@ mod calls;
 mod changes;
 mod context;
 mod era;
+mod lists;
 mod methods;
+mod own_tools;
 
 use axum::Router;
 use axum::extract::{Extension, Path, RawQuery, State};

@@ -1,0 +1,143 @@
+//! The lists that MCP clients get: names that never change, pages, and calls of every name.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
+
+use std::net::SocketAddr;
+
+use callsheet::catalog::NamingStyle;
+use callsheet::discovery::SourceTrust;
+use serde_json::{Value, json};
+
+use crate::served::{new, old, post, served};
+use crate::support::house::{House, called};
+use crate::support::mcp_server::{McpServer, legacy, modern, tool};
+
+/// The names in a list.
+pub(crate) fn names(listed: &Value) -> Vec<String> {
+    let tools = listed["result"]["tools"].as_array().expect("a list of tools");
+    tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+async fn listed(address: SocketAddr) -> Vec<String> {
+    names(&new(address, "tools/list", json!({})).await.1)
+}
+
+#[tokio::test]
+async fn a_name_is_the_same_whatever_scenarios_come_and_go() {
+    let long = "x".repeat(60);
+    let files = McpServer::start(modern(&json!([tool("read"), tool("a.b"), tool(&long)]))).await;
+    let web = McpServer::start(modern(&json!([tool("read"), tool("fetch")]))).await;
+    let (house, address) = served(&files).await;
+    let alone = listed(address).await;
+    assert_eq!(alone[..2], ["files__a__b", "files__read"]);
+    assert!(alone[2].len() == 48 && alone[2].starts_with("files__xxxx"), "{alone:?}");
+
+    house.place("web", web.url(), SourceTrust::Trusted);
+    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
+    let both = listed(address).await;
+    assert_eq!(both, [&alone[..], &["web__fetch".to_owned(), "web__read".to_owned()]].concat());
+
+    // Each of them can be called, over HTTP too, and explained.
+    for name in &both {
+        let called = old(address, "tools/call", json!({"name": name})).await;
+        assert_eq!(called["result"]["content"][0]["text"], "done", "{name}: {called}");
+    }
+    assert_eq!(house.call("files__a__b", &json!({})).await.unwrap().tool.id.to_string(), "files/a.b");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn an_alias_is_the_name_and_names_of_older_lists_go_on_meaning_their_tool() {
+    let files = McpServer::start(modern(&json!([tool("read")]))).await;
+    let web = McpServer::start(modern(&json!([tool("read")]))).await;
+    let (house, address) = served(&files).await;
+    let revision = house.revision(&callsheet::catalog::ViewQuery::default());
+    house.prefer("global", "tool:files/read", called("open")).await;
+    assert_eq!(listed(address).await, ["open"]);
+    house.prefer("global", "tool:files/read", called("view")).await;
+    assert_eq!(listed(address).await, ["view"]);
+    house.place("web", web.url(), SourceTrust::Trusted);
+    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
+    assert_ne!(house.revision(&callsheet::catalog::ViewQuery::default()), revision);
+    // The first is the alias of an older list.
+    for name in ["open", "files__read", "view"] {
+        let before = files.of("tools/call").len();
+        let called = old(address, "tools/call", json!({"name": name})).await;
+        assert_eq!(called["result"]["content"][0]["text"], "done", "{name}: {called}");
+        assert_eq!(files.of("tools/call").len(), before + 1, "{name}");
+    }
+    let called = old(address, "tools/call", json!({"name": "write"})).await;
+    assert_eq!(called["error"]["code"], -32_602, "{called}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn names_are_the_published_ones_where_that_is_configured() {
+    let files = McpServer::start(legacy("2025-11-25", &json!([tool("get_operation"), tool("read")]))).await;
+    let house =
+        House::with(&[("files", files.url())], |config| config.mcp_face.naming = NamingStyle::OnCollision).await;
+    let address = house.serve().await;
+    assert_eq!(listed(address).await, ["files__get_operation", "read"]);
+
+    // A name that several tools have now means what it meant in the latest list where one had it.
+    let web = McpServer::start(modern(&json!([tool("read")]))).await;
+    house.place("web", web.url(), SourceTrust::Trusted);
+    house.until("the other scenario", |snapshot| snapshot.catalog.entries().count() == 2).await;
+    assert_eq!(listed(address).await, ["files__get_operation", "files__read", "web__read"]);
+    let called = old(address, "tools/call", json!({"name": "read"})).await;
+    assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
+    assert_eq!((files.of("tools/call").len(), web.of("tools/call").len()), (1, 0));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_list_has_pages_where_they_are_configured() {
+    let tools = json!(["a", "b", "c", "d", "e"].map(tool));
+    let files = McpServer::start(modern(&tools)).await;
+    let house = House::with(&[("files", files.url())], |config| config.mcp_face.page_size = 2).await;
+    let address = house.serve().await;
+    let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+    while pages < 4 {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+        let page = old(address, "tools/list", params).await;
+        assert_eq!((&page["result"]["resultType"], &page["result"]["ttlMs"]), (&json!("complete"), &json!(60_000)));
+        pages += 1;
+        seen.extend(names(&page));
+        match page["result"]["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert_eq!((pages, seen.join(" ")), (3, "files__a files__b files__c files__d files__e".to_owned()));
+
+    // A cursor is good for the list that it came with only.
+    let first = old(address, "tools/list", json!({})).await;
+    let cursor = first["result"]["nextCursor"].clone();
+    let narrowed = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": cursor}});
+    let (_, answer) = post(address, "/mcp?max_tools=3", &[], &narrowed).await;
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+    for odd in [json!(""), json!("x"), json!("bm9wZSAx"), json!(7)] {
+        let answer = old(address, "tools/list", json!({"cursor": odd})).await;
+        assert_eq!(answer["error"]["code"], -32_602, "{odd}: {answer}");
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_schema_of_the_present_draft_comes_through_byte_for_byte() {
+    let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}}}},
+        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]}},
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}}, "then": {"required": ["phone"]},
+        "else": {"required": ["email"]}, "additionalProperties": false});
+    let files = McpServer::start(modern(&json!([{"name": "t", "description": "d", "inputSchema": schema}]))).await;
+    let (house, address) = served(&files).await;
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let answer =
+        crate::support::serving::ask(address, "POST", "/mcp", &[("content-type", "application/json")], &message).await;
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    assert!(text.contains(&format!(r#""inputSchema":{schema}"#)), "{text}");
+    house.finish().await;
+}
