@@ -3,7 +3,8 @@
 use callsheet::model::ScenarioState;
 use serde_json::json;
 
-use crate::support::found::{Home, announced, listed};
+use crate::support::found::{Home, announced};
+use crate::support::in_process::listed;
 use crate::support::scripted::{Reply, Scripted, manifest};
 
 /// A manifest of more than 300 KB, in parts that are small enough.

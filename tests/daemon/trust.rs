@@ -8,7 +8,8 @@ use callsheet::state::{Decision, TrustDecision, Write, sqlite};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::support::found::{Found, Home, announced, findings, listed};
+use crate::support::found::{Found, Home, announced};
+use crate::support::in_process::{findings, listed};
 use crate::support::scripted::{PATIENCE, Reply, Scripted, manifest};
 
 const OTHER_HOST: [u8; 4] = [127, 0, 0, 2];

@@ -2,14 +2,15 @@
 
 use callsheet::model::{FindingCode, ScenarioState};
 
+use crate::support::in_process::{findings, health, listed};
 use crate::support::scripted::{Reply, Scripted};
-use crate::support::watched::{HOUR, findings, health, listed, ms, one, setting};
+use crate::support::watched::{HOUR, ms, one, setting};
 
 #[tokio::test]
 async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
     for status in ["401 Unauthorized", "403 Forbidden"] {
         let server = Scripted::saying(Reply::tools("files", &["read"]));
-        let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+        let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
         let before = sheet.until_listed(&["read"]).await;
         server.say(Reply::status(status));
         let asking = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
@@ -39,7 +40,7 @@ async fn a_wrong_password_in_an_address_is_what_is_said_to_be_wrong() {
     let mut url = server.url();
     url.set_username("me").unwrap();
     url.set_password(Some("wrong")).unwrap();
-    let mut sheet = setting([("files", url)]).start().await;
+    let sheet = setting([("files", url)]).start().await;
     let asking = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
     let [finding] = &findings(&asking, FindingCode::NeedsAuthorization)[..] else { panic!("one finding expected") };
     assert!(finding.message.contains("does not accept the name and password of its address"), "{finding:?}");
@@ -50,7 +51,7 @@ async fn a_wrong_password_in_an_address_is_what_is_said_to_be_wrong() {
 #[tokio::test]
 async fn after_grace_its_tools_are_withdrawn_and_it_still_needs_authorization() {
     let server = Scripted::saying(Reply::tools("files", &["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(300)).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(300)).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("401 Unauthorized"));
     let withdrawn = sheet.until_listed(&[]).await;
@@ -64,7 +65,7 @@ async fn after_grace_its_tools_are_withdrawn_and_it_still_needs_authorization() 
 #[tokio::test]
 async fn a_scenario_that_needs_authorization_and_falls_silent_is_down() {
     let mut server = Scripted::saying(Reply::status("401 Unauthorized"));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
     server.close().await;
     // There are no tools that grace could keep.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use callsheet::model::{Health, ScenarioState};
 
+use crate::support::in_process::{health, listed};
 use crate::support::scripted::{Reply, Scripted};
-use crate::support::watched::{HOUR, health, listed, ms, one, setting};
+use crate::support::watched::{HOUR, ms, one, setting};
 
 /// From the last failure to the next ask.
 fn wait(health: &Health) -> Duration {
@@ -18,7 +19,7 @@ async fn retry_after_is_honoured_on_503_and_429() {
     for status in ["503 Service Unavailable", "429 Too Many Requests"] {
         for (header, expected) in [("7", 7), ("99999", 600)] {
             let server = Scripted::saying(Reply::status(status).header(&format!("Retry-After: {header}")));
-            let mut sheet = one("files", &server).start().await;
+            let sheet = one("files", &server).start().await;
             let failed = sheet.until_health("files", "failed", |health| health.last_error.is_some()).await;
             let shown = health(&failed, "files");
             assert_eq!(wait(&shown), Duration::from_secs(expected), "{status}, Retry-After: {header}");
@@ -33,7 +34,7 @@ async fn retry_after_does_not_shorten_the_back_off() {
     let setting = one("files", &server).with(|config| {
         (config.refresh.backoff_base, config.refresh.backoff_max) = (Duration::from_secs(30), Duration::from_secs(60));
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     let failed = sheet.until_health("files", "failed", |health| health.last_error.is_some()).await;
     assert_eq!(wait(&health(&failed, "files")), Duration::from_secs(30));
 }
@@ -41,7 +42,7 @@ async fn retry_after_does_not_shorten_the_back_off() {
 #[tokio::test]
 async fn a_busy_scenario_is_not_dead() {
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache"));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("429 Too Many Requests"));
     let asked = server.count();
@@ -62,7 +63,7 @@ async fn being_busy_in_between_does_not_wipe_failures_out() {
         let status = if asked % 2 == 0 { "429 Too Many Requests" } else { "500 Internal Server Error" };
         Reply::status(status)
     });
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
     assert_eq!(health(&down, "files").failures_in_a_row, 3);
     assert!(server.count() >= 5, "{}", server.count());
@@ -76,7 +77,7 @@ async fn the_back_off_grows_and_stays_within_its_bounds() {
         (config.refresh.backoff_base, config.refresh.backoff_max) = (base, most);
         config.health.grace = HOUR;
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     let mut first = None;
     let grown = sheet.until_health("files", "has grown", |health| {
         if health.last_error.is_none() {

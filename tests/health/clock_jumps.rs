@@ -29,7 +29,7 @@ async fn a_jump_of_the_wall_clock_asks_everybody_once_and_turns_nothing_stale() 
     let (clock, hand) = Clock::with_hand();
     // On schedule they are asked once an hour.
     let setting = setting(names.iter().map(|name| (name.as_str(), server.below(name)))).seldom();
-    let mut sheet = setting.start_at(clock).await;
+    let sheet = setting.start_at(clock).await;
     let live = |now: &Snapshot| now.health.values().filter(|health| health.state == ScenarioState::Live).count();
     sheet.until("all live", |now| live(now) == SCENARIOS).await;
     assert_eq!(server.count(), SCENARIOS);

@@ -6,16 +6,17 @@ use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
 use callsheet::runtime::tasks::Finish;
 
+use crate::support::in_process::{listed, name};
 use crate::support::scripted::{Gate, Reply, Scripted};
-use crate::support::watched::{listed, ms, name, one, setting};
+use crate::support::watched::{ms, one, setting};
 
 #[tokio::test]
 async fn a_scenario_is_asked_by_one_request_at_a_time() {
     let gate = Gate::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache").behind(&gate));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     server.until_asked(1).await;
-    let engine = sheet.callsheet.engine();
+    let engine = sheet.app.engine();
     let forced: Vec<_> = (0..8).map(|_| engine.refresh(vec![name("files")])).collect();
     let open = async {
         assert!(engine.refresh(vec![name("nobody")]).await.is_err());
@@ -41,7 +42,7 @@ async fn over_all_scenarios_there_are_so_many_requests_at_once() {
     });
     let names: Vec<_> = (0..24).map(|n| format!("s{n:02}")).collect();
     let scenarios = names.iter().map(|name| (name.as_str(), server.below(name)));
-    let mut sheet = setting(scenarios).seldom().with(|config| config.refresh.concurrency = 3).start().await;
+    let sheet = setting(scenarios).seldom().with(|config| config.refresh.concurrency = 3).start().await;
     server.until_at_once(3).await;
     gate.open();
     let all = sheet.until("all are live", |now| {
@@ -59,7 +60,7 @@ async fn one_that_hangs_delays_none_of_the_others() {
     gone.close().await;
     let fast = Scripted::saying(Reply::tools("fast", &["a"]).header("Cache-Control: no-cache"));
     let scenarios = [("slow", slow.url()), ("gone", gone.url()), ("fast", fast.url())];
-    let mut sheet = setting(scenarios).start().await;
+    let sheet = setting(scenarios).start().await;
     sheet.until_listed(&["a"]).await;
     fast.until_asked(5).await;
     assert_eq!(slow.count(), 1);
@@ -80,7 +81,7 @@ async fn stopping_does_not_wait_for_answers() {
 #[tokio::test]
 async fn an_ask_that_takes_too_long_is_given_up_and_repeated() {
     let slow = Scripted::saying(Reply::tools("files", &["a"]).behind(&Gate::new()));
-    let mut sheet = one("files", &slow).with(|config| config.refresh.timeout = ms(100)).start().await;
+    let sheet = one("files", &slow).with(|config| config.refresh.timeout = ms(100)).start().await;
     let late = sheet.until_health("files", "timed out", |health| health.failures_in_a_row >= 2).await;
     let error = late.health[&name("files")].last_error.clone().unwrap();
     assert_eq!(error.kind.as_str(), "timeout", "{error:?}");

@@ -6,8 +6,9 @@ use callsheet::engine::EngineError;
 use callsheet::model::ScenarioState;
 use callsheet::state::Decision;
 
+use crate::support::in_process::{listed, name};
 use crate::support::scripted::{Gate, PATIENCE, Reply, Scripted};
-use crate::support::watched::{HOUR, Watched, listed, ms, name, one, setting};
+use crate::support::watched::{HOUR, Watched, ms, one, setting};
 
 fn tagged(tools: &[&str]) -> Reply {
     Reply::tools("files", tools).header("ETag: \"v1\"").header("Cache-Control: max-age=600")
@@ -16,7 +17,7 @@ fn tagged(tools: &[&str]) -> Reply {
 #[tokio::test]
 async fn a_forced_ask_is_unconditional_and_its_outcome_is_published_when_it_returns() {
     let server = Scripted::saying(tagged(&["read"]));
-    let mut sheet = one("files", &server).seldom().start().await;
+    let sheet = one("files", &server).seldom().start().await;
     sheet.until_listed(&["read"]).await;
     server.say(tagged(&["read", "write"]));
     let shown = sheet.refresh("files").await;
@@ -38,7 +39,7 @@ async fn forced_asks_join_the_one_under_way() {
     let server = Scripted::saying(tagged(&["read"]).behind(&gate));
     let sheet = one("files", &server).seldom().start().await;
     server.until_asked(1).await;
-    let engine = sheet.callsheet.engine();
+    let engine = sheet.app.engine();
     let refreshes = (0..20).map(|_| engine.refresh(vec![name("files")]));
     let open = async {
         // Each of them is in the queue before this one is, and this one is taken in before the gate opens.
@@ -54,7 +55,7 @@ async fn forced_asks_join_the_one_under_way() {
 async fn between_two_forced_asks_is_the_gap() {
     let gap = ms(300);
     let server = Scripted::saying(tagged(&["read"]));
-    let mut sheet = one("files", &server).seldom().with(|config| config.refresh.forced_gap = gap).start().await;
+    let sheet = one("files", &server).seldom().with(|config| config.refresh.forced_gap = gap).start().await;
     sheet.until_listed(&["read"]).await;
     sheet.refresh("files").await;
     // Both wait for the same ask.
@@ -75,7 +76,7 @@ async fn a_forced_ask_never_postpones_one_that_is_planned() {
         (config.refresh.backoff_base, config.refresh.backoff_max) = (ms(500), ms(500));
         config.refresh.forced_gap = HOUR;
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_health("files", "failed", |health| health.failures_in_a_row == 1).await;
     server.say(tagged(&["read"]));
     assert_eq!(sheet.refresh("files").await.state, ScenarioState::Live);
@@ -88,11 +89,11 @@ async fn refreshing_all_asks_all() {
     let second = Scripted::saying(Reply::status("500 Internal Server Error"));
     let third = Scripted::saying(Reply::tools("third", &["c"]));
     let scenarios = [("first", first.url()), ("second", second.url()), ("third", third.url())];
-    let mut sheet = setting(scenarios).seldom().start().await;
+    let sheet = setting(scenarios).seldom().start().await;
     sheet.until_listed(&["a", "c"]).await;
-    sheet.callsheet.engine().decide(name("third"), Some(Decision::Blocked)).await.unwrap();
+    sheet.app.engine().decide(name("third"), Some(Decision::Blocked)).await.unwrap();
     first.say(Reply::tools("first", &["a", "b"]));
-    let healths = sheet.callsheet.engine().refresh(Vec::new()).await.unwrap();
+    let healths = sheet.app.engine().refresh(Vec::new()).await.unwrap();
     let names: Vec<_> = healths.iter().map(|health| health.name.as_str()).collect();
     assert_eq!(names, ["first", "second"], "a blocked one is not asked");
     assert_eq!(listed(&sheet.now()), ["a", "b"]);
@@ -102,9 +103,9 @@ async fn refreshing_all_asks_all() {
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused_by_name() {
     let server = Scripted::saying(tagged(&["read"]));
-    let mut sheet = one("files", &server).seldom().start().await;
+    let sheet = one("files", &server).seldom().start().await;
     sheet.until_listed(&["read"]).await;
-    let engine = sheet.callsheet.engine().clone();
+    let engine = sheet.app.engine().clone();
     let refused = engine.refresh(vec![name("nobody")]).await.unwrap_err();
     assert!(matches!(&refused, EngineError::UnknownScenario(unknown) if *unknown == name("nobody")), "{refused}");
     engine.decide(name("files"), Some(Decision::Blocked)).await.unwrap();
@@ -117,7 +118,7 @@ async fn what_cannot_be_asked_is_refused_by_name() {
 
 /// Whoever waits for the next answer is told that the block keeps it from coming.
 async fn told_of_the_block(sheet: &Watched, decide: impl Future<Output = ()>) {
-    let refresh = sheet.callsheet.engine().refresh(vec![name("files")]);
+    let refresh = sheet.app.engine().refresh(vec![name("files")]);
     let both = async { tokio::join!(refresh, decide) };
     let (healths, ()) = tokio::time::timeout(PATIENCE, both).await.expect("whoever waits is answered");
     let refused = healths.unwrap_err();
@@ -127,15 +128,15 @@ async fn told_of_the_block(sheet: &Watched, decide: impl Future<Output = ()>) {
 #[tokio::test]
 async fn blocking_answers_whoever_waits_for_the_gap() {
     let server = Scripted::saying(tagged(&["read"]));
-    let mut sheet = one("files", &server).seldom().with(|config| config.refresh.forced_gap = HOUR).start().await;
+    let sheet = one("files", &server).seldom().with(|config| config.refresh.forced_gap = HOUR).start().await;
     sheet.until_listed(&["read"]).await;
     // The refresh is taken in first: it waits for the gap, and then for nothing that will ever come.
     let block = async {
-        assert!(sheet.callsheet.engine().refresh(vec![name("nobody")]).await.is_err());
-        sheet.callsheet.engine().decide(name("files"), Some(Decision::Blocked)).await.unwrap();
+        assert!(sheet.app.engine().refresh(vec![name("nobody")]).await.is_err());
+        sheet.app.engine().decide(name("files"), Some(Decision::Blocked)).await.unwrap();
     };
     told_of_the_block(&sheet, block).await;
-    assert_eq!(sheet.callsheet.reader().snapshot().health[&name("files")].state, ScenarioState::Blocked);
+    assert_eq!(sheet.app.reader().snapshot().health[&name("files")].state, ScenarioState::Blocked);
     assert_eq!(server.count(), 1);
 }
 
@@ -146,19 +147,19 @@ async fn blocking_ends_the_ask_under_way() {
     let sheet = one("files", &server).seldom().start().await;
     server.until_asked(1).await;
     let block = async {
-        assert!(sheet.callsheet.engine().refresh(vec![name("nobody")]).await.is_err());
-        sheet.callsheet.engine().decide(name("files"), Some(Decision::Blocked)).await.unwrap();
+        assert!(sheet.app.engine().refresh(vec![name("nobody")]).await.is_err());
+        sheet.app.engine().decide(name("files"), Some(Decision::Blocked)).await.unwrap();
     };
     told_of_the_block(&sheet, block).await;
-    assert_eq!(sheet.callsheet.reader().snapshot().health[&name("files")].state, ScenarioState::Blocked);
+    assert_eq!(sheet.app.reader().snapshot().health[&name("files")].state, ScenarioState::Blocked);
     server.until_left(1).await;
-    let ready = tokio::time::timeout(Duration::from_secs(20), sheet.callsheet.readiness().wait()).await;
+    let ready = tokio::time::timeout(Duration::from_secs(20), sheet.app.readiness().wait()).await;
     assert!(ready.is_ok(), "a blocked scenario is not waited for");
 
     // Unblocked, it is asked at once, and that is no restart.
     gate.open();
-    let mut sheet = sheet;
-    sheet.callsheet.engine().decide(name("files"), None).await.unwrap();
+    let sheet = sheet;
+    sheet.app.engine().decide(name("files"), None).await.unwrap();
     sheet.until_listed(&["read"]).await;
     assert_eq!(server.count(), 2);
     assert_eq!(sheet.health("files").restarts, 0);

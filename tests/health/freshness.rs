@@ -8,8 +8,9 @@ use callsheet::model::{FindingCode, Health, ScenarioState};
 use callsheet::views::render;
 use serde_json::json;
 
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Gate, Reply, Scripted, manifest};
-use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+use crate::support::watched::{HOUR, ms, one, setting};
 
 const STAMP: &str = "Sat, 07 Feb 2026 10:00:00 GMT";
 
@@ -35,7 +36,7 @@ async fn a_fresh_answer_is_asked_for_again_when_nine_tenths_are_over() {
     let long = Scripted::saying(Reply::tools("long", &["read"]).header("Cache-Control: max-age=600"));
     let short = Scripted::saying(Reply::tools("short", &["write"]).header("Cache-Control: no-cache"));
     let scenarios = [("long", long.url()), ("short", short.url())];
-    let mut sheet = setting(scenarios).with(|config| config.refresh.max_interval = HOUR).start().await;
+    let sheet = setting(scenarios).with(|config| config.refresh.max_interval = HOUR).start().await;
     short.until_asked(6).await;
     assert_eq!(long.count(), 1);
     let now = sheet.until_state("long", ScenarioState::Live).await;
@@ -48,7 +49,7 @@ async fn a_fresh_answer_is_asked_for_again_when_nine_tenths_are_over() {
 async fn the_floor_holds_however_short_the_lifetime_is() {
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: max-age=1"));
     let floor = ms(2500);
-    let mut sheet = one("files", &server)
+    let sheet = one("files", &server)
         .with(|config| (config.refresh.min_interval, config.refresh.max_interval) = (floor, HOUR))
         .start()
         .await;
@@ -80,7 +81,7 @@ async fn a_failed_poll_past_the_lifetime_makes_a_scenario_stale_at_once() {
             }
         });
         // A lifetime of the minimum interval is covered until its scheduled poll is answered.
-        let mut sheet = one("files", &server)
+        let sheet = one("files", &server)
             .with(|config| (config.refresh.min_interval, config.refresh.max_interval) = (ms(1000), HOUR))
             .start()
             .await;
@@ -96,7 +97,7 @@ async fn a_failed_poll_past_the_lifetime_makes_a_scenario_stale_at_once() {
 #[tokio::test]
 async fn an_answer_that_says_nothing_counts_for_the_default_lifetime() {
     let server = Scripted::saying(Reply::tools("files", &["read"]));
-    let mut sheet = one("files", &server).with(|config| config.refresh.max_interval = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.refresh.max_interval = HOUR).start().await;
     let live = sheet.until_state("files", ScenarioState::Live).await;
     assert!((59.0..=60.0).contains(&lifetime(&health(&live, "files"))));
 }
@@ -107,7 +108,7 @@ async fn age_is_taken_off_and_a_wrong_one_does_no_harm() {
     for (age, expected) in cases {
         let reply = Reply::tools("files", &["read"]).header("Cache-Control: max-age=600");
         let server = Scripted::saying(reply.header(&format!("Age: {age}")));
-        let mut sheet = one("files", &server).seldom().start().await;
+        let sheet = one("files", &server).seldom().start().await;
         let now = sheet.until_listed(&["read"]).await;
         let seconds = lifetime(&health(&now, "files"));
         assert!(expected.contains(&seconds), "Age: {age} leaves {seconds} s");
@@ -119,7 +120,7 @@ async fn what_may_not_be_stored_is_not_in_the_state_file() {
     let secret = Scripted::saying(Reply::tools("secret", &["peek"]).header("Cache-Control: no-store"));
     let plain = Scripted::saying(Reply::tools("plain", &["read"]));
     let scenarios = [("secret", secret.url()), ("plain", plain.url())];
-    let mut sheet = setting(scenarios).start().await;
+    let sheet = setting(scenarios).start().await;
     sheet.until_listed(&["read", "peek"]).await;
     secret.until_asked(3).await;
     assert!(secret.last().header("if-none-match").is_none());
@@ -131,14 +132,14 @@ async fn what_may_not_be_stored_is_not_in_the_state_file() {
 #[tokio::test]
 async fn what_may_no_longer_be_stored_leaves_the_state_file_and_may_come_back() {
     let server = Scripted::saying(Reply::tools("files", &["read"]));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     sheet.until_listed(&["read"]).await;
     let place = sheet.stop().await.1;
     assert_eq!(place.stored().await.manifests.len(), 1);
 
     // The same content, but not to be stored any more: what is stored is not the last good answer, or was forbidden.
     server.say(Reply::tools("files", &["read"]).header("Cache-Control: no-store"));
-    let mut sheet = place.setting([("files", server.url())]).start().await;
+    let sheet = place.setting([("files", server.url())]).start().await;
     sheet
         .until_health("files", "answered", |health| health.protocol_version.is_some() && health.latency_ms.is_some())
         .await;
@@ -146,7 +147,7 @@ async fn what_may_no_longer_be_stored_leaves_the_state_file_and_may_come_back() 
     assert_eq!(place.stored().await.manifests, []);
 
     // At first as before, then to be stored: that the content is the same does not keep it out.
-    let mut sheet = place.setting([("files", server.url())]).start().await;
+    let sheet = place.setting([("files", server.url())]).start().await;
     sheet.until_listed(&["read"]).await;
     let asked = server.count();
     server.say(Reply::tools("files", &["read"]).header("Cache-Control: max-age=600"));
@@ -166,7 +167,7 @@ async fn validators_make_the_next_request_conditional_and_a_304_keeps_everything
         };
         reply.header("ETag: \"v1\"").header(&format!("Last-Modified: {STAMP}"))
     });
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let first = sheet.until_listed(&["read"]).await;
     assert!((299.0..=300.0).contains(&lifetime(&health(&first, "files"))));
     assert_eq!(server.seen()[0].request.header("if-none-match"), None);
@@ -191,7 +192,7 @@ async fn a_304_that_says_nothing_keeps_the_stored_lifetime_and_validators() {
         Some(_) => Reply::status("304 Not Modified"),
         None => Reply::tools("files", &["read"]).header("Cache-Control: max-age=300").header("ETag: \"v1\""),
     });
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let first = sheet.until_listed(&["read"]).await;
     server.until_asked(4).await;
     let received = |health: &Health| health.freshness.unwrap().received_at;
@@ -212,7 +213,7 @@ async fn a_restamped_and_shuffled_answer_changes_nothing() {
         manifest["tools"].as_array_mut().unwrap().rotate_left(asked % 4);
         Reply::json(&manifest)
     });
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let first = sheet.until_listed(&["list", "move", "read", "write"]).await;
     let stamp = |health: &Health| health.freshness.unwrap().generated_at.unwrap();
     let before = stamp(&health(&first, "files"));
@@ -235,7 +236,7 @@ async fn what_could_not_be_stored_is_stored_after_the_next_good_answer() {
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache").behind(&gate));
     let setting = one("files", &server);
     let path = setting.config.state.path.clone();
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     let store = rusqlite::Connection::open(path).unwrap();
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON manifests BEGIN SELECT RAISE(ABORT, 'no room'); END";
     store.execute_batch(refuse).unwrap();

@@ -11,10 +11,11 @@ use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::Decision;
 
-use crate::support::found::{self, Found, findings, listed};
+use crate::support::found::{self, Found};
+use crate::support::in_process::{findings, listed, name};
 use crate::support::scripted::{PATIENCE, Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
-use crate::support::watched::{HOUR, Setting, ms, name, setting};
+use crate::support::watched::{HOUR, Setting, ms, setting};
 
 /// Long enough for a few asks of everybody, and soon over.
 const GRACE: Duration = Duration::from_secs(1);
@@ -61,7 +62,7 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
         config.scenarios.push(entry);
     });
     sheet.config.health.grace = HOUR;
-    let mut sheet = sheet.start().await;
+    let sheet = sheet.start().await;
     sheet.until_listed(&NAMES[..4]).await;
     for server in &mut servers[1..] {
         server.close().await;
@@ -69,7 +70,7 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
     sheet.until("isolated", |now| now.isolated.is_some()).await;
     sheet.until_health("never", "failed often", |health| health.failures_in_a_row >= 5).await;
     // It is judged anew, after more failures than a scenario is allowed.
-    let engine = sheet.callsheet.engine().clone();
+    let engine = sheet.app.engine().clone();
     for decision in [Some(Decision::Blocked), None] {
         engine.decide(name("never"), decision).await.unwrap();
     }
@@ -80,7 +81,7 @@ async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off
 #[tokio::test]
 async fn what_is_lost_together_stays_until_it_answers_again() {
     let mut servers = servers(4);
-    let mut sheet = watching(&servers).start().await;
+    let sheet = watching(&servers).start().await;
     sheet.until_listed(&NAMES[..4]).await;
     for server in &mut servers[1..] {
         server.close().await;
@@ -91,7 +92,7 @@ async fn what_is_lost_together_stays_until_it_answers_again() {
     }
     let now = sheet.now();
     assert_eq!(listed(&now), NAMES[..4]);
-    let shown = crate::support::watched::health(&now, "b");
+    let shown = crate::support::in_process::health(&now, "b");
     assert_eq!(shown.state, ScenarioState::Stale);
     assert!(shown.reason.ends_with("it is kept while the daemon is isolated"), "{}", shown.reason);
     let [finding] = &findings(&now, FindingCode::Isolated)[..] else { panic!("one finding expected") };
@@ -114,7 +115,7 @@ async fn what_is_lost_together_stays_until_it_answers_again() {
 async fn it_ends_at_the_cap() {
     let mut servers = servers(2);
     let max = Duration::from_secs(2);
-    let mut sheet = watching(&servers).with(|config| config.health.isolation_max = max).start().await;
+    let sheet = watching(&servers).with(|config| config.health.isolation_max = max).start().await;
     sheet.until_listed(&NAMES[..2]).await;
     for server in &mut servers {
         server.close().await;
@@ -126,7 +127,7 @@ async fn it_ends_at_the_cap() {
     for lost in &NAMES[..2] {
         let down = sheet.until_state(lost, ScenarioState::Down).await;
         assert!(down.isolated.is_none());
-        let since = crate::support::watched::health(&down, lost).since;
+        let since = crate::support::in_process::health(&down, lost).since;
         assert!(since >= isolated.until.saturating_sub(ms(50)).unwrap(), "{since} {isolated:?}");
     }
     assert!(listed(&sheet.now()).is_empty());
@@ -139,7 +140,7 @@ async fn too_few_are_just_down() {
     // Of how many, how many are lost: one, and no more than thirty percent.
     for (of, lost) in [(2, 1), (10, 3)] {
         let mut servers = servers(of);
-        let mut sheet = watching(&servers).start().await;
+        let sheet = watching(&servers).start().await;
         sheet.until_listed(&NAMES[..of]).await;
         for server in &mut servers[..lost] {
             server.close().await;
@@ -159,7 +160,7 @@ async fn too_few_are_just_down() {
 #[tokio::test]
 async fn those_who_answer_something_are_not_lost() {
     let servers = servers(3);
-    let mut sheet = watching(&servers).start().await;
+    let sheet = watching(&servers).start().await;
     sheet.until_listed(&NAMES[..3]).await;
     for server in &servers {
         server.say(Reply::status("500 Internal Server Error"));
@@ -171,14 +172,14 @@ async fn those_who_answer_something_are_not_lost() {
 #[tokio::test]
 async fn who_never_answered_since_the_start_is_not_lost() {
     let mut servers = servers(3);
-    let mut sheet = watching(&servers).start().await;
+    let sheet = watching(&servers).start().await;
     sheet.until_listed(&NAMES[..3]).await;
     let place = sheet.stop().await.1;
     for server in &mut servers {
         server.close().await;
     }
     let scenarios = NAMES.into_iter().zip(servers.iter().map(Scripted::url));
-    let mut sheet = place.setting(scenarios).with(|config| config.health.grace = GRACE).start().await;
+    let sheet = place.setting(scenarios).with(|config| config.health.grace = GRACE).start().await;
     assert_eq!(listed(&sheet.now()), NAMES[..3], "restored");
     let down = sheet.until("all of them are down", |now| withdrawn(now).len() == 3).await;
     assert!(down.isolated.is_none() && findings(&down, FindingCode::Isolated).is_empty());
@@ -193,7 +194,7 @@ async fn a_loss_makes_others_be_asked_ahead_of_their_schedule() {
         // Long beside what three failures take, also on a busy machine.
         config.health.grace = ms(5_000);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&NAMES[..5]).await;
     let clock = Clock::system();
     let later = clock.now() + window + ms(100);
@@ -225,7 +226,7 @@ async fn scenarios_that_their_source_took_back_together_are_gone() {
     for (scenario, server) in NAMES.iter().zip(&servers) {
         processes.write_live(scenario, server.port());
     }
-    let mut sheet = setting([])
+    let sheet = setting([])
         .seldom()
         .with(|config| {
             config.discovery.vrooli.enabled = true;

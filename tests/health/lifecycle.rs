@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use callsheet::model::{FindingCode, ScenarioState};
 
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
-use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+use crate::support::watched::{HOUR, ms, one, setting};
 
 /// Fresh for as long as the test takes, and yet asked soon again: the configuration's `max_interval` sees to that.
 fn good(tools: &[&str]) -> Reply {
@@ -16,7 +17,7 @@ fn good(tools: &[&str]) -> Reply {
 async fn a_scenario_connects_when_it_begins_to_answer() {
     let mut server = Scripted::absent();
     server.say(good(&["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     let mut early = Vec::new();
     let tried = sheet.until_health("files", "was tried", |health| {
         early.push((health.failures_in_a_row, health.state, health.reason.clone()));
@@ -51,7 +52,7 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
 #[tokio::test]
 async fn within_grace_a_failing_scenario_keeps_its_tools() {
     let mut server = Scripted::saying(good(&["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     let live = sheet.until_state("files", ScenarioState::Live).await;
     server.close().await;
 
@@ -78,7 +79,7 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     let mut server = Scripted::saying(good(&["read", "write"]));
     let other = Scripted::saying(Reply::tools("desk", &["read"]));
     let scenarios = [("files", server.url()), ("desk", other.url())];
-    let mut sheet = setting(scenarios).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = setting(scenarios).with(|config| config.health.grace = ms(1)).start().await;
     let all = ["desk__read", "files__read", "write"];
     let live = sheet.until_listed(&all).await;
     server.close().await;
@@ -123,7 +124,7 @@ async fn the_end_of_grace_alone_withdraws_the_tools() {
         }
     });
     let grace = ms(2000);
-    let mut sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
     let failed = sheet.until_health("files", "failed", |health| health.failures_in_a_row == 3).await;
     assert_eq!(health(&failed, "files").state, ScenarioState::Stale);
     assert_eq!(listed(&failed), vec!["read".to_owned()]);
@@ -140,7 +141,7 @@ async fn the_end_of_grace_alone_withdraws_the_tools() {
 async fn grace_counts_from_the_last_good_answer() {
     let grace = ms(700);
     let mut server = Scripted::saying(good(&["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
     sheet.until_state("files", ScenarioState::Live).await;
     server.close().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
@@ -152,7 +153,7 @@ async fn grace_counts_from_the_last_good_answer() {
 #[tokio::test]
 async fn a_scenario_that_never_answers_is_down_within_grace() {
     let server = Scripted::saying(Reply::status("500 Internal Server Error"));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
     let shown = health(&down, "files");
     assert_eq!(shown.failures_in_a_row, 3);

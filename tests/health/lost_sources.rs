@@ -7,9 +7,10 @@ use callsheet::engine::EngineError;
 use callsheet::model::{FindingCode, ScenarioState, SourceId};
 use callsheet::state::Decision;
 
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
-use crate::support::watched::{HOUR, Setting, findings, health, listed, ms, name, setting};
+use crate::support::watched::{HOUR, Setting, ms, setting};
 
 /// Only what the processes folder names, asked once an hour unless something happens.
 fn following(processes: &Processes) -> Setting {
@@ -34,7 +35,7 @@ async fn a_source_that_fails_keeps_its_last_set_and_says_so() {
     let processes = Processes::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     assert!(findings(&sheet.now(), FindingCode::SourceFailed).is_empty());
 
@@ -60,12 +61,12 @@ async fn a_source_that_never_could_look_takes_nothing_back() {
     let processes = Processes::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     let place = sheet.stop().await.1;
     fs::remove_dir_all(&processes.path).unwrap();
     fs::write(&processes.path, "in the way").unwrap();
-    let mut sheet = follow(place.setting([]), &processes).start().await;
+    let sheet = follow(place.setting([]), &processes).start().await;
     let failed = sheet.until("a failed source", |now| !findings(now, FindingCode::SourceFailed).is_empty()).await;
     assert_eq!(listed(&failed), ["read"]);
     let shown = health(&failed, "files");
@@ -73,7 +74,7 @@ async fn a_source_that_never_could_look_takes_nothing_back() {
     assert_eq!(shown.source, SourceId::Vrooli);
     assert_eq!(shown.url.as_ref(), None);
     assert!(shown.reason.starts_with("no source has named it yet"), "{}", shown.reason);
-    let refused = sheet.callsheet.engine().refresh(vec![name("files")]).await.unwrap_err();
+    let refused = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
     assert!(matches!(refused, EngineError::NoAddress(_)), "{refused}");
 }
 
@@ -82,11 +83,11 @@ async fn a_restored_scenario_that_no_source_names_is_removed() {
     let processes = Processes::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     let place = sheet.stop().await.1;
     remove(&processes, "files");
-    let mut sheet = follow(place.setting([]), &processes).start().await;
+    let sheet = follow(place.setting([]), &processes).start().await;
     let removed = sheet.until_state("files", ScenarioState::Removed).await;
     assert!(listed(&removed).is_empty());
     assert_eq!(health(&removed, "files").reason.as_str(), "no source names it any more");
@@ -100,7 +101,7 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
     let other = Scripted::saying(Reply::tools("desk", &["note"]));
     processes.write_live("files", server.port());
     processes.write_live("desk", other.port());
-    let mut sheet = following(&processes).with(|config| config.health.forget = ms(600)).start().await;
+    let sheet = following(&processes).with(|config| config.health.forget = ms(600)).start().await;
     sheet.until_listed(&["note", "read"]).await;
     server.close().await;
     remove(&processes, "files");
@@ -120,7 +121,7 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
     let forgotten = sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
     assert!(forgotten.catalog.entry(&name("files")).is_none());
     assert!(findings(&forgotten, FindingCode::Withdrawn).is_empty());
-    let unknown = sheet.callsheet.engine().refresh(vec![name("files")]).await.unwrap_err();
+    let unknown = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
     assert!(matches!(unknown, EngineError::UnknownScenario(_)), "{unknown}");
     let stored = sheet.stop().await.1.stored().await;
     let names: Vec<_> = stored.manifests.iter().map(|manifest| manifest.scenario.as_str()).collect();
@@ -134,9 +135,9 @@ async fn what_an_operator_decided_about_is_not_forgotten() {
     let other = Scripted::saying(Reply::tools("desk", &["note"]).header("Cache-Control: no-cache"));
     processes.write_live("files", server.port());
     let scenarios = [("desk", other.url())];
-    let mut sheet = follow(setting(scenarios), &processes).with(|config| config.health.forget = ms(1)).start().await;
+    let sheet = follow(setting(scenarios), &processes).with(|config| config.health.forget = ms(1)).start().await;
     sheet.until_listed(&["note", "read"]).await;
-    sheet.callsheet.engine().decide(name("files"), Some(Decision::Trusted)).await.unwrap();
+    sheet.app.engine().decide(name("files"), Some(Decision::Trusted)).await.unwrap();
     server.close().await;
     remove(&processes, "files");
     sheet.until_state("files", ScenarioState::Removed).await;
@@ -146,7 +147,7 @@ async fn what_an_operator_decided_about_is_not_forgotten() {
     }
     assert!(sheet.now().health.contains_key(&name("files")));
     // Without the decision nothing holds it.
-    let _ = sheet.callsheet.engine().decide(name("files"), None).await;
+    let _ = sheet.app.engine().decide(name("files"), None).await;
     sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
 }
 
@@ -155,7 +156,7 @@ async fn a_scenario_that_left_and_is_busy_is_not_dead() {
     let processes = Processes::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("429 Too Many Requests"));
     remove(&processes, "files");
@@ -173,7 +174,7 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
     let processes = Processes::new();
     let mut server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     server.close().await;
     remove(&processes, "files");
@@ -189,7 +190,7 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
         "{shown:?}"
     );
     // A decision that is taken back says nothing of what it offers now.
-    let engine = sheet.callsheet.engine().clone();
+    let engine = sheet.app.engine().clone();
     for decision in [Some(Decision::Blocked), None] {
         engine.decide(name("files"), decision).await.unwrap();
     }
@@ -210,7 +211,7 @@ async fn the_list_wins_over_the_folder_and_says_so() {
     processes.write_live("files", found_at.port());
     let fixed =
         StaticScenario { name: name("files"), target: callsheet::model::Target::at(listed_at.url()), protocol: None };
-    let mut sheet = following(&processes).with(|config| config.scenarios.push(fixed)).start().await;
+    let sheet = following(&processes).with(|config| config.scenarios.push(fixed)).start().await;
     let now = sheet
         .until("both sources told", |now| {
             listed(now) == ["read"] && !findings(now, FindingCode::SourceShadowed).is_empty()

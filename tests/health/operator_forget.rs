@@ -7,9 +7,10 @@ use callsheet::engine::{EngineError, Forgotten};
 use callsheet::model::{FindingCode, ScenarioState, SourceId};
 
 use crate::support::found::{self, announced};
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
-use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+use crate::support::watched::{HOUR, ms, one, setting};
 
 /// A daemon with one scenario, `pantry`, that was found, was trusted, and is removed now: its server is closed, and it is not announced any
 /// more.
@@ -49,7 +50,7 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
         config.discovery.vrooli.rescan_interval = OFTEN;
         config.health.grace = HOUR;
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["desk__read", "files__read"]).await;
     server.close().await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
@@ -57,7 +58,7 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
     assert_eq!(listed(&removed), ["desk__read"], "its source dropped it, so its names stay reserved");
     assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
 
-    let engine = sheet.callsheet.engine().clone();
+    let engine = sheet.app.engine().clone();
     let forgotten = engine.forget(name("files")).await.unwrap();
     let expected =
         Forgotten { name: name("files"), was: ScenarioState::Removed, named_by: None, approval_ended: false };
@@ -76,9 +77,9 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
 #[tokio::test]
 async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     let mut server = Scripted::saying(Reply::tools("files", &["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
     sheet.until_listed(&["read"]).await;
-    let engine = sheet.callsheet.engine().clone();
+    let engine = sheet.app.engine().clone();
     let refused = engine.forget(name("files")).await.unwrap_err();
     assert!(
         matches!(&refused, EngineError::NotForgettable(_, ScenarioState::Live | ScenarioState::Stale)),

@@ -8,9 +8,10 @@ use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
 use serde_json::json;
 
+use crate::support::in_process::{health, listed};
 use crate::support::scripted::{Gate, PATIENCE, Reply, Scripted, manifest};
 use crate::support::sources::{OFTEN, Processes, process_file};
-use crate::support::watched::{HOUR, Setting, health, listed, ms, one, setting};
+use crate::support::watched::{HOUR, Setting, ms, one, setting};
 
 /// Only what the processes folder names, asked once an hour unless something happens.
 fn following(processes: &Processes) -> Setting {
@@ -35,7 +36,7 @@ async fn a_moved_scenario_is_asked_anew_where_it_is() {
     let processes = Processes::new();
     let (old, new) = (Scripted::start(validating(&["read"])), Scripted::start(validating(&["write"])));
     processes.write_live("files", old.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     processes.write_live("files", new.port());
     let moved = sheet.until_listed(&["write"]).await;
@@ -53,7 +54,7 @@ async fn a_scenario_that_started_anew_at_its_address_is_asked_anew() {
     let processes = Processes::new();
     let server = Scripted::start(validating(&["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     let first = sheet.until_listed(&["read"]).await;
     let started = process_file(std::process::id(), "files", server.port()).replace("10:00:00Z", "11:30:00Z");
     processes.write("files", "start-api.json", &started);
@@ -70,7 +71,7 @@ async fn an_answer_from_before_a_move_is_dropped() {
     let old = Scripted::saying(Reply::tools("files", &["read"]).behind(&gate));
     let new = Scripted::saying(Reply::tools("files", &["write"]));
     processes.write_live("files", old.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     old.until_asked(1).await;
     // Whoever waits for the old answer gets the new one.
     let (shown, ()) = tokio::join!(sheet.refresh("files"), async { processes.write_live("files", new.port()) });
@@ -88,7 +89,7 @@ async fn an_answer_from_before_a_move_is_dropped() {
 #[tokio::test]
 async fn a_refused_connection_makes_the_next_answer_a_restart() {
     let mut server = Scripted::start(validating(&["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     sheet.until_listed(&["read"]).await;
     server.until_asked(3).await;
     assert_eq!(server.last().header("if-none-match"), Some("\"v1\""));
@@ -107,7 +108,7 @@ async fn a_refused_connection_makes_the_next_answer_a_restart() {
 #[tokio::test]
 async fn a_failure_that_is_no_refusal_is_no_restart() {
     let server = Scripted::start(validating(&["read"]));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("502 Bad Gateway"));
     sheet.until_health("files", "failed", |health| health.failures_in_a_row >= 2).await;
@@ -141,7 +142,7 @@ async fn what_an_answer_shows_of_a_restart_counts_once() {
     ];
     for (second, restarts, what) in cases {
         let server = Scripted::saying(build("1.0.0", NOON, &["read"]));
-        let mut sheet = one("files", &server).start().await;
+        let sheet = one("files", &server).start().await;
         sheet.until_listed(&["read"]).await;
         server.say(second);
         // The one under way may still be the first; those that follow are not, and show nothing new.
@@ -155,12 +156,12 @@ async fn what_an_answer_shows_of_a_restart_counts_once() {
 #[tokio::test]
 async fn what_was_restored_is_no_sign_of_a_restart() {
     let server = Scripted::saying(build("1.0.0", "2026-02-03T12:00:00Z", &["read"]));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     sheet.until_listed(&["read"]).await;
     let place = sheet.stop().await.1;
     let gate = Gate::new();
     server.say(build("1.1.0", "2026-02-03T11:00:00Z", &["read", "write"]).behind(&gate));
-    let mut sheet = place.setting([("files", server.url())]).start().await;
+    let sheet = place.setting([("files", server.url())]).start().await;
     assert_eq!(listed(&sheet.now()), ["read"], "the last good answer is there before anyone was asked");
     assert_eq!(sheet.health("files").state, ScenarioState::Connecting);
     gate.open();
@@ -173,7 +174,7 @@ async fn leaving_and_coming_back_is_no_restart_while_it_answers() {
     let processes = Processes::new();
     let server = Scripted::start(validating(&["read"]));
     processes.write_live("files", server.port());
-    let mut sheet = following(&processes).start().await;
+    let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
     let left = sheet.until_health("files", "left", |health| health.reason.starts_with("answers, although")).await;
@@ -195,10 +196,10 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
     // The list and the folder both name `fixed` at one address, in their own spelling and with their own sign of a start.
     let mut address = fixed.url();
     address.set_host(Some("localhost")).unwrap();
-    let mut sheet = following(&processes)
+    let sheet = following(&processes)
         .with(|config| {
             let named = callsheet::config::StaticScenario {
-                name: crate::support::watched::name("fixed"),
+                name: crate::support::in_process::name("fixed"),
                 target: callsheet::model::Target::at(address),
                 protocol: None,
             };
@@ -225,7 +226,7 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
         config.refresh.forced_gap = standard.forced_gap;
         (config.refresh.backoff_base, config.refresh.backoff_max) = (standard.backoff_base, standard.backoff_max);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     old.close().await;
     let (clock, before) = (Clock::system(), sheet.health("files").last_restart);
@@ -248,7 +249,7 @@ async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
         config.health.grace = HOUR;
         (config.refresh.backoff_base, config.refresh.backoff_max) = (base, max);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     server.close().await;
     sheet.refresh("files").await;
@@ -270,7 +271,7 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
     const NOON: &str = "2026-02-03T12:00:00Z";
     let server = Scripted::saying(build("1.0.0", NOON, &["read"]).header("ETag: \"v1\""));
     let other = Scripted::saying(Reply::tools("other", &["note"]));
-    let mut sheet = setting([("files", server.url()), ("other", other.url())]).seldom().start().await;
+    let sheet = setting([("files", server.url()), ("other", other.url())]).seldom().start().await;
     sheet.until_listed(&["read", "note"]).await;
     // Two builds behind one address: each answer is another's.
     let mut asked = 0;
@@ -298,7 +299,7 @@ async fn what_was_modified_before_shows_a_restart() {
         [(dated(eleven, &["read", "write"]), 1), (dated(eleven, &["read"]), 0), (dated(noon, &["read", "write"]), 0)]
     {
         let server = Scripted::saying(dated(noon, &["read"]));
-        let mut sheet = one("files", &server).start().await;
+        let sheet = one("files", &server).start().await;
         sheet.until_listed(&["read"]).await;
         server.say(second);
         for _ in 0..4 {
@@ -322,9 +323,9 @@ async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
     };
     let mut first = shuffled;
     let server = Scripted::start(move |_| first(&["copy", "read", "write"]));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let before = sheet.until_state("files", ScenarioState::Live).await;
-    let mut heard = sheet.callsheet.subscribe(SubscribeRequest::default()).await.unwrap();
+    let mut heard = sheet.app.subscribe(SubscribeRequest::default()).await.unwrap();
     let mut next = async || tokio::time::timeout(PATIENCE, heard.next()).await.unwrap();
     assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
     server.until_asked(20).await;

@@ -8,7 +8,8 @@ use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
 use callsheet::model::{ScenarioName, ScenarioState, SourceId};
 use tokio::sync::watch;
 
-use crate::support::found::{self, announced, listed};
+use crate::support::found::{self, announced};
+use crate::support::in_process::listed;
 use crate::support::scripted::{PATIENCE, Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes, Told};
 

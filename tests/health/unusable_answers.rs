@@ -3,8 +3,9 @@
 use callsheet::model::{FindingCode, ScenarioState};
 use serde_json::json;
 
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted, manifest};
-use crate::support::watched::{HOUR, findings, health, listed, ms, name, one};
+use crate::support::watched::{HOUR, ms, one};
 
 #[tokio::test]
 async fn the_probe_says_what_it_tried_and_goes_on_trying() {
@@ -19,7 +20,7 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
     ];
     for (reply, says) in cases {
         let server = Scripted::saying(reply);
-        let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+        let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
         let tried = sheet.until_health("files", "was tried", |health| health.failures_in_a_row >= 2).await;
         let shown = health(&tried, "files");
         let expected = if shown.failures_in_a_row < 3 { ScenarioState::Connecting } else { ScenarioState::Down };
@@ -52,7 +53,7 @@ async fn a_part_of_a_list_is_no_list_and_other_successes_are() {
         [("201 Created", true), ("203 Non-Authoritative Information", true), ("206 Partial Content", false)]
     {
         let server = Scripted::saying(Reply::tools("files", &["read"]).with_status(status));
-        let mut sheet = one("files", &server).start().await;
+        let sheet = one("files", &server).start().await;
         if taken {
             sheet.until_listed(&["read"]).await;
             continue;
@@ -68,7 +69,7 @@ async fn a_version_that_cannot_be_read_has_a_finding_of_its_own() {
     let mut odd = manifest("files", &["read"]);
     odd["protocol_version"] = json!("latest");
     let server = Scripted::saying(Reply::json(&odd));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let now = sheet.until("a finding", |now| !findings(now, FindingCode::VersionUnreadable).is_empty()).await;
     assert!(findings(&now, FindingCode::VersionUnreadable)[0].message.contains("latest"));
     assert!(findings(&now, FindingCode::ManifestRefused).is_empty());
@@ -80,7 +81,7 @@ async fn a_malformed_tool_costs_that_tool() {
     broken["tools"][1]["parameters"] = json!("none");
     broken["tools"].as_array_mut().unwrap().push(json!(7));
     let server = Scripted::saying(Reply::json(&broken).header("Cache-Control: no-cache"));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let now = sheet.until_listed(&["list", "read"]).await;
     let counts = health(&now, "files").tools;
     assert_eq!(counts.published, 2);
@@ -113,7 +114,7 @@ async fn a_manifest_that_is_malformed_as_a_whole_leaves_the_last_good_tools() {
     for (reply, kind, says) in cases {
         let good = Reply::tools("files", &["read"]).header("ETag: \"v1\"").header("Cache-Control: no-cache");
         let server = Scripted::saying(good);
-        let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+        let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
         let before = sheet.until_listed(&["read"]).await;
         server.say(reply.header("ETag: \"v2\""));
         let refused = sheet.until_health("files", "refused", |health| health.failures_in_a_row >= 4).await;
@@ -134,7 +135,7 @@ async fn a_manifest_that_is_malformed_as_a_whole_leaves_the_last_good_tools() {
 #[tokio::test]
 async fn a_manifest_that_stays_malformed_is_withdrawn_after_grace_and_says_why() {
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache"));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::text(r#"{"protocol_version": "1.0", "tools": ["#));
     let down = sheet.until_state("files", ScenarioState::Down).await;
@@ -148,7 +149,7 @@ async fn a_manifest_that_stays_malformed_is_withdrawn_after_grace_and_says_why()
 #[tokio::test]
 async fn no_tools_is_an_offer_like_any_other() {
     let server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache"));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::tools("files", &[]));
     let empty = sheet.until_listed(&[]).await;
@@ -161,7 +162,7 @@ async fn internal_tools_are_not_counted_as_published() {
     mixed["tools"][1]["metadata"] = json!({"enabled_by_default": false});
     mixed["tools"][2]["metadata"] = json!({"enabled_by_default": true, "internal_only": true});
     let server = Scripted::saying(Reply::json(&mixed));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let now = sheet.until_listed(&["read"]).await;
     let counts = health(&now, "files").tools;
     assert_eq!(counts.published, 1);
@@ -172,7 +173,7 @@ async fn internal_tools_are_not_counted_as_published() {
 #[tokio::test]
 async fn a_scenario_that_calls_itself_otherwise_is_filed_as_it_was_found() {
     let server = Scripted::saying(Reply::tools("archive", &["read"]));
-    let mut sheet = one("files", &server).start().await;
+    let sheet = one("files", &server).start().await;
     let now = sheet.until_listed(&["read"]).await;
     assert!(now.catalog.entry(&name("files")).is_some() && now.catalog.entry(&name("archive")).is_none());
     let [finding] = &findings(&now, FindingCode::NameMismatch)[..] else { panic!("one finding expected") };

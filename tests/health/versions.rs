@@ -7,8 +7,9 @@ use callsheet::catalog::Snapshot;
 use callsheet::model::{AcceptedVersions, Finding, FindingCode, Health, ScenarioState};
 use serde_json::{Value, json};
 
+use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted, manifest};
-use crate::support::watched::{HOUR, Setting, findings, health, listed, ms, name, setting};
+use crate::support::watched::{HOUR, Setting, ms, setting};
 
 /// What becomes of a manifest with a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +152,7 @@ fn is_through(now: &Snapshot, is_new: impl Fn(&Health) -> bool) -> bool {
 #[tokio::test]
 async fn at_first_contact() {
     let server = played(Arc::new(Mutex::new(false)));
-    let mut sheet = all(&server).start().await;
+    let sheet = all(&server).start().await;
     let now = sheet.until("every case answered", |now| is_through(now, |health| health.last_success.is_some())).await;
     for case in 0..TABLE.len() {
         assert_case(&now, case, ScenarioState::Connecting);
@@ -164,7 +165,7 @@ async fn at_first_contact() {
 async fn after_a_good_answer_the_last_good_tools_stay() {
     let good = Arc::new(Mutex::new(true));
     let server = played(Arc::clone(&good));
-    let mut sheet = all(&server).start().await;
+    let sheet = all(&server).start().await;
     let everything: Vec<_> = (0..TABLE.len()).map(tool).collect();
     sheet.until("every tool", |now| listed(now) == everything).await;
     *good.lock().unwrap() = false;
@@ -204,7 +205,7 @@ fn files(server: &Scripted) -> Setting {
 async fn an_incompatible_scenario_is_asked_slowly_and_comes_back() {
     let server = writing("\"2.0\"");
     let slow = Duration::from_secs(540);
-    let mut sheet = files(&server).with(|config| config.protocol.incompatible_interval = slow).start().await;
+    let sheet = files(&server).with(|config| config.protocol.incompatible_interval = slow).start().await;
     let now = sheet.until_state("files", ScenarioState::Incompatible).await;
     let shown = health(&now, "files");
     let wait = shown.next_attempt.unwrap().duration_since(shown.last_error.as_ref().unwrap().at);
@@ -224,7 +225,7 @@ async fn the_last_good_tools_of_an_incompatible_scenario_go_after_their_own_grac
         config.protocol.incompatible_grace = grace;
         config.protocol.incompatible_interval = ms(50);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     rewrite(&server, "\"2.0\"");
     let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
@@ -250,7 +251,7 @@ async fn an_incompatible_scenario_that_dies_is_down() {
         config.health.grace = ms(1);
         config.protocol.incompatible_interval = ms(50);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     rewrite(&server, "\"2.0\"");
     sheet.until_state("files", ScenarioState::Incompatible).await;
@@ -270,7 +271,7 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
         config.health.grace = ms(1);
         config.protocol.incompatible_interval = ms(50);
     });
-    let mut sheet = setting.start().await;
+    let sheet = setting.start().await;
     sheet.until_listed(&["read"]).await;
     server.close().await;
     sheet.until_state("files", ScenarioState::Down).await;
@@ -290,7 +291,7 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
 async fn the_range_is_the_configurations() {
     let server = writing("\"2.3\"");
     let accept = AcceptedVersions::parse(">=2.1, <3.0").unwrap();
-    let mut sheet = files(&server).with(|config| config.protocol.accept = accept).start().await;
+    let sheet = files(&server).with(|config| config.protocol.accept = accept).start().await;
     let now = sheet.until_listed(&["read"]).await;
     assert_eq!(health(&now, "files").protocol_version.as_deref(), Some("2.3"));
 }
@@ -301,7 +302,7 @@ async fn what_a_newer_minor_version_adds_is_passed_on() {
     newer["protocol_version"] = json!("1.4");
     newer["tools"][0]["x_weight"] = json!({"grams": 3});
     let server = Scripted::saying(Reply::json(&newer));
-    let mut sheet = files(&server).start().await;
+    let sheet = files(&server).start().await;
     let now = sheet.until_listed(&["read"]).await;
     let entry = now.catalog.entry(&name("files")).unwrap();
     let extra = &entry.tools[0].tool.extra;

@@ -4,8 +4,9 @@
 use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::transports::http::CacheScope;
 
+use crate::support::in_process::{findings, listed};
 use crate::support::scripted::{Reply, Scripted};
-use crate::support::watched::{HOUR, findings, listed, one};
+use crate::support::watched::{HOUR, one};
 
 fn saying(cache_control: &str) -> Reply {
     Reply::tools("files", &["read"]).header(&format!("Cache-Control: {cache_control}"))
@@ -20,7 +21,7 @@ const FORBIDDING: [&str; 4] = ["max-age=0, must-revalidate", "no-cache", "no-sto
 async fn the_last_good_answer_stays_published_whatever_it_said_of_stale_use() {
     for said in FORBIDDING {
         let server = Scripted::saying(saying(said));
-        let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+        let sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
         sheet.until_listed(&["read"]).await;
         server.say(Reply::status(BROKEN));
         let failed = sheet.until_health("files", "failed often", |health| health.failures_in_a_row >= 4).await;
@@ -32,7 +33,7 @@ async fn the_last_good_answer_stays_published_whatever_it_said_of_stale_use() {
 async fn without_that_rule_the_first_failure_withdraws_what_forbade_stale_use_and_a_good_answer_brings_it_back() {
     for said in FORBIDDING {
         let server = Scripted::saying(saying(said));
-        let mut sheet = one("files", &server)
+        let sheet = one("files", &server)
             .with(|config| (config.health.grace, config.cache.last_good) = (HOUR, false))
             .start()
             .await;
@@ -52,7 +53,7 @@ async fn without_that_rule_what_forbade_nothing_stays_and_a_window_ends_by_itsel
     let switch = |config: &mut callsheet::config::Config| {
         (config.health.grace, config.cache.last_good) = (HOUR, false);
     };
-    let mut sheet = one("files", &server).with(switch).start().await;
+    let sheet = one("files", &server).with(switch).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status(BROKEN));
     let failed = sheet.until_health("files", "failed often", |health| health.failures_in_a_row >= 4).await;
@@ -60,7 +61,7 @@ async fn without_that_rule_what_forbade_nothing_stays_and_a_window_ends_by_itsel
 
     // Once it failed nobody asks again for an hour: time alone ends the window.
     let server = Scripted::saying(saying("max-age=0, stale-if-error=2"));
-    let mut sheet = one("files", &server)
+    let sheet = one("files", &server)
         .with(switch)
         .with(|config| (config.refresh.backoff_base, config.refresh.backoff_max) = (HOUR, HOUR))
         .start()
@@ -77,17 +78,17 @@ async fn without_that_rule_what_forbade_nothing_stays_and_a_window_ends_by_itsel
 async fn a_shared_cache_keeps_nothing_private_on_disk_and_goes_by_its_own_lifetime() {
     for (scope, kept, seconds) in [(CacheScope::Private, 1, 100), (CacheScope::Shared, 0, 0)] {
         let server = Scripted::saying(saying("private, max-age=100"));
-        let mut sheet = one("files", &server).with(|config| config.cache.scope = scope).start().await;
+        let sheet = one("files", &server).with(|config| config.cache.scope = scope).start().await;
         let now = sheet.until_listed(&["read"]).await;
-        let freshness = crate::support::watched::health(&now, "files").freshness.unwrap();
+        let freshness = crate::support::in_process::health(&now, "files").freshness.unwrap();
         let lifetime = freshness.fresh_until.duration_since(freshness.received_at).as_secs();
         assert!((seconds - 1..=seconds).contains(&lifetime), "{scope:?}: {lifetime}");
         let stored = sheet.stop().await.1.stored().await;
         assert_eq!(stored.manifests.len(), kept, "{scope:?}");
     }
     let server = Scripted::saying(saying("s-maxage=300, max-age=100"));
-    let mut sheet = one("files", &server).with(|config| config.cache.scope = CacheScope::Shared).start().await;
+    let sheet = one("files", &server).with(|config| config.cache.scope = CacheScope::Shared).start().await;
     let now = sheet.until_listed(&["read"]).await;
-    let freshness = crate::support::watched::health(&now, "files").freshness.unwrap();
+    let freshness = crate::support::in_process::health(&now, "files").freshness.unwrap();
     assert!(freshness.fresh_until.duration_since(freshness.received_at).as_secs() > 200);
 }

@@ -5,7 +5,6 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -23,8 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use url::Url;
 
-/// No condition of these tests takes this long unless it never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use super::in_process::PATIENCE;
 
 /// Runs tools. Stopped when it is dropped.
 pub(crate) struct Callee {

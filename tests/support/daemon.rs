@@ -4,25 +4,23 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::Callsheet;
-use callsheet::catalog::{CatalogReader, Snapshot};
+use callsheet::catalog::Snapshot;
 use callsheet::config::{Config, StaticScenario};
 use callsheet::provide::{self, CategoryDefinition, Registry, RegistryConfig, StaticProvider, ToolDefinition};
 use callsheet::runtime::tasks::Finish;
 use callsheet::runtime::{Clock, StopTrigger, Tasks};
-use callsheet::server::ServeError;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+pub(crate) use crate::support::in_process::PATIENCE;
+use crate::support::in_process::{self, InProcess};
 use crate::support::serving::{Answer, ask};
 
-/// No condition of these tests takes this long unless it never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than any test: what is due only then is never due.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
@@ -33,10 +31,8 @@ pub(crate) struct Home {
 
 /// A daemon that serves on a free port.
 pub(crate) struct Daemon {
-    app: Arc<Callsheet>,
-    reader: CatalogReader,
+    running: InProcess,
     pub(crate) address: SocketAddr,
-    serving: JoinHandle<Result<(), ServeError>>,
 }
 
 /// A scenario made with [`callsheet::provide`], which can go and come back.
@@ -105,8 +101,7 @@ impl Home {
 
 /// One `[[scenarios]]` entry.
 pub(crate) fn configured(name: &str, address: SocketAddr) -> StaticScenario {
-    let url = format!("http://{address}").parse().unwrap();
-    StaticScenario { name: name.parse().unwrap(), target: callsheet::model::Target::at(url), protocol: None }
+    in_process::entry(name, format!("http://{address}").parse().unwrap())
 }
 
 impl Daemon {
@@ -117,15 +112,12 @@ impl Daemon {
 
     /// The same with a clock of the test's own.
     pub(crate) async fn at(config: Config, clock: Clock) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = Arc::new(Callsheet::start(config, clock).await.unwrap());
-        let served = Arc::clone(&app);
-        let serving = Tasks::new().spawn(async move { served.serve(listener).await });
-        Self { reader: app.reader(), app, address, serving }
+        let running = InProcess::start(Callsheet::builder(config).clock(clock)).await;
+        let address = running.serve().await;
+        Self { running, address }
     }
 
-    /// The same, once every configured scenario was asked.
+    /// The same, once every configured scenario was polled.
     pub(crate) async fn ready(config: Config) -> Self {
         let daemon = Self::start(config).await;
         daemon.until_ready().await;
@@ -133,25 +125,17 @@ impl Daemon {
     }
 
     pub(crate) async fn until_ready(&self) {
-        let ready = tokio::time::timeout(PATIENCE, self.app.readiness().wait()).await;
-        ready.unwrap_or_else(|_| panic!("never ready: {:?}", self.app.readiness().awaited()));
+        self.running.until_ready().await;
     }
 
     /// Waits until `condition` holds of what is published.
     pub(crate) async fn wait_until(&self, what: &str, condition: impl Fn(&Snapshot) -> bool) {
-        let mut reader = self.reader.clone();
-        let waiting = async {
-            while !condition(&reader.snapshot()) {
-                reader.changed().await.expect("the daemon publishes while it runs");
-            }
-        };
-        let came = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
-        assert!(came, "never came: {what}; health: {:#}", self.get("/api/v1/scenarios").await.json());
+        self.running.until(what, condition).await;
     }
 
-    /// Asks after each change of what is published until `condition` holds of the answer, which is returned.
+    /// Sends a request after each change of what is published until `condition` holds of the answer, which is returned.
     pub(crate) async fn until(&self, target: &str, condition: impl Fn(&Answer) -> bool) -> Answer {
-        let mut reader = self.reader.clone();
+        let mut reader = self.running.reader();
         let deadline = Clock::system().now() + PATIENCE;
         loop {
             let answer = self.get(target).await;
@@ -213,11 +197,7 @@ impl Daemon {
 
     /// The same, with whether every answer was finished and how the tasks ended.
     pub(crate) async fn stop_as_it_may(self) -> (bool, Finish) {
-        self.app.stop();
-        let served = self.serving.await.unwrap().is_ok();
-        drop(self.reader);
-        let app = Arc::into_inner(self.app).expect("only the test and the ended server held it");
-        (served, app.finish().await)
+        self.running.finish().await
     }
 }
 

@@ -1,5 +1,5 @@
-//! A daemon whose network the test plays: a source of the test's own tells what it found, everything else is real (the engine, the
-//! store, the HTTP face). Include `scripted.rs`, `sources.rs`, `serving.rs` and `upstream_server.rs` beside it.
+//! A daemon whose network the test plays: a source of the test stands for mDNS, everything else is real (the engine, the store, the HTTP
+//! server).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogReader, Snapshot};
-use callsheet::config::{Config, StaticScenario};
+use callsheet::config::Config;
 use callsheet::discovery::static_list;
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
 use callsheet::engine::{self, EngineHandle, Setup};
 use callsheet::events::Hub;
-use callsheet::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
+use callsheet::model::{Health, ScenarioState, SourceId};
 use callsheet::protocols::Protocols;
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
-use super::scripted::PATIENCE;
+use super::in_process::{self, PATIENCE};
 use super::serving::{Answer, ask};
 use super::sources::Told;
 
@@ -57,7 +57,7 @@ pub(crate) fn announced(name: &str, url: &Url, identity: Option<&str>) -> Endpoi
 }
 
 impl Home {
-    /// Asks who is trusted often, and who waits for a yes once an hour.
+    /// Polls trusted scenarios often, and pending ones once an hour.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::for_state(folder.path().join("state.db"));
@@ -75,11 +75,7 @@ impl Home {
     }
 
     pub(crate) fn list(&mut self, name: &str, url: &Url) {
-        self.config.scenarios.push(StaticScenario {
-            name: name.parse().unwrap(),
-            target: callsheet::model::Target::at(url.clone()),
-            protocol: None,
-        });
+        self.config.scenarios.push(in_process::entry(name, url.clone()));
     }
 
     /// Starts a daemon that hears these announcements first.
@@ -152,20 +148,8 @@ impl Found {
     }
 
     /// The first snapshot for which `condition` holds, now or later.
-    pub(crate) async fn until(&self, what: &str, mut condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
-        let mut reader = self.reader.clone();
-        let waiting = async {
-            let mut snapshot = reader.snapshot();
-            while !condition(&snapshot) {
-                snapshot = reader.changed().await.unwrap();
-            }
-            snapshot
-        };
-        let waited = tokio::time::timeout(PATIENCE, waiting).await;
-        waited.unwrap_or_else(|_| {
-            let now = self.reader.snapshot();
-            panic!("never came: {what}; now {:#?} {:#?} {:?}", now.health, now.findings, listed(&now))
-        })
+    pub(crate) async fn until(&self, what: &str, condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
+        in_process::until(&self.reader, what, condition).await
     }
 
     pub(crate) async fn until_health(
@@ -174,14 +158,14 @@ impl Found {
         what: &str,
         condition: impl Fn(&Health) -> bool,
     ) -> Arc<Health> {
-        let key: ScenarioName = name.parse().unwrap();
+        let key = in_process::name(name);
         let snapshot = self
             .until(&format!("{name} {what}"), |now| now.health.get(&key).is_some_and(|health| condition(health)))
             .await;
         Arc::clone(&snapshot.health[&key])
     }
 
-    /// Waits until it waits for a yes and its manifest is known.
+    /// Waits until it is pending and its manifest is known.
     pub(crate) async fn until_pending(&self, name: &str) -> Arc<Health> {
         self.until_health(name, "is pending", |health| {
             health.state == ScenarioState::Pending && health.last_success.is_some()
@@ -194,7 +178,7 @@ impl Found {
     }
 
     pub(crate) async fn until_listed(&self, tools: &[&str]) -> Arc<Snapshot> {
-        self.until(&format!("{tools:?}"), |now| listed(now) == tools).await
+        self.until(&format!("{tools:?}"), |now| in_process::listed(now) == tools).await
     }
 
     pub(crate) fn now(&self) -> Arc<Snapshot> {
@@ -203,8 +187,7 @@ impl Found {
 
     /// What is known of one now.
     pub(crate) fn health(&self, name: &str) -> Arc<Health> {
-        let key: ScenarioName = name.parse().unwrap();
-        Arc::clone(&self.now().health[&key])
+        in_process::health(&self.now(), name)
     }
 
     /// The names of the known scenarios.
@@ -228,16 +211,4 @@ impl Found {
         drop(self.engine);
         self.tasks.finish(PATIENCE).await;
     }
-}
-
-/// The published names in the list, in order.
-pub(crate) fn listed(snapshot: &Snapshot) -> Vec<String> {
-    let published = snapshot.catalog.entries().filter(|entry| entry.is_published());
-    published.flat_map(|entry| entry.listed.iter()).map(|tool| tool.name.to_string()).collect()
-}
-
-/// Every finding of this kind.
-pub(crate) fn findings(snapshot: &Snapshot, code: FindingCode) -> Vec<Finding> {
-    let merged = snapshot.catalog.findings();
-    snapshot.findings.iter().chain(&merged).filter(|finding| finding.code == code).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Servers that mean harm, each at the level of bytes. Include `upstream_server.rs` beside it.
+//! Servers that mean harm, each at the level of bytes.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

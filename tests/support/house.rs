@@ -1,36 +1,30 @@
-//! A whole callsheet without a server, whose scenarios are where the test says.
-//! Include `callee.rs` beside it.
+//! callsheet in this process with scenarios that the test adds and removes, called through the library.
 
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use callsheet::Callsheet;
 use callsheet::app::Builder;
 use callsheet::calls::{CallResponse, ExecuteError, Request};
-use callsheet::catalog::{Snapshot, ViewQuery};
+use callsheet::catalog::ViewQuery;
 use callsheet::config::Config;
-use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust};
+use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
 use callsheet::engine::CallRoute;
 use callsheet::model::{JsonText, PublishedName, ScenarioName, SettingsPatch, SourceId};
 use callsheet::protocols::Protocol;
-use callsheet::runtime::{Stop, Tasks};
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
-use super::callee::PATIENCE;
+use super::in_process::{InProcess, PATIENCE};
+use super::sources::Told;
 
 pub(crate) struct House {
-    pub(crate) app: Arc<Callsheet>,
+    running: InProcess,
     places: watch::Sender<EndpointSet>,
-    folder: TempDir,
+    _folder: TempDir,
 }
-
-/// Tells what the test says.
-struct Told(watch::Receiver<EndpointSet>);
 
 impl House {
     /// With these scenarios, all of them vouched for.
@@ -61,8 +55,8 @@ impl House {
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
         let (places, told) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
-        let builder = add(Callsheet::builder(config).source(Told(told)));
-        Self { app: Arc::new(builder.start().await.unwrap()), places, folder }
+        let builder = add(Callsheet::builder(config).source(Told(SourceId::Embedded, told)));
+        Self { running: InProcess::start(builder).await, places, _folder: folder }
     }
 
     /// A scenario is there no more.
@@ -82,23 +76,6 @@ impl House {
         self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
     }
 
-    /// Waits for a snapshot in which something holds.
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        let mut reader = self.app.reader();
-        let found = tokio::time::timeout(PATIENCE, async {
-            loop {
-                let snapshot = reader.snapshot();
-                if holds(&snapshot) {
-                    return snapshot;
-                }
-                reader.changed().await.unwrap();
-            }
-        });
-        let found = found.await;
-        assert!(found.is_ok(), "never came: {what}; health {:#?}", self.app.snapshot().health);
-        found.unwrap()
-    }
-
     /// The names in the plain list.
     pub(crate) fn names(&self) -> Vec<String> {
         self.app.view(&ViewQuery::default()).tools().map(|tool| tool.name.to_string()).collect()
@@ -107,19 +84,6 @@ impl House {
     /// The way to a scenario.
     pub(crate) fn route(&self, name: &str) -> Option<Arc<CallRoute>> {
         self.app.engine().route(&scenario(name))
-    }
-
-    /// Serves HTTP on a free port until the house is finished.
-    pub(crate) async fn serve(&self) -> SocketAddr {
-        self.serve_at("127.0.0.1:0".parse().unwrap()).await
-    }
-
-    /// The same at this address.
-    pub(crate) async fn serve_at(&self, address: SocketAddr) -> SocketAddr {
-        let listener = TcpListener::bind(address).await.unwrap();
-        let (address, app) = (listener.local_addr().unwrap(), Arc::clone(&self.app));
-        Tasks::new().spawn(async move { app.serve(listener).await });
-        address
     }
 
     /// Calls a tool by name in the global scope.
@@ -146,15 +110,8 @@ impl House {
         self.app.snapshot().catalog.revision_for(scope).to_string()
     }
 
-    pub(crate) async fn refresh(&self, name: &str) {
-        self.app.engine().refresh(vec![scenario(name)]).await.unwrap();
-    }
-
     pub(crate) async fn finish(self) {
-        self.app.stop();
-        if let Some(app) = Arc::into_inner(self.app) {
-            app.finish().await;
-        }
+        self.running.finish().await;
     }
 }
 
@@ -177,29 +134,10 @@ pub(crate) fn scenario(name: &str) -> ScenarioName {
     name.parse().unwrap()
 }
 
-impl Source for Told {
-    fn id(&self) -> SourceId {
-        SourceId::Embedded
-    }
+impl Deref for House {
+    type Target = InProcess;
 
-    fn run(
-        self: Box<Self>,
-        out: watch::Sender<EndpointSet>,
-        stop: Stop,
-    ) -> BoxFuture<'static, Result<(), SourceError>> {
-        let mut said = self.0;
-        Box::pin(async move {
-            loop {
-                let set = said.borrow_and_update().clone();
-                out.send_replace(set);
-                tokio::select! {
-                    () = stop.wait() => return Ok(()),
-                    changed = said.changed() => if changed.is_err() {
-                        stop.wait().await;
-                        return Ok(());
-                    }
-                }
-            }
-        })
+    fn deref(&self) -> &InProcess {
+        &self.running
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod format_cases;
 pub(crate) mod found;
 pub(crate) mod hostile;
 pub(crate) mod house;
+pub(crate) mod in_process;
 pub(crate) mod lab;
 pub(crate) mod listener;
 pub(crate) mod mcp_server;

@@ -1,10 +1,8 @@
 //! A scenario whose every answer the test writes: a real server on loopback that counts, records, can be stopped and started again.
-//! Include `upstream_server.rs` beside it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
@@ -14,10 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
 
+pub(crate) use super::in_process::PATIENCE;
 use super::upstream_server::{Request, UpstreamServer, answer};
-
-/// No condition of these tests takes this long unless it never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers as its script says. Stopped when it is dropped.
 pub(crate) struct Scripted {

@@ -1,27 +1,25 @@
 //! A whole callsheet under test, in its own folder, with short times. What it publishes is waited for, never slept for.
 
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::Callsheet;
-use callsheet::catalog::{CatalogReader, Snapshot};
-use callsheet::config::{Config, StaticScenario};
-use callsheet::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState};
+use callsheet::config::Config;
 use callsheet::runtime::Clock;
 use callsheet::runtime::tasks::Finish;
 use callsheet::state::{Restored, sqlite};
 use tempfile::TempDir;
 use url::Url;
 
-use super::scripted::{PATIENCE, Scripted};
+use super::in_process::{InProcess, PATIENCE, entry};
+use super::scripted::Scripted;
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A running callsheet.
 pub(crate) struct Watched {
-    pub(crate) callsheet: Callsheet,
-    reader: CatalogReader,
+    running: InProcess,
     place: Place,
 }
 
@@ -41,10 +39,6 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-pub(crate) fn name(text: &str) -> ScenarioName {
-    text.parse().unwrap()
-}
-
 /// Scenarios by name and address.
 pub(crate) fn setting<'a>(scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
     let folder = tempfile::tempdir().unwrap();
@@ -61,12 +55,7 @@ impl Place {
     /// The same folder for another run.
     pub(crate) fn setting<'a>(self, scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
         let mut config = Config::for_state(self.path.clone());
-        let entry = |(scenario, url)| StaticScenario {
-            name: name(scenario),
-            target: callsheet::model::Target::at(url),
-            protocol: None,
-        };
-        config.scenarios = scenarios.into_iter().map(entry).collect();
+        config.scenarios = scenarios.into_iter().map(|(scenario, url)| entry(scenario, url)).collect();
         config.discovery.environment.enabled = false;
         config.discovery.mdns.enabled = false;
         config.discovery.vrooli.enabled = false;
@@ -102,81 +91,22 @@ impl Setting {
     }
 
     pub(crate) async fn start_at(self, clock: Clock) -> Watched {
-        let callsheet = Callsheet::start(self.config, clock).await.unwrap();
-        Watched { reader: callsheet.reader(), callsheet, place: self.place }
+        let running = InProcess::start(Callsheet::builder(self.config).clock(clock)).await;
+        Watched { running, place: self.place }
     }
 }
 
 impl Watched {
-    /// The first snapshot for which `condition` holds, now or later.
-    pub(crate) async fn until(&mut self, what: &str, mut condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
-        let waiting = async {
-            let mut snapshot = self.reader.snapshot();
-            while !condition(&snapshot) {
-                snapshot = self.reader.changed().await.unwrap();
-            }
-            snapshot
-        };
-        let waited = tokio::time::timeout(PATIENCE, waiting).await;
-        waited.unwrap_or_else(|_| {
-            let now = self.reader.snapshot();
-            panic!("never came: {what}; now {:#?} {:#?} {:?}", now.health, now.findings, listed(&now))
-        })
-    }
-
-    /// Waits until the health of a scenario is as the condition says.
-    pub(crate) async fn until_health(
-        &mut self,
-        scenario: &str,
-        what: &str,
-        mut condition: impl FnMut(&Health) -> bool,
-    ) -> Arc<Snapshot> {
-        let key = name(scenario);
-        self.until(&format!("{scenario} {what}"), |now| now.health.get(&key).is_some_and(|health| condition(health)))
-            .await
-    }
-
-    pub(crate) async fn until_state(&mut self, scenario: &str, state: ScenarioState) -> Arc<Snapshot> {
-        self.until_health(scenario, state.as_str(), |health| health.state == state).await
-    }
-
-    /// Waits until the list has exactly these tools.
-    pub(crate) async fn until_listed(&mut self, tools: &[&str]) -> Arc<Snapshot> {
-        self.until(&format!("{tools:?}"), |now| listed(now) == tools).await
-    }
-
-    pub(crate) fn now(&self) -> Arc<Snapshot> {
-        self.reader.snapshot()
-    }
-
-    pub(crate) fn health(&self, scenario: &str) -> Arc<Health> {
-        health(&self.now(), scenario)
-    }
-
-    /// Asks a scenario now; its health after that.
-    pub(crate) async fn refresh(&self, scenario: &str) -> Arc<Health> {
-        let asked = self.callsheet.engine().refresh(vec![name(scenario)]);
-        tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap().remove(0)
-    }
-
     /// Stops it; how that went, and where it kept its state.
     pub(crate) async fn stop(self) -> (Finish, Place) {
-        (self.callsheet.finish().await, self.place)
+        (self.running.finish().await.1, self.place)
     }
 }
 
-pub(crate) fn health(snapshot: &Snapshot, scenario: &str) -> Arc<Health> {
-    Arc::clone(snapshot.health.get(&name(scenario)).unwrap_or_else(|| panic!("no health of {scenario}")))
-}
+impl Deref for Watched {
+    type Target = InProcess;
 
-/// The published names in the list, in order.
-pub(crate) fn listed(snapshot: &Snapshot) -> Vec<String> {
-    let published = snapshot.catalog.entries().filter(|entry| entry.is_published());
-    published.flat_map(|entry| entry.listed.iter()).map(|tool| tool.name.to_string()).collect()
-}
-
-/// Every finding of this kind, of manifests, sources and the merge.
-pub(crate) fn findings(snapshot: &Snapshot, code: FindingCode) -> Vec<Finding> {
-    let merged = snapshot.catalog.findings();
-    snapshot.findings.iter().chain(&merged).filter(|finding| finding.code == code).cloned().collect()
+    fn deref(&self) -> &InProcess {
+        &self.running
+    }
 }
