@@ -7,23 +7,29 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::model::ToolId;
-use crate::protocols::{CallIo, CallLog, CallProgress, Cancelled, InputRefused, InputReply, InputWanted};
+use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted};
 use crate::runtime::{Stop, StopTrigger};
 
 /// The part that a caller may take in its running call. Every method has a default for callers that
 /// take no part.
 pub trait Caller: Send + Sync {
+    /// What the caller can do. A scenario requests nothing else of it. By default nothing.
+    fn offers(&self) -> CallerOffers {
+        CallerOffers::default()
+    }
+
     /// The tool reported its progress.
     fn progress(&self, progress: CallProgress) {
         let _ = progress;
     }
 
-    /// The tool sent a log message.
+    /// The tool sent a log message, at least as severe as the caller's offers say.
     fn log(&self, line: CallLog) {
         let _ = line;
     }
 
-    /// The tool needs input to continue, and waits for it. By default it is refused.
+    /// The tool needs input to continue, and waits for it. Only what the caller offers is requested.
+    /// By default it is refused.
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         let _ = wanted;
         Box::pin(std::future::ready(Err(InputRefused)))
@@ -69,6 +75,10 @@ impl Drop for CallerPresence {
 }
 
 impl CallIo for CallLine {
+    fn offers(&self) -> CallerOffers {
+        self.caller.as_ref().map(|caller| caller.offers()).unwrap_or_default()
+    }
+
     fn progress(&mut self, progress: CallProgress) {
         tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, done = progress.done, total = progress.total, "a call makes progress");
         if let Some(caller) = &self.caller {
@@ -77,16 +87,17 @@ impl CallIo for CallLine {
     }
 
     fn log(&mut self, line: CallLog) {
-        tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, bytes = line.text.len(), "a call logged a line");
-        if let Some(caller) = &self.caller {
+        tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, bytes = line.data.get().len(), "a call logged a line");
+        let wanted = |caller: &&Arc<dyn Caller>| caller.offers().log_level.is_some_and(|least| line.level >= least);
+        if let Some(caller) = self.caller.as_ref().filter(wanted) {
             caller.log(line);
         }
     }
 
     fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         match &self.caller {
-            Some(caller) => caller.input(wanted),
-            None => Box::pin(std::future::ready(Err(InputRefused))),
+            Some(caller) if wanted.is_offered(caller.offers()) => caller.input(wanted),
+            _ => Box::pin(std::future::ready(Err(InputRefused))),
         }
     }
 

@@ -142,7 +142,11 @@ impl Calls {
         };
         self.0.validators.check(&tool, &arguments, &rules).await?;
         let needs_yes = approval::needed(&tool);
-        let ready = PreparedCall { adjusted, ..PreparedCall::new(tool, scope, arguments, request.user_id) };
+        let ready = PreparedCall {
+            adjusted,
+            resumed: request.resumed,
+            ..PreparedCall::new(tool, scope, arguments, request.user_id)
+        };
         if needs_yes {
             // Boxed, like every rare and large future here: the size of a future is moved with
             // every call.

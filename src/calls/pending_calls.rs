@@ -194,6 +194,7 @@ impl Calls {
             timeout: None,
             follow: true,
             adjusted: Vec::new(),
+            resumed: None,
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answer(answered), answered: true },
@@ -215,6 +216,7 @@ impl Calls {
             timeout,
             follow: false,
             adjusted: Vec::new(),
+            resumed: None,
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

@@ -73,7 +73,9 @@ impl CallRecorder {
         let took = self.took();
         let waits = matches!(answered, Err(ExecuteError::ApprovalRequired { waiting: Some(_), .. }));
         let sent = matches!(answered, Ok(_) | Err(ExecuteError::Failed { .. }));
-        let well = answered.as_ref().is_ok_and(|answered| answered.outcome.success);
+        let well = answered
+            .as_ref()
+            .is_ok_and(|answered| answered.outcome.success || answered.outcome.input_required.is_some());
         self.count(outcome(answered), took, !waits, well, sent);
         if let Some((audit, mut entry)) = self.audit.take() {
             entry.answered(answered);

@@ -9,7 +9,7 @@ use super::ExecuteError;
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, ViewTool};
-use crate::protocols::Outcome;
+use crate::protocols::{Outcome, ResumedInput};
 
 /// The request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Request {
     /// Whether a name that means no tool, or several, in the current list means what it meant in the
     /// latest remembered list in which it meant one. For callers that cannot say a revision.
     pub remembered: bool,
+    /// The input with which a call is sent again that needed some.
+    pub resumed: Option<ResumedInput>,
 }
 
 /// A call that passed all checks and still has to get a permit.
@@ -54,6 +56,8 @@ pub struct PreparedCall {
     pub follow: bool,
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     pub adjusted: Vec<String>,
+    /// The input with which the call is sent again.
+    pub resumed: Option<ResumedInput>,
 }
 
 /// A call that its scenario answered.
@@ -80,7 +84,17 @@ pub struct CallResponse {
 impl PreparedCall {
     /// A call in this scope, for the peer that answers for the scenario at that time.
     pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
-        Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true, adjusted: Vec::new() }
+        Self {
+            tool,
+            scope,
+            arguments,
+            user_id,
+            owner: None,
+            timeout: None,
+            follow: true,
+            adjusted: Vec::new(),
+            resumed: None,
+        }
     }
 }
 
@@ -96,6 +110,7 @@ impl Request {
             user_id: None,
             revision: None,
             remembered: false,
+            resumed: None,
         }
     }
 
@@ -117,6 +132,7 @@ impl CallResponse {
 pub(super) fn outcome(answered: &Result<CallResponse, ExecuteError>) -> &'static str {
     match answered {
         Ok(answered) if answered.outcome.running.is_some() => "running",
+        Ok(answered) if answered.outcome.input_required.is_some() => "input_required",
         Ok(answered) if answered.outcome.success => "ok",
         Ok(_) => "failed",
         Err(refused) => refused.kind(),

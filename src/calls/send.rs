@@ -236,6 +236,7 @@ impl Sending {
             timeout,
             longest: self.rules.max_timeout,
             max_body: self.rules.max_body,
+            resumed: self.ready.resumed.clone(),
         }
     }
 

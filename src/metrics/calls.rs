@@ -6,10 +6,11 @@ use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
 /// All outcomes: an answer, or the code of the refusal. Any other outcome counts as the last one.
-const OUTCOMES: [&str; 25] = [
+const OUTCOMES: [&str; 26] = [
     "ok",
     "failed",
     "running",
+    "input_required",
     "given_up",
     "unknown_tool",
     "tool_gone",

@@ -8,6 +8,7 @@ pub mod caller;
 pub mod config_state;
 mod digest;
 pub mod finding;
+pub mod interaction;
 pub mod json;
 pub mod manifest;
 pub mod name;
@@ -28,6 +29,7 @@ pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswe
 pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
+pub use interaction::Interaction;
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};

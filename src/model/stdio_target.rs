@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::Secret;
+use super::{Interaction, Secret};
 
 /// The scheme of addresses of programs that are started here.
 const SCHEME: &str = "stdio";
@@ -29,6 +29,7 @@ pub struct StdioTarget {
     env: BTreeMap<String, Secret>,
     cwd: Option<PathBuf>,
     call_timeout: Option<Duration>,
+    interaction: Interaction,
     /// Follows from the other fields.
     url: Url,
 }
@@ -38,7 +39,7 @@ impl StdioTarget {
     pub fn new(command: impl Into<String>) -> Self {
         let url = url("stdio:");
         let (command, args, env) = (command.into(), Vec::new(), BTreeMap::new());
-        Self { command, args, env, cwd: None, call_timeout: None, url }.located()
+        Self { command, args, env, cwd: None, call_timeout: None, interaction: Interaction::default(), url }.located()
     }
 
     /// The same with these arguments.
@@ -66,6 +67,12 @@ impl StdioTarget {
         Self { call_timeout, ..self }.located()
     }
 
+    /// The same with these requests that it may send to its callers.
+    #[must_use]
+    pub fn with_interaction(self, interaction: Interaction) -> Self {
+        Self { interaction, ..self }.located()
+    }
+
     /// The program: a path, or a name that is looked up in `PATH`.
     pub fn command(&self) -> &str {
         &self.command
@@ -89,6 +96,11 @@ impl StdioTarget {
     /// The time that a call of one of its tools may take which does not say so itself.
     pub fn call_timeout(&self) -> Option<Duration> {
         self.call_timeout
+    }
+
+    /// What it may request of its callers.
+    pub fn interaction(&self) -> &Interaction {
+        &self.interaction
     }
 
     /// Its address: the command line, and a digest of all fields as fragment. Targets that differ
@@ -124,6 +136,9 @@ impl StdioTarget {
         }
         part(self.cwd.as_ref().map_or(&[][..], |cwd| cwd.as_os_str().as_encoded_bytes()));
         part(format!("{:?}", self.call_timeout).as_bytes());
+        if self.interaction != Interaction::default() {
+            part(format!("{:?}", self.interaction).as_bytes());
+        }
         hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
             let _ = write!(digits, "{byte:02x}");
             digits
@@ -231,6 +246,7 @@ mod tests {
             base().with_env([("A1", secret(""))]),
             base().with_cwd(Some("/tmp".into())),
             base().with_call_timeout(Some(Duration::from_secs(1))),
+            base().with_interaction(Interaction { sampling: true, ..Interaction::default() }),
             StdioTarget::new("//usr/bin/srv").with_args(["a", "b"]),
             StdioTarget::new("srv"),
             StdioTarget::new("./../srv"),

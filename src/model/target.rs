@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::HeaderName;
 use url::Url;
 
-use super::{Secret, StdioTarget};
+use super::{Interaction, Secret, StdioTarget};
 
 /// The scheme of addresses inside this process: `local:` and a name.
 const LOCAL: &str = "local";
@@ -42,6 +42,8 @@ pub struct HttpTarget {
     pub headers: Vec<(HeaderName, Secret)>,
     /// The time that a call of one of its tools may take which does not say so itself.
     pub call_timeout: Option<Duration>,
+    /// What it may request of its callers.
+    pub interaction: Interaction,
 }
 
 /// The name of a target inside this process, as an address of the scheme `local`.
@@ -71,12 +73,28 @@ impl Target {
             Self::Stdio(_) | Self::InProcess(_) => None,
         }
     }
+
+    /// What it may request of its callers. `None` where there are no such requests.
+    pub fn interaction(&self) -> Option<&Interaction> {
+        match self {
+            Self::Http(target) => Some(&target.interaction),
+            Self::Stdio(target) => Some(target.interaction()),
+            Self::InProcess(_) => None,
+        }
+    }
 }
 
 impl HttpTarget {
     /// The server at this address, without any other facts.
     pub fn at(url: Url) -> Self {
-        Self { url, dial: None, token: None, headers: Vec::new(), call_timeout: None }
+        Self {
+            url,
+            dial: None,
+            token: None,
+            headers: Vec::new(),
+            call_timeout: None,
+            interaction: Interaction::default(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{InputRequired, ResumedInput};
 use crate::model::JsonText;
 use crate::transports::http::{HttpResponse, Unanswered};
 use crate::transports::{TransportError, status_text};
@@ -27,6 +28,8 @@ pub struct Call {
     pub longest: Duration,
     /// The most bytes of the answer.
     pub max_body: usize,
+    /// The input with which the caller sends a call again that needed some.
+    pub resumed: Option<ResumedInput>,
 }
 
 /// The answer of a scenario. A tool's own failure is an answer too.
@@ -52,6 +55,9 @@ pub struct Outcome {
     /// The whole result where `result` is only its data, for callers that can use the rest: of MCP
     /// the result with its content blocks.
     pub content: Option<JsonText>,
+    /// The input without which the tool does not continue, for a caller that sends the call again
+    /// with it. Then the tool did not fail yet.
+    pub input_required: Option<InputRequired>,
 }
 
 /// What a scenario reports about a run that continues after its answer.
@@ -126,6 +132,7 @@ impl Outcome {
             retry_after: None,
             document: None,
             content: None,
+            input_required: None,
         }
     }
 }

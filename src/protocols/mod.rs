@@ -17,7 +17,9 @@ use crate::model::Target;
 use crate::transports::Transports;
 
 mod call;
+mod call_log;
 mod fetch;
+mod input;
 mod io;
 mod json;
 pub(crate) mod json_rpc;
@@ -30,7 +32,9 @@ pub mod tool_discovery;
 mod validity;
 
 pub use call::{Call, CallError, Fault, Outcome, RunningCall};
-pub use io::{CallIo, CallLog, CallProgress, Cancelled, InputRefused, InputReply, InputWanted, NoCaller};
+pub use call_log::{CallLog, LogLevel};
+pub use input::{CallerOffers, InputMethod, InputRefused, InputReply, InputRequired, InputWanted, ResumedInput};
+pub use io::{CallIo, CallProgress, Cancelled, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};
 pub use session::{EndReason, Hint, Relay, Session};
 pub use validity::{Validators, Validity};

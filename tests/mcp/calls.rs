@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use callsheet::calls::Caller;
+use callsheet::calls::{Caller, Request};
 use callsheet::model::JsonText;
-use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
+use callsheet::protocols::{
+    CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel, ResumedInput,
+};
 use callsheet::runtime::{Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -20,22 +22,27 @@ type Reply = fn(&Came) -> Answer;
 struct Partner {
     heard: Mutex<Vec<String>>,
     answer: Option<&'static str>,
+    offers: CallerOffers,
     cancel: Option<Stop>,
 }
 
 impl Caller for Partner {
+    fn offers(&self) -> CallerOffers {
+        CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..self.offers }
+    }
+
     fn progress(&self, progress: CallProgress) {
         self.heard.lock().unwrap().push(progress.to_string());
     }
 
     fn log(&self, line: CallLog) {
-        self.heard.lock().unwrap().push(format!("{}: {}", line.level, line.text));
+        self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        self.heard.lock().unwrap().push(wanted.message.clone());
+        self.heard.lock().unwrap().push(wanted.message());
         let reply =
-            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
+            self.answer.map_or(InputReply::Declined, |answer| InputReply::accepted(&JsonText::parse(answer).unwrap()));
         Box::pin(std::future::ready(Ok(reply)))
     }
 
@@ -133,7 +140,7 @@ async fn a_call_goes_on_with_the_input_that_a_modern_server_needs() {
     let server = server_with(modern(&json!([tool("greet")])), |came| {
         let params = &came.message["params"];
         if params.get("requestState").is_none() {
-            return came.result(&json!({"resultType": "input_required", "requestState": {"sealed": [1]}, "inputRequests": {
+            return came.result(&json!({"resultType": "input_required", "requestState": "sé\u{1}\"", "inputRequests": {
                 "who": {"method": "elicitation/create", "params": {"mode": "form", "message": "Name?", "requestedSchema": {"type": "object"}}}}}));
         }
         came.result(&json!({"resultType": "complete", "content": [], "structuredContent": {"state": params["requestState"], "replies": params["inputResponses"]}}))
@@ -145,10 +152,59 @@ async fn a_call_goes_on_with_the_input_that_a_modern_server_needs() {
     let result: Value = serde_json::from_str(called.outcome.result.unwrap().get()).unwrap();
     assert_eq!(
         result,
-        json!({"state": {"sealed": [1]}, "replies": {"who": {"action": "accept", "content": {"name": "Ada"}}}})
+        json!({"state": "sé\u{1}\"", "replies": {"who": {"action": "accept", "content": {"name": "Ada"}}}})
     );
     let ids: Vec<_> = server.of("tools/call").into_iter().map(|came| came.message["id"].clone()).collect();
     assert_ne!(ids[0], ids[1]);
+    let declared = &server.of("tools/call")[0].message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    assert_eq!(*declared, json!({"elicitation": {}}));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_resumes_gets_the_requests_and_sends_the_call_again_with_the_input() {
+    let requests = json!({"who": {"method": "elicitation/create", "params": {"message": "Name?"}}});
+    let server = server_with(modern(&json!([tool("greet")])), move |came| {
+        let params = &came.message["params"];
+        if params.get("inputResponses").is_none() {
+            let result = json!({"resultType": "input_required", "requestState": "sealed", "inputRequests": requests});
+            return came.result(&result);
+        }
+        let given = json!({"state": params["requestState"], "replies": params["inputResponses"]});
+        came.result(&json!({"resultType": "complete", "content": [], "structuredContent": given}))
+    })
+    .await;
+    let house = House::of(&[("files", server.url())]).await;
+    let offers = CallerOffers { resumes: true, ..CallerOffers::default() };
+    let partner = Arc::new(Partner { offers, ..Partner::default() });
+    let call = |request| house.app.calls().execute_for(request, Some(partner.clone()));
+    let outcome = call(request("greet", &json!({}))).await.unwrap().outcome;
+    assert_eq!((outcome.success, outcome.code.as_deref()), (false, Some("input_required")));
+    let required = outcome.input_required.unwrap();
+    assert_eq!(required.state.as_deref(), Some("sealed"));
+    let sent: Value = serde_json::from_str(required.requests.get()).unwrap();
+    assert_eq!(sent["who"]["params"]["message"], "Name?");
+    assert!(partner.heard.lock().unwrap().is_empty(), "nobody is asked meanwhile");
+
+    let responses = JsonText::parse(r#"{"who":{"action":"cancel"}}"#).unwrap();
+    let resumed = Some(ResumedInput { responses, state: required.state });
+    let outcome = call(Request { resumed, ..request("greet", &json!({})) }).await.unwrap().outcome;
+    let result: Value = serde_json::from_str(outcome.result.unwrap().get()).unwrap();
+    assert_eq!(result, json!({"state": "sealed", "replies": {"who": {"action": "cancel"}}}));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_that_needs_input_without_end_ends_its_call() {
+    let server = server_with(modern(&json!([tool("nag")])), |came| {
+        came.result(&json!({"resultType": "input_required", "requestState": "more"}))
+    })
+    .await;
+    let house = House::of(&[("files", server.url())]).await;
+    let outcome = house.call("nag", &json!({})).await.unwrap().outcome;
+    assert_eq!(outcome.code.as_deref(), Some("input_required"));
+    assert!(outcome.error.unwrap().contains("16 times"));
+    assert_eq!(server.of("tools/call").len(), 16);
     house.finish().await;
 }
 

@@ -9,7 +9,7 @@ use callsheet::catalog::Snapshot;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
 use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
-use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
+use callsheet::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
 use futures_util::future::BoxFuture;
@@ -77,16 +77,20 @@ struct Partner {
 }
 
 impl Caller for Partner {
+    fn offers(&self) -> CallerOffers {
+        CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..CallerOffers::default() }
+    }
+
     fn progress(&self, progress: CallProgress) {
         self.heard.lock().unwrap().push(progress.to_string());
     }
 
     fn log(&self, line: CallLog) {
-        self.heard.lock().unwrap().push(format!("{}: {}", line.level, line.text));
+        self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        self.heard.lock().unwrap().push(wanted.message.clone());
+        self.heard.lock().unwrap().push(wanted.message());
         let reply =
             self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
         Box::pin(std::future::ready(Ok(reply)))
@@ -246,7 +250,7 @@ async fn a_tool_that_needs_input_asks_the_caller_and_is_refused_where_there_is_n
     let answered = house.app.calls().execute_for(request("input", &json!({})), Some(declines)).await.unwrap();
     assert_eq!(answered.outcome.error.as_deref(), Some("declined"));
     let refused = house.call("input", &json!({})).await.unwrap().outcome;
-    assert_eq!(refused.error.as_deref(), Some("this caller cannot be asked for input"));
+    assert_eq!(refused.error.as_deref(), Some("this caller gives no input"));
     assert_eq!(refused.code.as_deref(), Some("no_input"));
     house.finish().await;
 }

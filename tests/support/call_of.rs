@@ -15,5 +15,6 @@ pub(crate) fn call_of(tool: &str, arguments: &Value) -> Call {
         timeout: None,
         longest: Duration::from_secs(30),
         max_body: 64 * 1024,
+        resumed: None,
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use callsheet::model::{JsonText, Target};
 use callsheet::protocols::{
     Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputReply,
-    InputWanted, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId, Session, Validity, tool_discovery,
+    InputWanted, ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity,
+    tool_discovery,
 };
 use callsheet::runtime::Clock;
 use callsheet::transports::{TransportError, Transports};
@@ -282,7 +283,7 @@ impl Session for ScriptedSession {
 
 impl ScriptedSession {
     async fn input(&self, io: &mut dyn CallIo) -> Outcome {
-        let wanted = InputWanted { message: "Which city?".to_owned(), schema: None };
+        let wanted = InputWanted::question("Which city?", &JsonText::parse("{}").unwrap());
         match io.input(&wanted).await {
             Ok(InputReply::Given(answer)) => Outcome::done(answer),
             Ok(InputReply::Declined) => Outcome::failed(None, "declined".to_owned(), None),
@@ -293,7 +294,7 @@ impl ScriptedSession {
 
 fn progress(io: &mut dyn CallIo) -> Outcome {
     io.progress(CallProgress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) });
-    io.log(CallLog { level: "info".to_owned(), text: "on the way".to_owned() });
+    io.log(CallLog::new(LogLevel::Info, "on the way"));
     io.progress(CallProgress { done: 2.0, total: Some(2.0), message: None });
     Outcome::done(JsonText::parse("\"there\"").unwrap())
 }

@@ -9,6 +9,7 @@ use super::lines::Lines;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::ServerDescription;
+use crate::model::Interaction;
 use crate::protocols::CallIo;
 
 /// A server that was greeted.
@@ -22,6 +23,8 @@ pub(super) struct McpServer {
     pub(super) refuses_hints: Arc<AtomicBool>,
     /// The arguments that it wants in headers, by tool.
     pub(super) headers: Mutex<Arc<HeaderTable>>,
+    /// The input that it may request of callers.
+    pub(super) interaction: Arc<Interaction>,
 }
 
 /// What carries the messages.
@@ -31,13 +34,14 @@ pub(super) enum Carrier {
 }
 
 impl McpServer {
-    pub(super) fn new(carrier: Carrier, info: ServerDescription) -> Self {
+    pub(super) fn new(carrier: Carrier, info: ServerDescription, interaction: Arc<Interaction>) -> Self {
         Self {
             carrier,
             info,
             has_listed: AtomicBool::new(false),
             refuses_hints: Arc::default(),
             headers: Mutex::default(),
+            interaction,
         }
     }
 

@@ -6,7 +6,7 @@
 //! message says is not read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -80,7 +80,7 @@ async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
         Ok(Some(events)) => {
             // A legacy stream carries every change from the beginning; a modern one says so first.
             let first = stream::iter((!modern).then_some(Hint::Following));
-            let hints = read(events, Arc::clone(&server.refuses_hints));
+            let hints = read(events, Arc::clone(&server));
             first.chain(hints).boxed()
         }
         // Such an answer is for good: there is no stream (MCP 2025-11-25, Streamable HTTP).
@@ -101,8 +101,8 @@ async fn listen(http: &HttpConnection) -> Result<Option<EventStream>, TransportE
     }
 }
 
-fn read(events: EventStream, refuses: Arc<AtomicBool>) -> impl futures_util::Stream<Item = Hint> + Send + 'static {
-    stream::unfold((events, refuses), |(mut events, refuses)| async move {
+fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Stream<Item = Hint> + Send + 'static {
+    stream::unfold((events, server), |(mut events, server)| async move {
         loop {
             let event = events.next().await.ok()??;
             for message in json_rpc::parse(&event.data).unwrap_or_default() {
@@ -113,14 +113,20 @@ fn read(events: EventStream, refuses: Arc<AtomicBool>) -> impl futures_util::Str
                         _ => continue,
                     },
                     RpcMessage::Response { result: Err(error), .. } => {
-                        refuses.store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
+                        server.refuses_hints.store(error.code == METHOD_NOT_FOUND, Ordering::Relaxed);
                         return None;
                     }
                     // The server ended the subscription.
                     RpcMessage::Response { .. } => return None,
-                    RpcMessage::Request { .. } => continue,
+                    RpcMessage::Request { id, method, .. } => {
+                        // No caller waits on this stream.
+                        if let Carrier::Http(http) = &server.carrier {
+                            let _ = http.answer_without_caller(&id, &method).await;
+                        }
+                        continue;
+                    }
                 };
-                return Some((hint, (events, refuses)));
+                return Some((hint, (events, server)));
             }
         }
     })

@@ -4,6 +4,7 @@
 //! A connection keeps no socket. To a legacy server it keeps the id of the session. It never
 //! repeats a request and never decides which revision is spoken.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
@@ -11,9 +12,12 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
-use super::notes::{self, Note};
+use super::inputs;
+use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
+use super::stream_messages::StreamMessages;
+use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallError, CallIo, Cancelled};
 use crate::transports::TransportError;
@@ -31,6 +35,8 @@ const SESSION_ID_MAX: usize = 1_024;
 pub(super) struct HttpConnection {
     upstream: Upstream,
     dialect: Dialect,
+    /// The input that the server may request.
+    interaction: Arc<Interaction>,
     next_id: AtomicU64,
 }
 
@@ -52,8 +58,8 @@ pub(super) struct Answered {
 }
 
 impl HttpConnection {
-    pub(super) fn new(upstream: Upstream, dialect: Dialect) -> Self {
-        Self { upstream, dialect, next_id: AtomicU64::new(1) }
+    pub(super) fn new(upstream: Upstream, dialect: Dialect, interaction: Arc<Interaction>) -> Self {
+        Self { upstream, dialect, interaction, next_id: AtomicU64::new(1) }
     }
 
     /// The same server in the session that its answer to `initialize` began.
@@ -221,55 +227,73 @@ impl HttpConnection {
     async fn follow(
         &self,
         id: u64,
-        mut events: EventStream,
+        events: EventStream,
         (request, began): (&McpRequest, Instant),
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let url = self.upstream.to_string();
-        let last = began + request.longest;
+        let mut messages = StreamMessages::new(events, id, (request.max_body, &url));
+        let mut last = began + request.longest;
         let mut deadline = (began + request.limit).min(last);
         loop {
             let next = tokio::select! {
-                next = until_cancelled(events.next(), io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
+                next = until_cancelled(messages.next(), io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
                 () = sleep_until(deadline) => {
                     return Err(RequestError::Unanswered(TransportError::Timeout { url, limit: deadline - began }));
                 }
             };
-            let Some(event) = next.map_err(RequestError::Unanswered)? else {
-                let message = "the stream ended before the answer".to_owned();
-                return Err(RequestError::Unanswered(TransportError::Broken { url, message }));
-            };
-            if event.cut {
-                return Err(RequestError::Unanswered(TransportError::TooLarge { url, limit: request.max_body }));
-            }
-            if event.event != "message" {
-                continue;
-            }
-            // What cannot be read is no answer to this request; the stream goes on.
-            for message in json_rpc::parse(&event.data).unwrap_or_default() {
-                match message {
-                    RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
-                        return Ok(result);
+            match next? {
+                RpcMessage::Response { result, .. } => return Ok(result),
+                RpcMessage::Notification { method, params } => {
+                    let Some((about, note)) = Note::parse(&method, params.as_ref()) else { continue };
+                    if about.is_some_and(|about| about != id) {
+                        continue;
                     }
-                    RpcMessage::Response { .. } => {}
-                    RpcMessage::Notification { method, params } => {
-                        if let Some((about, note)) = Note::parse(&method, params.as_ref())
-                            && about.is_none_or(|about| about == id)
-                        {
-                            note.give(io);
-                            deadline = (self.upstream.now() + request.limit).min(last);
-                        }
+                    note.give(io);
+                }
+                RpcMessage::Request { id: asked, method, params } => {
+                    let since = self.upstream.now();
+                    if let Some(reply) = self.answer((&asked, &method, params.as_ref()), &mut messages, io).await? {
+                        return Ok(reply);
                     }
-                    RpcMessage::Request { id: asked, method, params } => {
-                        let answer = notes::answer(&method, params.as_ref(), io).await;
-                        let text = json_rpc::response(&asked, answer.as_deref());
-                        self.notify(text).await?;
-                        // The time that a person takes is not the tool's.
-                        deadline = (self.upstream.now() + request.limit).min(last);
-                    }
+                    // The time that a person takes is not the tool's.
+                    last += self.upstream.now() - since;
                 }
             }
+            deadline = (self.upstream.now() + request.limit).min(last);
         }
+    }
+
+    /// Answers a request of the server, unless the reply to ours comes before.
+    async fn answer(
+        &self,
+        (id, method, params): (&JsonText, &str, Option<&JsonText>),
+        messages: &mut StreamMessages,
+        io: &mut dyn CallIo,
+    ) -> Result<Option<Reply>, RequestError> {
+        if method == "ping" {
+            self.notify(json_rpc::response(id, Ok("{}"))).await?;
+            return Ok(None);
+        }
+        let cancelled = io.cancelled();
+        let answering = inputs::answer(method, params, &self.interaction, io);
+        let answer = tokio::select! {
+            answer = until_cancelled(answering, cancelled) => answer.ok_or(RequestError::Cancelled)?,
+            // It does not wait for the input any more.
+            reply = messages.reply() => return reply.map(Some),
+        };
+        let answer = answer.of_request(method, &self.interaction);
+        self.notify(json_rpc::response(id, answer.as_deref())).await?;
+        Ok(None)
+    }
+
+    /// Answers a request of the server that came outside of a call.
+    pub(super) async fn answer_without_caller(&self, id: &JsonText, method: &str) -> Result<(), RequestError> {
+        let answer = match method {
+            "ping" => Ok("{}".to_owned()),
+            _ => inputs::answer_without_caller(method, &self.interaction).of_request(method, &self.interaction),
+        };
+        self.notify(json_rpc::response(id, answer.as_deref())).await
     }
 }
 

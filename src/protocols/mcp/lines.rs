@@ -8,18 +8,20 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 
 use super::http::until_cancelled;
-use super::notes::{self, Note};
+use super::inputs::{self, InputAnswer};
+use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
-use crate::model::JsonText;
+use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
-use crate::protocols::{CallIo, EndReason};
+use crate::protocols::{CallIo, EndReason, InputMethod};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
 
@@ -27,6 +29,9 @@ use crate::transports::TransportError;
 const NOTES: usize = 64;
 /// Requests of the server that wait for their answers; further ones are dropped.
 const ASKED: usize = 16;
+
+/// How long the reason of an end is waited for after a message could not be sent.
+const END_KNOWN: Duration = Duration::from_secs(1);
 
 /// The way of a message to the server.
 pub(super) trait Outgoing: Send + Sync {
@@ -61,6 +66,8 @@ pub(super) struct Incoming {
     /// Why the connection ended.
     ended: watch::Sender<Option<EndReason>>,
     noise: Mutex<Noise>,
+    /// The input that it may request.
+    interaction: Arc<Interaction>,
 }
 
 /// Lines that were no messages.
@@ -79,6 +86,8 @@ struct Pending {
     reply: oneshot::Sender<Result<Reply, TransportError>>,
     notes: mpsc::Sender<Note>,
     asked: mpsc::Sender<Asked>,
+    /// Whether it is a call, whose caller may be meant by what names no request.
+    is_call: bool,
 }
 
 /// A request of the server.
@@ -104,25 +113,31 @@ impl Drop for Waiting<'_> {
 }
 
 impl Incoming {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(interaction: &Arc<Interaction>) -> Arc<Self> {
         Arc::new(Self {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             changes: watch::Sender::new(0),
             ended: watch::Sender::new(None),
             noise: Mutex::default(),
+            interaction: Arc::clone(interaction),
         })
+    }
+
+    /// The input that the server may request.
+    pub(super) fn interaction(&self) -> &Interaction {
+        &self.interaction
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn register(&self) -> Waiting<'_> {
+    fn register(&self, is_call: bool) -> Waiting<'_> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let ((reply, answered), (notes, heard), (asked, questions)) =
             (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(ASKED));
-        self.pending().insert(id, Pending { reply, notes, asked });
+        self.pending().insert(id, Pending { reply, notes, asked, is_call });
         Waiting { incoming: self, id, reply: answered, notes: heard, asked: questions }
     }
 
@@ -153,30 +168,33 @@ impl Incoming {
                     let request = match about {
                         Some(id) => pending.get(&id),
                         // A log line names no request.
-                        None => pending.values().next().filter(|_| pending.len() == 1),
+                        None => only_call(&pending),
                     };
                     let _ = request?.notes.try_send(note);
                 }
                 None
             }
             RpcMessage::Request { id, method, params } => {
-                if method == notes::ELICITATION {
-                    let pending = self.pending();
-                    // It names no request, so with several of them it is not known whom to ask.
-                    if let Some(request) = pending.values().next().filter(|_| pending.len() == 1) {
-                        let asked = Asked { id, method, params };
-                        return match request.asked.try_send(asked) {
-                            Ok(()) => None,
-                            Err(full) => Some(refused(&full.into_inner())),
-                        };
-                    }
+                let asked = Asked { id, method, params };
+                if InputMethod::parse(&asked.method).is_none() {
+                    return Some(self.without_caller(&asked));
                 }
-                Some(match method.as_str() {
-                    "ping" => json_rpc::response(&id, Ok("{}")),
-                    _ => refused(&Asked { id, method, params }),
-                })
+                // It names no request, so with several calls it is not known whose caller is meant.
+                let sent = match only_call(&self.pending()) {
+                    Some(call) => call.asked.try_send(asked).map_err(mpsc::error::TrySendError::into_inner),
+                    None => Err(asked),
+                };
+                sent.err().map(|asked| self.without_caller(&asked))
             }
         }
+    }
+
+    /// The answer to a request of the server that no caller answers.
+    fn without_caller(&self, asked: &Asked) -> String {
+        if asked.method == "ping" {
+            return json_rpc::response(&asked.id, Ok("{}"));
+        }
+        asked.response(inputs::answer_without_caller(&asked.method, &self.interaction), &self.interaction)
     }
 
     /// Records that the connection ended: no answer comes any more.
@@ -222,12 +240,17 @@ impl Incoming {
     }
 }
 
-/// The answer to a request of the server that cannot be answered.
-fn refused(asked: &Asked) -> String {
-    if asked.method == notes::ELICITATION {
-        return json_rpc::response(&asked.id, Ok(r#"{"action":"decline"}"#));
+/// The call under way, if there is only one.
+fn only_call(pending: &BTreeMap<u64, Pending>) -> Option<&Pending> {
+    let mut calls = pending.values().filter(|request| request.is_call);
+    calls.next().filter(|_| calls.next().is_none())
+}
+
+impl Asked {
+    /// The message with its answer.
+    fn response(&self, answer: InputAnswer, interaction: &Interaction) -> String {
+        json_rpc::response(&self.id, answer.of_request(&self.method, interaction).as_deref())
     }
-    json_rpc::response(&asked.id, Err(&notes::unknown_method(&asked.method)))
 }
 
 impl Lines {
@@ -247,7 +270,10 @@ impl Lines {
 
     /// Sends a message that wants no answer.
     pub(super) async fn notify(&self, message: &str) -> Result<(), RequestError> {
-        self.outgoing.send(message).await.map_err(RequestError::Unanswered)
+        match self.outgoing.send(message).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.unsendable(error).await),
+        }
     }
 
     /// Sends a request and waits for its answer.
@@ -257,13 +283,15 @@ impl Lines {
         revision: McpRevision,
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
-        let mut waiting = self.incoming.register();
+        let mut waiting = self.incoming.register(request.progress);
         if let Some(reason) = self.incoming.end_reason() {
             return Err(RequestError::Unsent(self.broken(&reason)));
         }
         let id = waiting.id;
         let message = json_rpc::request(id, request.method, &request.params(revision, id));
-        self.outgoing.send(&message).await.map_err(RequestError::Unanswered)?;
+        if let Err(error) = self.outgoing.send(&message).await {
+            return Err(self.unsendable(error).await);
+        }
         let answered = self.wait(&mut waiting, request, io).await;
         if matches!(answered, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
             let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
@@ -279,7 +307,7 @@ impl Lines {
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let began = self.clock.now();
-        let last = began + request.longest;
+        let mut last = began + request.longest;
         let mut deadline = (began + request.limit).min(last);
         loop {
             let Waiting { reply, notes, asked, .. } = waiting;
@@ -299,20 +327,47 @@ impl Lines {
                 }
             };
             match next {
-                Arrived::Reply(Some(reply)) => return reply.map_err(RequestError::Unanswered),
-                Arrived::Reply(None) => {
-                    let reason = self.incoming.end_reason();
-                    let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
-                    return Err(RequestError::Unanswered(self.broken(&reason)));
-                }
+                Arrived::Reply(reply) => return self.replied(reply),
                 Arrived::Note(note) => note.give(io),
                 Arrived::Asked(asked) => {
-                    let answer = notes::answer(&asked.method, asked.params.as_ref(), io).await;
-                    self.notify(&json_rpc::response(&asked.id, answer.as_deref())).await?;
+                    let interaction = &self.incoming.interaction;
+                    let cancelled = io.cancelled();
+                    let answering = inputs::answer(&asked.method, asked.params.as_ref(), interaction, io);
+                    let since = self.clock.now();
+                    let answer = tokio::select! {
+                        answer = until_cancelled(answering, cancelled) => answer.ok_or(RequestError::Cancelled)?,
+                        // It does not wait for the input any more.
+                        reply = &mut waiting.reply => return self.replied(reply.ok()),
+                    };
+                    self.notify(&asked.response(answer, interaction)).await?;
+                    // The time that a person takes is not the tool's.
+                    last += self.clock.now() - since;
                 }
             }
             deadline = (self.clock.now() + request.limit).min(last);
         }
+    }
+
+    /// The reply, or why there is none: the connection ended.
+    fn replied(&self, reply: Option<Result<Reply, TransportError>>) -> Result<Reply, RequestError> {
+        if let Some(reply) = reply {
+            return reply.map_err(RequestError::Unanswered);
+        }
+        let reason = self.incoming.end_reason();
+        let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
+        Err(RequestError::Unanswered(self.broken(&reason)))
+    }
+
+    /// The error for a message that could not be sent: why the process ended, if it did. That is
+    /// known a moment after the end of its input.
+    async fn unsendable(&self, error: TransportError) -> RequestError {
+        if !matches!(error, TransportError::ProcessEnded { .. }) {
+            return RequestError::Unanswered(error);
+        }
+        let mut ended = self.incoming.ended();
+        let known = tokio::time::timeout(END_KNOWN, ended.wait_for(Option::is_some)).await;
+        let reason = known.ok().and_then(Result::ok).and_then(|reason| reason.clone());
+        RequestError::Unanswered(reason.map_or(error, |reason| self.broken(&reason)))
     }
 
     fn broken(&self, reason: &EndReason) -> TransportError {

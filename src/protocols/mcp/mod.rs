@@ -10,12 +10,14 @@
 //! have run, never fetches what a schema refers to, and trusts no annotation.
 
 mod call;
+mod call_result;
 mod connection;
 mod decode;
 mod eras;
 mod headers;
 mod hints;
 mod http;
+mod inputs;
 mod lines;
 mod listing;
 mod negotiate;
@@ -28,6 +30,7 @@ mod server;
 mod session;
 mod sse;
 mod stdio;
+mod stream_messages;
 
 use std::future::ready;
 use std::sync::Arc;

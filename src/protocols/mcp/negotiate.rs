@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, client_info};
 use super::revision::McpRevision;
 use super::server::{Greeting, ServerDescription};
-use crate::model::JsonText;
+use crate::model::{Interaction, JsonText};
 use crate::protocols::ListError;
 use crate::protocols::json_rpc::{self, RpcError};
 use crate::transports::TransportError;
@@ -46,12 +47,12 @@ pub(super) fn discover(limit: Duration) -> McpRequest {
     McpRequest::new("server/discover", "", limit, GREETING)
 }
 
-/// The request that begins a session with a legacy server. Of what a client may offer, callsheet
-/// answers questions to the user only.
-pub(super) fn initialize(limit: Duration) -> McpRequest {
+/// The request that begins a session with a legacy server.
+pub(super) fn initialize(limit: Duration, interaction: &Interaction) -> McpRequest {
     let params = format!(
-        r#""protocolVersion":"{}","capabilities":{{"elicitation":{{}}}},"clientInfo":{}"#,
+        r#""protocolVersion":"{}","capabilities":{},"clientInfo":{}"#,
         McpRevision::LEGACY,
+        inputs::session_capabilities(interaction),
         client_info()
     );
     McpRequest::new("initialize", params, limit, GREETING)

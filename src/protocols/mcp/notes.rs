@@ -1,4 +1,4 @@
-//! What a server sends while a request runs: progress, log lines, and requests of its own.
+//! What a server reports while a request runs: progress and log messages.
 //!
 //! It goes to the caller of that request and never to the log of the daemon.
 
@@ -6,11 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
-use crate::protocols::{CallIo, CallLog, CallProgress, InputReply, InputWanted};
-
-/// The method of a question to the user.
-pub(super) const ELICITATION: &str = "elicitation/create";
+use crate::protocols::{CallIo, CallLog, CallProgress, LogLevel};
 
 /// A message for the caller of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +28,7 @@ struct ProgressParams<'a> {
 #[derive(Deserialize)]
 struct LogMessage<'a> {
     level: String,
+    logger: Option<String>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
@@ -50,8 +47,10 @@ impl Note {
             }
             "notifications/message" => {
                 let sent: LogMessage<'_> = serde_json::from_str(params).ok()?;
-                let text = sent.data.map(|data| plain_text(data.get())).unwrap_or_default();
-                Some((None, Self::Log(CallLog { level: sent.level, text })))
+                // A level of another name is taken for the usual one.
+                let level = LogLevel::parse(&sent.level).unwrap_or(LogLevel::Info);
+                let data = JsonText::known(sent.data.map_or("null", RawValue::get));
+                Some((None, Self::Log(CallLog { level, logger: sent.logger, data })))
             }
             _ => None,
         }
@@ -63,55 +62,5 @@ impl Note {
             Self::Progress(progress) => io.progress(progress),
             Self::Log(line) => io.log(line),
         }
-    }
-}
-
-/// A JSON text as people read it: a string without its quotes.
-fn plain_text(json: &str) -> String {
-    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
-}
-
-/// The parameters of a question to the user.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Elicitation<'a> {
-    #[serde(default)]
-    message: String,
-    mode: Option<String>,
-    #[serde(borrow)]
-    requested_schema: Option<&'a RawValue>,
-}
-
-/// Answers a request of the server that came while a request of a caller runs: the text of the
-/// result, or the error.
-pub(super) async fn answer(method: &str, params: Option<&JsonText>, io: &mut dyn CallIo) -> Result<String, RpcError> {
-    match method {
-        "ping" => Ok("{}".to_owned()),
-        ELICITATION => Ok(elicit(params, io).await),
-        other => Err(unknown_method(other)),
-    }
-}
-
-/// The answer to a method that a client need not know.
-pub(super) fn unknown_method(method: &str) -> RpcError {
-    let message = format!("callsheet does not answer {}", method.escape_debug());
-    RpcError { code: METHOD_NOT_FOUND, message, data: None }
-}
-
-/// Asks the caller, and writes the answer as the protocol has it. A caller that cannot be asked
-/// declines.
-pub(super) async fn elicit(params: Option<&JsonText>, io: &mut dyn CallIo) -> String {
-    let declined = r#"{"action":"decline"}"#.to_owned();
-    let Some(sent) = params.and_then(|params| serde_json::from_str::<Elicitation<'_>>(params.get()).ok()) else {
-        return declined;
-    };
-    // Other modes send the user to an address, which was not offered.
-    if sent.mode.is_some_and(|mode| mode != "form") {
-        return declined;
-    }
-    let schema = sent.requested_schema.map(|schema| JsonText::known(schema.get()));
-    match io.input(&InputWanted { message: sent.message, schema }).await {
-        Ok(InputReply::Given(content)) => format!(r#"{{"action":"accept","content":{}}}"#, content.get()),
-        Ok(InputReply::Declined) | Err(_) => declined,
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Each step has a time limit of its own. This module lists and calls no tools, and remembers nothing.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use super::connection::{Carrier, McpServer};
@@ -11,21 +13,28 @@ use super::negotiate::{self, Discovered, Era};
 use super::request::RequestError;
 use super::revision::McpRevision;
 use super::sse;
+use crate::model::Interaction;
 use crate::protocols::{ListError, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::Upstream;
 
 /// Greets a server over HTTP. What is known of its era is tried first.
-pub(super) async fn connect(upstream: &Upstream, known: Option<Era>) -> Result<(McpServer, Era), ListError> {
+pub(super) async fn connect(
+    upstream: &Upstream,
+    known: Option<Era>,
+    interaction: &Arc<Interaction>,
+) -> Result<(McpServer, Era), ListError> {
     let limit = upstream.poll_limits().timeout;
     if !matches!(known, Some(Era::Legacy | Era::Sse)) {
-        let modern = HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN));
+        let modern =
+            HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(interaction));
         for _ in 0..2 {
             let answered = modern.send(&negotiate::discover(limit), &mut NoCaller).await;
             match negotiate::judge(answered.map(|answered| answered.reply)) {
                 Discovered::Modern(info, revision) => {
-                    let http = HttpConnection::new(upstream.clone(), Dialect::Modern(revision));
-                    return Ok((McpServer::new(Carrier::Http(http), info), Era::Modern));
+                    let http =
+                        HttpConnection::new(upstream.clone(), Dialect::Modern(revision), Arc::clone(interaction));
+                    return Ok((McpServer::new(Carrier::Http(http), info, Arc::clone(interaction)), Era::Modern));
                 }
                 Discovered::Again => {}
                 Discovered::Legacy => break,
@@ -34,22 +43,22 @@ pub(super) async fn connect(upstream: &Upstream, known: Option<Era>) -> Result<(
         }
     }
     if known == Some(Era::Sse) {
-        return sse::connect(upstream).await.map(|connected| (connected, Era::Sse));
+        return sse::connect(upstream, interaction).await.map(|connected| (connected, Era::Sse));
     }
-    let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake);
-    match handshake.send(&negotiate::initialize(limit), &mut NoCaller).await {
+    let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(interaction));
+    match handshake.send(&negotiate::initialize(limit, interaction), &mut NoCaller).await {
         Ok(answered) if !is_http_refusal(answered.head.status) => {
             let (info, revision) = negotiate::begun(&answered.reply.map_err(|error| negotiate::refused(&error))?)?;
             let session = handshake.in_session(revision, &answered.head);
             session.notify(negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-            Ok((McpServer::new(Carrier::Http(session), info), Era::Legacy))
+            Ok((McpServer::new(Carrier::Http(session), info, Arc::clone(interaction)), Era::Legacy))
         }
         Ok(answered) => {
             let refusal = answered.reply.err().map_or_else(not_mcp, |error| negotiate::refused(&error));
-            sse_or(upstream, refusal).await
+            sse_or((upstream, interaction), refusal).await
         }
         Err(RequestError::NotRpc { status, error }) if is_refusal(status) => {
-            sse_or(upstream, ListError::NotThisProtocol(error.to_string())).await
+            sse_or((upstream, interaction), ListError::NotThisProtocol(error.to_string())).await
         }
         Err(RequestError::NotRpc { error, .. }) => Err(ListError::NotThisProtocol(error.to_string())),
         Err(error) => Err(error.into_list_error()),
@@ -62,8 +71,11 @@ fn not_mcp() -> ListError {
 
 /// Tries HTTP+SSE; a server that does not speak it either is refused for the reason that came
 /// before.
-async fn sse_or(upstream: &Upstream, refusal: ListError) -> Result<(McpServer, Era), ListError> {
-    match sse::connect(upstream).await {
+async fn sse_or(
+    (upstream, interaction): (&Upstream, &Arc<Interaction>),
+    refusal: ListError,
+) -> Result<(McpServer, Era), ListError> {
+    match sse::connect(upstream, interaction).await {
         Ok(connected) => Ok((connected, Era::Sse)),
         Err(ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { .. })) => Err(refusal),
         Err(error) => Err(error),

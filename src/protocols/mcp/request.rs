@@ -38,6 +38,8 @@ pub(super) struct McpRequest {
     pub(super) max_body: usize,
     /// Whether progress is wanted.
     pub(super) progress: bool,
+    /// What a modern server may request meanwhile, as the text of an object.
+    pub(super) capabilities: String,
 }
 
 /// Why there is no answer of JSON-RPC.
@@ -67,6 +69,7 @@ impl McpRequest {
             longest: limit,
             max_body,
             progress: false,
+            capabilities: "{}".to_owned(),
         }
     }
 
@@ -77,7 +80,7 @@ impl McpRequest {
         if revision.is_modern() {
             meta.push(format!(r#""io.modelcontextprotocol/protocolVersion":"{revision}""#));
             meta.push(format!(r#""io.modelcontextprotocol/clientInfo":{}"#, client_info()));
-            meta.push(r#""io.modelcontextprotocol/clientCapabilities":{}"#.to_owned());
+            meta.push(format!(r#""io.modelcontextprotocol/clientCapabilities":{}"#, self.capabilities));
         }
         if self.progress {
             meta.push(format!(r#""progressToken":{id}"#));

@@ -26,7 +26,7 @@ use super::patience::Patience;
 use super::request::RequestError;
 use super::stdio;
 use crate::model::finding::quoted_excerpt;
-use crate::model::{Finding, FindingCode, StdioTarget, Target};
+use crate::model::{Finding, FindingCode, Interaction, StdioTarget, Target};
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Session, Validators, Validity,
 };
@@ -47,6 +47,8 @@ pub struct McpSession {
     transports: Transports,
     eras: Arc<Eras>,
     patience: Patience,
+    /// The input that the server may request of callers.
+    interaction: Arc<Interaction>,
     /// The server, once it was greeted.
     server: ArcSwapOption<McpServer>,
     /// Held while the server is greeted.
@@ -69,6 +71,7 @@ impl McpSession {
             transports: transports.clone(),
             eras,
             patience,
+            interaction: Arc::new(target.interaction().cloned().unwrap_or_default()),
             server: ArcSwapOption::empty(),
             greeting: Mutex::new(()),
             ended: watch::Sender::new(None),
@@ -86,8 +89,10 @@ impl McpSession {
         }
         let known = self.eras.known(&self.target);
         let greeted = match &self.way {
-            Way::Http(upstream) => over_http::connect(upstream, known).await,
-            Way::Stdio(target) => stdio::connect(&self.transports, target, (known, self.patience)).await,
+            Way::Http(upstream) => over_http::connect(upstream, known, &self.interaction).await,
+            Way::Stdio(target) => {
+                stdio::connect(&self.transports, target, &self.interaction, (known, self.patience)).await
+            }
         };
         let (server, era) = match greeted {
             Ok(greeted) => greeted,

@@ -18,7 +18,7 @@ use super::patience::Patience;
 use super::request::RequestError;
 use super::revision::McpRevision;
 use super::server::ServerDescription;
-use crate::model::StdioTarget;
+use crate::model::{Interaction, StdioTarget};
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE};
 use crate::transports::{TransportError, Transports};
@@ -47,22 +47,27 @@ impl Outgoing for Input {
 pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,
+    interaction: &Arc<Interaction>,
     (known, patience): (Option<Era>, Patience),
 ) -> Result<(McpServer, Era), ListError> {
     if known != Some(Era::Legacy) {
-        let lines = start(transports, target)?;
+        let lines = start(transports, target, interaction)?;
         if let Some(greeted) = either_way(&lines, patience).await? {
-            return Ok(connected(lines, greeted));
+            return Ok(connected(lines, greeted, Arc::clone(interaction)));
         }
     }
-    let lines = start(transports, target)?;
+    let lines = start(transports, target, interaction)?;
     let greeted = handshake(&lines, patience).await.map_err(Refused::into_list_error)?;
-    Ok(connected(lines, greeted))
+    Ok(connected(lines, greeted, Arc::clone(interaction)))
 }
 
-fn connected(lines: Lines, (info, revision): (ServerDescription, McpRevision)) -> (McpServer, Era) {
+fn connected(
+    lines: Lines,
+    (info, revision): (ServerDescription, McpRevision),
+    interaction: Arc<Interaction>,
+) -> (McpServer, Era) {
     let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-    (McpServer::new(Carrier::Lines(lines, revision), info), era)
+    (McpServer::new(Carrier::Lines(lines, revision), info, interaction), era)
 }
 
 /// Greets a process in the modern way and, where that fails, in the old one. `None` when another
@@ -116,7 +121,13 @@ impl Refused {
 }
 
 async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescription, McpRevision), Refused> {
-    let answered = lines.send(&negotiate::initialize(patience.start), McpRevision::LEGACY, &mut NoCaller).await;
+    let answered = lines
+        .send(
+            &negotiate::initialize(patience.start, lines.incoming().interaction()),
+            McpRevision::LEGACY,
+            &mut NoCaller,
+        )
+        .await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
         UNSUPPORTED_VERSION => Refused::Version(negotiate::refused(&error)),
@@ -129,9 +140,9 @@ async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescripti
 }
 
 /// Starts the process.
-fn start(transports: &Transports, target: &StdioTarget) -> Result<Lines, ListError> {
+fn start(transports: &Transports, target: &StdioTarget, interaction: &Arc<Interaction>) -> Result<Lines, ListError> {
     let mut child = transports.stdio(target)?;
-    let (incoming, output) = (Incoming::new(), child.lines());
+    let (incoming, output) = (Incoming::new(interaction), child.lines());
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));

@@ -99,5 +99,6 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         retry_after: None,
         document: Some(JsonText::known(text.trim())),
         content: None,
+        input_required: None,
     })
 }

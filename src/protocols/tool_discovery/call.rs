@@ -99,6 +99,7 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         retry_after: answer.retry_after(),
         document: Some(JsonText::known(text.trim())),
         content: None,
+        input_required: None,
     })
 }
 

@@ -128,6 +128,7 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
         return Err(Problem::bad_request("`tool_name` is empty"));
     }
     Ok(Request {
+        resumed: None,
         arguments: arguments(asked.arguments)?,
         scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", asked.chat_id)?,

@@ -57,6 +57,9 @@ pub struct ChildProcess {
     tasks: Tasks,
 }
 
+/// How long the end of a process that closed its input is waited for.
+const ENDING: Duration = Duration::from_millis(500);
+
 /// Stops a process, and says why if it is at fault.
 #[derive(Clone)]
 struct ProcessFault {
@@ -173,7 +176,14 @@ async fn write(
     };
     let message = match written {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => format!("its input is closed: {error}"),
+        Ok(Err(error)) => {
+            *input = None;
+            // Most often it is just ending; then how it ended says more.
+            if tokio::time::timeout(ENDING, fault.stop.wait()).await.is_ok() {
+                return Err("the process has ended".to_owned());
+            }
+            format!("its input is closed: {error}")
+        }
         Err(_) => format!("it did not read its input for {} s", WRITE_LIMIT.as_secs()),
     };
     *input = None;

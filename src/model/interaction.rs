@@ -1,0 +1,25 @@
+//! What a scenario may request of its callers while a call runs.
+
+use url::Url;
+
+/// What a scenario may request of its callers while a call runs. A caller gets only requests that
+/// it offers to answer, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interaction {
+    /// Questions to the user.
+    pub elicitation: bool,
+    /// Messages of the caller's model, which the caller pays for.
+    pub sampling: bool,
+    /// The folders to work in.
+    pub roots: bool,
+    /// The folders that the configuration names, instead of those of the caller: addresses of the
+    /// scheme `file`.
+    pub folders: Vec<Url>,
+}
+
+impl Default for Interaction {
+    /// Questions to the user only.
+    fn default() -> Self {
+        Self { elicitation: true, sampling: false, roots: false, folders: Vec::new() }
+    }
+}

@@ -1,0 +1,204 @@
+//! Input that a tool needs of its caller while a call runs.
+//!
+//! A scenario may request it of callers that offered to give it. A request and its reply are kept
+//! as the JSON that they came in. This module never decides whether a scenario may request input.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::call_log::LogLevel;
+use crate::model::JsonText;
+
+/// What a caller can do while its call runs. By default nothing.
+#[expect(clippy::struct_excessive_bools, reason = "each is an offer by itself")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallerOffers {
+    /// It fills in forms (`elicitation/create`).
+    pub elicitation_form: bool,
+    /// It sends its user to an address (`elicitation/create` with the mode `url`).
+    pub elicitation_url: bool,
+    /// It samples its model (`sampling/createMessage`).
+    pub sampling: bool,
+    /// It names its root folders (`roots/list`).
+    pub roots: bool,
+    /// The least severe log messages that it wants. `None`: it wants none.
+    pub log_level: Option<LogLevel>,
+    /// It takes `input_required` as the answer and sends the call again with the input, so that the
+    /// call does not have to wait for it.
+    pub resumes: bool,
+}
+
+/// The kinds of input, by the method of MCP that requests it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputMethod {
+    /// `elicitation/create`: a question to the user.
+    Elicitation,
+    /// `sampling/createMessage`: a message of the caller's model.
+    Sampling,
+    /// `roots/list`: the folders that the caller works in.
+    Roots,
+}
+
+/// What a tool needs of its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputWanted {
+    /// What is requested.
+    pub method: InputMethod,
+    /// The parameters of the request as they came: one JSON object.
+    pub params: JsonText,
+}
+
+/// The answer of a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputReply {
+    /// The result of the request: one JSON object, such as
+    /// `{"action":"accept","content":{"name":"Ada"}}`.
+    Given(JsonText),
+    /// The caller does not want to answer.
+    Declined,
+}
+
+/// The caller gives no input. The session reports that to its scenario as its protocol has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this caller gives no input")]
+pub struct InputRefused;
+
+/// Input that a tool needs before its call can continue, for a caller that sends the call again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRequired {
+    /// The requests as they came: one JSON object with a member for each. `{}` if there are none.
+    pub requests: JsonText,
+    /// What the scenario wants back unchanged with the input.
+    pub state: Option<String>,
+}
+
+/// The input with which a caller sends its call again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumedInput {
+    /// The results of the requests: one JSON object with the keys of the requests.
+    pub responses: JsonText,
+    /// The state that came with the requests.
+    pub state: Option<String>,
+}
+
+/// The parts of a question to the user that are shown.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Question<'a> {
+    message: Option<String>,
+    mode: Option<String>,
+    #[serde(borrow)]
+    requested_schema: Option<&'a RawValue>,
+    url: Option<String>,
+}
+
+impl InputMethod {
+    /// The kind of input that this method requests.
+    pub fn parse(method: &str) -> Option<Self> {
+        [Self::Elicitation, Self::Sampling, Self::Roots].into_iter().find(|known| known.as_str() == method)
+    }
+
+    /// The method.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+}
+
+impl fmt::Display for InputMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl InputWanted {
+    /// A question to the user with this message and the JSON Schema of the answer.
+    pub fn question(message: &str, schema: &JsonText) -> Self {
+        let message = serde_json::Value::from(message);
+        let params = format!(r#"{{"message":{message},"requestedSchema":{}}}"#, schema.get());
+        Self { method: InputMethod::Elicitation, params: JsonText::known(params) }
+    }
+
+    /// The message for the user; empty if there is none.
+    pub fn message(&self) -> String {
+        self.read().and_then(|question| question.message).unwrap_or_default()
+    }
+
+    /// The JSON Schema of the answer, if the request has one.
+    pub fn schema(&self) -> Option<JsonText> {
+        self.read()?.requested_schema.map(|schema| JsonText::known(schema.get()))
+    }
+
+    /// The address to which the user is sent, if the request does that instead of a form.
+    pub fn url(&self) -> Option<String> {
+        let question = self.read()?;
+        question.url.filter(|_| question.mode.as_deref() == Some("url"))
+    }
+
+    /// Whether a caller with these offers can answer it.
+    pub fn is_offered(&self, offers: CallerOffers) -> bool {
+        match self.method {
+            InputMethod::Elicitation => match self.read().map(|question| question.mode).as_ref() {
+                Some(None) => offers.elicitation_form,
+                Some(Some(mode)) if mode == "form" => offers.elicitation_form,
+                Some(Some(mode)) if mode == "url" => offers.elicitation_url,
+                _ => false,
+            },
+            InputMethod::Sampling => offers.sampling,
+            InputMethod::Roots => offers.roots,
+        }
+    }
+
+    fn read(&self) -> Option<Question<'_>> {
+        serde_json::from_str(self.params.get()).ok()
+    }
+}
+
+impl InputReply {
+    /// The answer of a user who filled in the form: `content` is the text of one JSON object.
+    pub fn accepted(content: &JsonText) -> Self {
+        Self::Given(JsonText::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(method: InputMethod, params: &str) -> InputWanted {
+        InputWanted { method, params: JsonText::parse(params).unwrap() }
+    }
+
+    #[test]
+    fn a_question_shows_its_message_and_schema_and_is_offered_by_its_mode() {
+        let form = CallerOffers { elicitation_form: true, ..CallerOffers::default() };
+        let url = CallerOffers { elicitation_url: true, ..CallerOffers::default() };
+        let asked = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
+        assert_eq!((&*asked.message(), asked.schema().unwrap().get()), ("Name \"x\"?", r#"{"type": "object"}"#));
+        assert!(asked.is_offered(form) && !asked.is_offered(url));
+        let sent = wanted(InputMethod::Elicitation, r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#);
+        assert_eq!(sent.url().as_deref(), Some("https://x.test/"));
+        assert!(sent.is_offered(url) && !sent.is_offered(form));
+        for odd in [r#"{"mode":"dance"}"#, "[]", "7"] {
+            let odd = wanted(InputMethod::Elicitation, odd);
+            assert!(!odd.is_offered(form) && !odd.is_offered(url), "{odd:?}");
+            assert_eq!((odd.message(), odd.schema(), odd.url()), (String::new(), None, None));
+        }
+    }
+
+    #[test]
+    fn other_kinds_are_offered_each_by_itself() {
+        let (sampling, roots) = (wanted(InputMethod::Sampling, "{}"), wanted(InputMethod::Roots, "{}"));
+        let offers = CallerOffers { sampling: true, ..CallerOffers::default() };
+        assert!(sampling.is_offered(offers) && !roots.is_offered(offers));
+        for method in [InputMethod::Elicitation, InputMethod::Sampling, InputMethod::Roots] {
+            assert_eq!(InputMethod::parse(method.as_str()), Some(method));
+        }
+        assert_eq!(InputMethod::parse("tools/call"), None);
+    }
+}
