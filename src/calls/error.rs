@@ -96,6 +96,9 @@ pub enum ExecuteError {
         id: ToolId,
         /// The approval that waits; `None` if the call cannot wait.
         waiting: Option<Arc<ApprovalRequest>>,
+        /// JSON pointers to members that were `null` for "not set" and were taken out of the
+        /// arguments that wait.
+        adjusted: Vec<String>,
     },
     /// A human has to approve the call first, and too many calls wait for approval.
     #[error(

@@ -124,7 +124,7 @@ impl Calls {
     /// Adds a call to those that wait for approval. Returns the error that its caller gets.
     pub(super) async fn request_approval(&self, name: &str, ready: PreparedCall) -> ExecuteError {
         let id = ready.tool.id.clone();
-        let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None };
+        let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None, adjusted: Vec::new() };
         let Some(approvals) = self.approvals() else { return refused };
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
@@ -134,12 +134,12 @@ impl Calls {
             },
         };
         let asker = asker(&ready);
-        let PreparedCall { tool, arguments, .. } = ready;
+        let PreparedCall { tool, arguments, adjusted, .. } = ready;
         let tool = Arc::clone(&tool.tool);
         let wanted =
             NewApproval { id: id.clone(), name: name.into(), tool, owner: route.party.clone(), arguments, asker };
         match approvals.enqueue(wanted).await {
-            Ok(waiting) => ExecuteError::ApprovalRequired { id, waiting: Some(waiting) },
+            Ok(waiting) => ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted },
             Err(approval::EnqueueError::Full) => ExecuteError::ApprovalsFull { id },
             Err(approval::EnqueueError::State(error)) => {
                 tracing::error!(error = %error, "a call that needs approval could not be stored");

@@ -252,7 +252,7 @@ impl Sending {
         allow::check(&snapshot.catalog, &self.ready.scope, &tool)?;
         // A call with an owner was approved.
         if self.ready.owner.is_none() && approval::needed(&tool) {
-            return Err(ExecuteError::ApprovalRequired { id: tool.id.clone(), waiting: None });
+            return Err(ExecuteError::ApprovalRequired { id: tool.id.clone(), waiting: None, adjusted: Vec::new() });
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::companions;
 use super::name_claim::NameClaim;
 use super::prefer::RuleStack;
 use super::resolve::NameResolver;
@@ -58,7 +59,7 @@ impl CatalogEntry {
         let tools = offer.manifest.tools.iter().map(|tool| {
             if let Some(known) = known.and_then(|known| known.tool(&tool.name)) {
                 let (id, name) = (known.id.clone(), known.name.clone());
-                return Arc::new(ViewTool { effective: rules.effective(&id, tool), tool: Arc::clone(tool), id, name });
+                return view_tool(rules, tool, id, name);
             }
             let id = identity(&scenario, tool);
             let name = if claims_names {
@@ -66,7 +67,7 @@ impl CatalogEntry {
             } else {
                 PublishedName::qualified(&id)
             };
-            Arc::new(ViewTool { effective: rules.effective(&id, tool), tool: Arc::clone(tool), id, name })
+            view_tool(rules, tool, id, name)
         });
         let tools = tools.collect();
         Self::from_tools(scenario, offer, tools)
@@ -83,14 +84,16 @@ impl CatalogEntry {
                 changed = true;
             }
         }
-        changed.then(|| Self::from_tools(self.name.clone(), self.offer(), tools.into()))
+        changed.then(|| Self::from_tools(self.name.clone(), self.offer(), tools))
     }
 
     fn from_tools(
         name: ScenarioName,
         Offer { manifest, visibility: standing }: Offer,
-        tools: Arc<[Arc<ViewTool>]>,
+        mut tools: Vec<Arc<ViewTool>>,
     ) -> Self {
+        companions::name_all(&mut tools);
+        let tools: Arc<[Arc<ViewTool>]> = tools.into();
         let listed = if tools.iter().all(|tool| is_listed(tool)) {
             Arc::clone(&tools)
         } else {
@@ -170,6 +173,11 @@ impl Eq for CatalogEntry {}
 /// Whether a plain list of a published scenario has this tool.
 pub(super) fn is_listed(tool: &ViewTool) -> bool {
     tool.effective.enabled && !tool.tool.facts.internal_only
+}
+
+fn view_tool(rules: &RuleStack, tool: &Arc<Tool>, id: ToolId, name: PublishedName) -> Arc<ViewTool> {
+    let effective = rules.effective(&id, tool);
+    Arc::new(ViewTool { effective, tool: Arc::clone(tool), id, name, companions: Arc::default() })
 }
 
 fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {

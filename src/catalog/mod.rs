@@ -16,6 +16,7 @@ use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioNa
 
 mod categories;
 mod claim_index;
+mod companions;
 pub mod diff;
 mod entry;
 pub mod explain;

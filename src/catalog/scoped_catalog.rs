@@ -13,7 +13,7 @@ use super::merge::concerned_tools;
 use super::prefer::{RuleLayer, RuleStack};
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
-use crate::model::{PublishedName, ScenarioName, Scope, ToolId, ViewTool};
+use crate::model::{CompanionName, PublishedName, ScenarioName, Scope, ToolId, ViewTool};
 
 /// See the module's head.
 pub(super) struct ScopedCatalog<'a> {
@@ -83,10 +83,29 @@ impl<'a> ScopedCatalog<'a> {
         }
         let name = self.renamed.get(&tool.id).unwrap_or(&tool.name);
         let effective = self.rules.effective(&tool.id, &tool.tool);
-        if *name == tool.name && effective == tool.effective {
+        let companions = self.companions(tool);
+        if *name == tool.name && effective == tool.effective && companions == tool.companions {
             return Arc::clone(tool);
         }
-        Arc::new(ViewTool { id: tool.id.clone(), tool: Arc::clone(&tool.tool), name: name.clone(), effective })
+        let (id, name) = (tool.id.clone(), name.clone());
+        Arc::new(ViewTool { id, tool: Arc::clone(&tool.tool), name, effective, companions })
+    }
+
+    /// The companions of a tool under their names in this scope.
+    fn companions(&self, tool: &ViewTool) -> Arc<[CompanionName]> {
+        let renamed = |companion: &CompanionName| {
+            let id = ToolId::new(tool.id.scenario.clone(), Arc::clone(&companion.original));
+            self.renamed.get(&id).cloned()
+        };
+        let same = |companion: &CompanionName| renamed(companion).is_none();
+        if self.renamed.is_empty() || tool.companions.iter().all(same) {
+            return Arc::clone(&tool.companions);
+        }
+        let named = tool.companions.iter().map(|companion| CompanionName {
+            original: Arc::clone(&companion.original),
+            published: renamed(companion).unwrap_or_else(|| companion.published.clone()),
+        });
+        named.collect()
     }
 
     /// The alias that a tool is to have in this scope.

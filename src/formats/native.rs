@@ -3,16 +3,19 @@
 //!
 //! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds the owner of a
 //! tool and its effective settings, and those keys are always callsheet's own. It changes the
-//! content of a scenario in one case only: approval that a preference requires stands in the
-//! metadata too, since another daemon reads only the metadata, and the approval must not be lost.
+//! content of a scenario in two cases only, since another daemon reads only the metadata: approval
+//! that a preference requires stands there too, and `async_behavior` names the tools that follow and
+//! cancel an operation by the names that they have in this list.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::limits::{self, FormatLimits};
 use super::write::{ObjectWriter, quoted, sound};
 use super::{Encoded, Format, ListFrame, ListHead, lossy};
-use crate::model::{Category, Extra, Finding, ViewTool};
+use crate::model::{Category, CompanionName, Extra, Finding, ViewTool};
 
 /// `format=native`.
 #[derive(Debug)]
@@ -110,16 +113,26 @@ impl Format for NativeFormat {
     }
 }
 
-/// The metadata, with the approval that preferences require.
+/// The metadata, with the approval that preferences require and the published names of companions.
 fn metadata(tool: &ViewTool) -> Cow<'_, str> {
     let raw = tool.tool.metadata.get();
-    if !tool.effective.requires_approval || tool.tool.facts.requires_approval {
+    let needs_approval = tool.effective.requires_approval && !tool.tool.facts.requires_approval;
+    let is_renamed = tool.companions.iter().any(|companion| *companion.original != *companion.published.as_str());
+    if !needs_approval && !is_renamed {
         return raw.into();
     }
     // It was found sound before, so it can be read.
-    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(raw).unwrap_or_default();
-    members.insert("requires_approval".to_owned(), true.into());
-    serde_json::Value::Object(members).to_string().into()
+    let mut metadata: Value = serde_json::from_str(raw).unwrap_or_default();
+    if let Some(members) = metadata.as_object_mut().filter(|_| needs_approval) {
+        members.insert("requires_approval".to_owned(), true.into());
+    }
+    for pointer in CompanionName::POINTERS {
+        let Some(name) = metadata.pointer_mut(pointer) else { continue };
+        if let Some(known) = tool.companions.iter().find(|known| name.as_str() == Some(&*known.original)) {
+            *name = known.published.as_str().into();
+        }
+    }
+    metadata.to_string().into()
 }
 
 /// The unknown members that can be passed on, each key once, and a finding for those that cannot.

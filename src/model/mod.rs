@@ -49,4 +49,4 @@ pub use target::{HttpTarget, InProcessId, Target};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
-pub use view::{Effective, Provenance, ViewTool};
+pub use view::{CompanionName, Effective, Provenance, ViewTool};

@@ -19,6 +19,24 @@ pub struct ViewTool {
     pub name: PublishedName,
     /// What preferences made of it.
     pub effective: Effective,
+    /// The tools of the same scenario by which its operations are followed and cancelled.
+    pub companions: Arc<[CompanionName]>,
+}
+
+/// A tool that another tool of the same scenario names in its `async_behavior`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompanionName {
+    /// The name that the scenario gave it, which is the one written there.
+    pub original: Arc<str>,
+    /// The name it is published under in this view.
+    pub published: PublishedName,
+}
+
+impl CompanionName {
+    /// Where a tool's metadata names its companions: the tool that gives the status of an operation,
+    /// and the one that cancels it.
+    pub const POINTERS: [&'static str; 2] =
+        ["/async_behavior/status_polling/status_tool", "/async_behavior/cancellation/cancel_tool"];
 }
 
 /// Effective settings with their provenance.

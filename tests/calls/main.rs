@@ -7,6 +7,7 @@ mod support;
 
 mod approvals;
 mod audit;
+mod chained_operations;
 mod limits;
 mod mcp_operations;
 mod name_resolution;

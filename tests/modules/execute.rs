@@ -130,6 +130,23 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     daemon.stop().await;
 }
 
+/// A model that must send every parameter sends `null` for what it leaves out.
+#[tokio::test]
+async fn a_module_is_not_sent_what_a_model_left_out() {
+    let mut trying = tool("desk.try", "guest");
+    trying["parameters"] = json!([{"name": "how", "type": "string", "description": "How", "required": false}]);
+    let desk = Module::start("desk", &[trying]).await;
+    let home = Home::new();
+    let daemon = Daemon::ready(calm(&home, &[&desk])).await;
+    let body = json!({"tool_name": "desk.try", "arguments": {"how": null}});
+    let answer = execute(&daemon, "desk", &body).await;
+    assert_eq!((&answer["success"], &answer["adjusted"]), (&json!(true), &json!(["/how"])), "{answer}");
+    assert_eq!(answer["result"]["received"]["arguments"], json!({}), "{answer}");
+    let answer = execute(&daemon, "desk", &json!({"tool_name": "desk.try", "arguments": {}})).await;
+    assert!(answer.get("adjusted").is_none(), "{answer}");
+    daemon.stop().await;
+}
+
 /// A preference may ask for a human's yes to a module's tool as to any other.
 #[tokio::test]
 async fn a_call_that_needs_a_yes_waits_and_runs_once_when_it_is_given() {

@@ -44,6 +44,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
             priority: 0,
             pinned: false,
         },
+        companions: Arc::default(),
     }
 }
 

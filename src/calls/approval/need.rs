@@ -84,7 +84,13 @@ mod tests {
             pinned: false,
         };
         let id: ToolId = "disks/wipe".parse().unwrap();
-        ViewTool { name: PublishedName::plain(&id.tool), id, tool: Arc::new(tool), effective }
+        ViewTool {
+            name: PublishedName::plain(&id.tool),
+            id,
+            tool: Arc::new(tool),
+            effective,
+            companions: Arc::default(),
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ mod compiling;
 mod cost;
 mod pattern;
 mod pool;
-mod references;
+pub(in crate::calls) mod references;
 mod schema;
 mod unchecked;
 mod weight;
@@ -263,7 +263,13 @@ mod tests {
             pinned: false,
         };
         let id: ToolId = "files/read".parse().unwrap();
-        ViewTool { name: PublishedName::plain(&id.tool), id, tool: Arc::new(tool), effective }
+        ViewTool {
+            name: PublishedName::plain(&id.tool),
+            id,
+            tool: Arc::new(tool),
+            effective,
+            companions: Arc::default(),
+        }
     }
 
     #[tokio::test]

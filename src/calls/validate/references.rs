@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The root of a schema and its named parts.
 #[derive(Debug)]
-pub(super) struct References<'a> {
+pub(in crate::calls) struct References<'a> {
     root: &'a Value,
     /// Schemas by the anchor that names them; `None` for a name that is given twice. Filled with
     /// the first reference to an anchor.
@@ -23,7 +23,7 @@ pub(super) struct References<'a> {
 /// A reference that leads to no schema within the document, or not to one alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it refers to `{0}`, which is not within it")]
-pub(super) struct Outside(String);
+pub(in crate::calls) struct Outside(String);
 
 impl Outside {
     /// The error for this reference, which is shortened.
@@ -34,7 +34,7 @@ impl Outside {
 
 impl<'a> References<'a> {
     /// The references of this schema.
-    pub(super) fn new(root: &'a Value) -> Self {
+    pub(in crate::calls) fn new(root: &'a Value) -> Self {
         Self { root, anchors: None, found: HashMap::new() }
     }
 
@@ -44,7 +44,7 @@ impl<'a> References<'a> {
     }
 
     /// The schema that a reference means (RFC 3986 section 4.4, RFC 6901 section 6).
-    pub(super) fn target(&mut self, reference: &'a str) -> Result<&'a Value, Outside> {
+    pub(in crate::calls) fn target(&mut self, reference: &'a str) -> Result<&'a Value, Outside> {
         let address = reference.as_ptr().addr();
         if let Some(target) = self.found.get(&address) {
             return Ok(target);

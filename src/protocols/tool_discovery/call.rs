@@ -59,6 +59,9 @@ struct ExecuteResponse<'a> {
     run_id: Option<&'a RawValue>,
     #[serde(borrow)]
     status: Option<&'a RawValue>,
+    /// What the scenario of another daemon answered beside the result.
+    #[serde(borrow)]
+    provider_answer: Option<&'a RawValue>,
 }
 
 fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
@@ -97,10 +100,20 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         running,
         status: Some(status.as_u16()),
         retry_after: answer.retry_after(),
-        document: Some(JsonText::known(text.trim())),
+        document: Some(document(&sent).unwrap_or_else(|| JsonText::known(text.trim()))),
         content: None,
         input_required: None,
     })
+}
+
+/// What the scenario of another daemon answered, of which that daemon passes the result on by itself.
+/// The daemon's own members are none of the scenario's: its `status` says how the call ended, and not
+/// how an operation is.
+fn document(sent: &ExecuteResponse<'_>) -> Option<JsonText> {
+    let others = sent.provider_answer?.get().strip_prefix('{')?.trim_start();
+    let comma = if others.starts_with('}') { "" } else { "," };
+    let result = sent.result.map_or("null", RawValue::get);
+    Some(JsonText::known(format!(r#"{{"result":{result}{comma}{others}"#)))
 }
 
 fn unsaid(says: bool, status: StatusCode) -> String {

@@ -2,7 +2,7 @@
 //! byte for byte. Tests compare real answers with their schemas.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::server::api::shared_json::Time;
 use crate::server::http::params::grammar;
@@ -79,6 +79,10 @@ pub(in crate::server) struct CallAnswer {
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     #[schemars(skip_serializing_if = "Option::is_none")]
     adjusted: Option<Vec<String>>,
+    /// What the scenario answered beside the result, where operations of the tool are followed, or it
+    /// follows or cancels those of another one.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    provider_answer: Option<Map<String, Value>>,
     /// There when it goes on.
     #[schemars(skip_serializing_if = "Option::is_none")]
     is_async: Option<bool>,
@@ -115,6 +119,9 @@ pub(in crate::server) struct CallWaits {
     approval_id: String,
     /// Until when it may be decided.
     expires_at: Time,
+    /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    adjusted: Option<Vec<String>>,
 }
 
 /// A call that is not over.

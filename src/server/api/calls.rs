@@ -5,6 +5,7 @@
 //! that is refused, or that gets no valid answer, is a problem document that also has `success`,
 //! `error` and `code`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,13 +13,14 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::calls::track::FollowUp;
 use crate::calls::{CallResponse, ExecuteError, Request};
-use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
+use crate::model::{ApprovalRequest, JsonText, Scope, ToolId, ViewTool};
 use crate::protocols::CallError;
 use crate::server::api::lookup;
 use crate::server::http::body::RawBody;
@@ -68,8 +70,10 @@ async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Pro
     drop(body);
     let place = CallScope { chat: request.chat.clone(), profile: request.profile.clone() };
     match shared.calls.execute(request).await {
-        Ok(answered) => Ok(answer(&answered)),
-        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waiting_answer(&id, &waiting)),
+        Ok(answered) => Ok(answer(&answered, takes_part_in_operations(shared, &answered.tool))),
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
+            Ok(waiting_answer(&id, &waiting, &adjusted))
+        }
         Err(refused) => Err(problem(shared, &place, &refused)),
     }
 }
@@ -164,8 +168,31 @@ fn object(arguments: JsonText) -> Result<JsonText, Problem> {
     )))
 }
 
-/// The answer of a scenario. Its result is passed on byte for byte.
-fn answer(answered: &CallResponse) -> CallHttpResponse {
+/// Whether operations of a tool are followed, or those of another one are followed or cancelled by it.
+fn takes_part_in_operations(shared: &ServerState, tool: &ViewTool) -> bool {
+    let named = |other: &Arc<ViewTool>| other.companions.iter().any(|known| known.original == tool.id.tool);
+    let snapshot = shared.reader.snapshot();
+    !tool.companions.is_empty()
+        || snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.tools.iter().any(named))
+}
+
+/// The members of a scenario's answer apart from its result.
+fn beside_result(document: Option<&JsonText>) -> Value {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct ProviderAnswer {
+        #[serde(rename = "result")]
+        _result: IgnoredAny,
+        #[serde(flatten)]
+        others: Map<String, Value>,
+    }
+    let answer = document.and_then(|text| serde_json::from_str::<ProviderAnswer>(text.get()).ok());
+    answer.map(|answer| answer.others).unwrap_or_default().into()
+}
+
+/// The answer of a scenario. Its result is passed on byte for byte. Where operations are followed,
+/// the rest of what it answered is passed on too: another daemon reads the status there.
+fn answer(answered: &CallResponse, with_others: bool) -> CallHttpResponse {
     let outcome = &answered.outcome;
     let goes_on = !matches!(answered.going, FollowUp::Over);
     let (status, word) = match &outcome.running {
@@ -196,6 +223,9 @@ fn answer(answered: &CallResponse) -> CallHttpResponse {
     body.member("attempts", &answered.attempts);
     if !answered.adjusted.is_empty() {
         body.member("adjusted", &answered.adjusted);
+    }
+    if with_others {
+        body.member("provider_answer", &beside_result(outcome.document.as_ref()));
     }
     if let Some(running) = &outcome.running {
         body.member("is_async", &true);
@@ -258,8 +288,8 @@ fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> CallHttpResponse {
 }
 
 /// The answer for a call that waits for approval: 202 with the id of the approval.
-fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest) -> CallHttpResponse {
-    let body = json!({
+fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest, adjusted: &[String]) -> CallHttpResponse {
+    let mut body = json!({
         "success": false,
         "result": null,
         "error": format!("a call of `{id}` needs the approval of a human, and waits for it"),
@@ -270,6 +300,9 @@ fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest) -> CallHttpResponse {
         "approval_id": &*waiting.id,
         "expires_at": waiting.expires_at.to_string(),
     });
+    if !adjusted.is_empty() {
+        body["adjusted"] = adjusted.into();
+    }
     json_answer(StatusCode::ACCEPTED, body.to_string())
 }
 

@@ -76,6 +76,9 @@ pub(in crate::server) struct ModuleAnswer {
     /// What the tool gave back.
     result: Value,
     error: Option<String>,
+    /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    adjusted: Option<Vec<String>>,
 }
 
 /// `GET /api/modules`: `{"modules": [...]}` in order of their names. Each has its health as in
@@ -111,9 +114,9 @@ pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQ
 
 /// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?,
 /// "chat_id"?}`: calls a tool of this module in the same way as every other call. Answers
-/// `{"tool_name", "success", "result", "error"}`: 200 for success and for failure, as modules do,
-/// and 202 while an operation is running or the call waits for approval. Only an invalid body is a
-/// problem.
+/// `{"tool_name", "success", "result", "error", "adjusted"?}`: 200 for success and for failure, as
+/// modules do, and 202 while an operation is running or the call waits for approval. Only an invalid
+/// body is a problem.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -124,7 +127,7 @@ pub(in crate::server) async fn execute(
     let (tool, scope) = (request.name.clone(), request.scope());
     let snapshot = shared.reader.snapshot();
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
-    let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error)));
+    let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error), &[]));
     let Some((owner, _)) = tool.split_once('.') else {
         return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
     };
@@ -133,17 +136,17 @@ pub(in crate::server) async fn execute(
     }
     request.scenario = Some(name.parse()?);
     match shared.calls.execute(request).await {
-        Ok(CallResponse { outcome, .. }) => {
+        Ok(CallResponse { outcome, adjusted, .. }) => {
             let status = if outcome.running.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
             let result = outcome.result.as_ref().map(JsonText::get);
-            Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref()))
+            Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref(), &adjusted))
         }
         Err(ExecuteError::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
         Err(ExecuteError::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
         Err(ExecuteError::OutOfBounds { id, reason }) => failed(&denial_message(&snapshot, &scope, &id, &reason)),
         Err(ExecuteError::Failed { error, .. }) => failed(&module::error_message(&error)),
-        Err(refused @ ExecuteError::ApprovalRequired { waiting: Some(_), .. }) => {
-            Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string())))
+        Err(ref refused @ ExecuteError::ApprovalRequired { waiting: Some(_), ref adjusted, .. }) => {
+            Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string()), adjusted))
         }
         Err(refused) => failed(&refused.to_string()),
     }
@@ -170,9 +173,17 @@ fn required_permission(snapshot: &Snapshot, id: &ToolId) -> Permission {
 }
 
 /// An answer in the shape of a module's answer. The result is passed on byte for byte.
-fn tool_result(status: StatusCode, tool: &str, success: bool, result: Option<&str>, error: Option<&str>) -> Response {
+fn tool_result(
+    status: StatusCode,
+    tool: &str,
+    success: bool,
+    result: Option<&str>,
+    error: Option<&str>,
+    adjusted: &[String],
+) -> Response {
     let (tool, error, result) = (json!(tool), json!(error), result.unwrap_or("null"));
-    let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}}}"#);
+    let adjusted = if adjusted.is_empty() { String::new() } else { format!(r#","adjusted":{}"#, json!(adjusted)) };
+    let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}{adjusted}}}"#);
     (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
 }
 

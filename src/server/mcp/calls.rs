@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::calls::track::FollowUp;
 use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::model::JsonText;
+use crate::server::mcp::adjusted::with_adjusted;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::Refusal;
 
@@ -38,14 +39,14 @@ pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Res
         ..Request::new(&sent.name, JsonText::known(arguments))
     };
     match context.shared.calls.execute(request).await {
-        Ok(answered) => Ok(result(&answered).into()),
+        Ok(answered) => Ok(with_adjusted(result(&answered), &answered.adjusted).into()),
         Err(ExecuteError::Unknown(name)) => Err(Refusal::invalid(format!("Unknown tool: {name}"))),
-        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting) }) => {
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
             let text = format!(
                 "The call of `{id}` waits for the approval of a person, under the id {}. It is decided on the dashboard, or by `callsheet approvals approve {}`, until {}. Tell the user; do not repeat the call.",
                 waiting.id, waiting.id, waiting.expires_at
             );
-            Ok(failed(&text).into())
+            Ok(with_adjusted(failed(&text), &adjusted).into())
         }
         Err(refused) => Ok(failed(&refused.to_string()).into()),
     }

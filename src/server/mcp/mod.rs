@@ -9,6 +9,7 @@
 //!
 //! Never here: requests of the server to a client, prompts and resources.
 
+mod adjusted;
 mod calls;
 mod changes;
 mod context;
