@@ -222,4 +222,11 @@ fn show_one(scenario: &Value, now: Timestamp) {
         output::line(&format!("{key:>11}  {value}"));
     }
     super::explain::findings(scenario);
+    let stderr = output::list(scenario, "stderr");
+    if !stderr.is_empty() {
+        output::line("\nits last lines on standard error:");
+        for line in stderr {
+            output::line(&format!("  {}", output::first_line(line, "")));
+        }
+    }
 }

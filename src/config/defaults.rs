@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, McpFaceConfig,
-    MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig, VrooliConfig,
+    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, McpConfig,
+    McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig,
+    VrooliConfig,
 };
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, UnknownLevel};
@@ -29,6 +30,7 @@ impl Config {
             server: ServerConfig::default(),
             scenarios: Vec::new(),
             modules: ModulesConfig::default(),
+            mcp: McpConfig::default(),
             mcp_face: McpFaceConfig::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),

@@ -59,7 +59,9 @@ fn show(
         }
         _ => {
             let value = match (shape, value) {
-                (Shape::Secret, _) | (Shape::SecretValue, Value::String(_)) => Value::from("***").to_string(),
+                (Shape::Secret | Shape::Foreign, _) | (Shape::SecretValue, Value::String(_)) => {
+                    Value::from("***").to_string()
+                }
                 // Where a secret is may be shown, and so must be what is run.
                 (Shape::SecretValue | Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),
                 (_, value) => in_toml(value),

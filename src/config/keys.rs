@@ -11,7 +11,7 @@ use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
 use super::web::{host, web_origin};
-use super::{Config, cache, mdns, modules, profiles, scenarios};
+use super::{Config, cache, client_servers, mdns, modules, profiles, scenarios};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +94,8 @@ keys! {
     "module_settings.default_timeout"        Live    text(positive_duration)               modules.timeout;
     "module_settings.token"                  Live    secret(bearer)               modules.token;
     "module_settings.tokens"                 Live    custom(Shape::Map(&Shape::Secret), modules::tokens) modules.tokens;
+    "mcpServers"                             Live    custom(client_servers::SERVERS, client_servers::read_servers) mcp.servers;
+    "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
     "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;

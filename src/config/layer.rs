@@ -51,6 +51,11 @@ impl LayerSource {
         matches!(self, Self::File(_))
     }
 
+    /// Whether it comes from the environment or the command line.
+    fn is_of_the_process(&self) -> bool {
+        matches!(self, Self::Environment(_) | Self::Flag(_))
+    }
+
     /// The place of a key in this layer.
     pub(super) fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         match self {
@@ -116,6 +121,7 @@ impl ShapeCheck<'_> {
                 Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretValue | Shape::Size | Shape::Words,
                 value @ Value::String(_),
             )
+            | (Shape::Foreign, value)
             | (Shape::Switch, value @ Value::Boolean(_))
             | (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Some(value),
             (_, value) => {
@@ -137,10 +143,10 @@ impl ShapeCheck<'_> {
         let mut fitting = Table::new();
         for (key, value) in table {
             let below = path.key(&key);
-            if !self.source.is_file() && scenarios::is_file_only(&below) {
+            if self.source.is_of_the_process() && scenarios::is_file_only(&below) {
                 let wrong = ValueError::new(
                     "programs to start are taken from the configuration file only",
-                    "write this scenario into the file",
+                    "write it into the file",
                 );
                 self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
             } else if let Some((_, shape)) = keys.iter().find(|(name, _)| *name == key) {
@@ -221,6 +227,7 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
         },
         Shape::Number => "write digits only, without quotes",
         Shape::Switch => "write true or false, without quotes",
+        Shape::Foreign => "write it as the client's own file has it",
     };
     hint.to_owned()
 }

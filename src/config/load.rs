@@ -138,7 +138,7 @@ fn parse_as(text: &str, shape: Shape) -> Value {
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words | Shape::SecretValue => {
+        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words | Shape::SecretValue | Shape::Foreign => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };

@@ -17,6 +17,7 @@ mod address;
 mod cache;
 mod check;
 pub mod client_files;
+mod client_servers;
 mod defaults;
 mod effective_values;
 mod error;
@@ -42,6 +43,7 @@ mod value_reader;
 mod web;
 
 pub use cache::CacheConfig;
+pub use client_servers::McpConfig;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Diagnostic};
 pub use keys::{ConfigKey, KEYS, Reload, keys};
@@ -66,6 +68,8 @@ pub struct Config {
     pub modules: ModulesConfig,
     /// `[mcp]`, as far as it is about the daemon as an MCP server.
     pub mcp_face: McpFaceConfig,
+    /// `[mcp]` and `mcpServers`
+    pub mcp: McpConfig,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.

@@ -8,6 +8,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use url::Url;
 
 use super::address::address;
+use super::client_servers;
 use super::path::{KeyPath, PathStep};
 use super::rules::{bearer, scenario_name};
 use super::shape::Shape;
@@ -60,9 +61,14 @@ const RESERVED: &[HeaderName] = &[
 /// The beginnings of further ones. `last-event-id` says where a stream goes on.
 const RESERVED_PREFIXES: &[&str] = &["mcp-", "proxy-", "keep-alive", "last-event-id"];
 
-/// Whether a key names a program to start, or how. Such a key stands in a file only: what other programs put into an environment
-/// must not become a command.
+/// Whether a key names a program to start, or how, or where such programs are named. Such a key stands in a file only: what other
+/// programs put into an environment must not become a command.
 pub(super) fn is_file_only(path: &KeyPath) -> bool {
+    if let [PathStep::Key(table), ..] = path.steps()
+        && (table == client_servers::KEY || path.to_string() == client_servers::FILES)
+    {
+        return true;
+    }
     let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(key)] = path.steps() else { return false };
     list == "scenarios" && (key == "command" || OF_COMMAND.contains(&key.as_str()))
 }
@@ -143,7 +149,7 @@ fn http(at: &mut ValueReader<'_>) -> Option<Target> {
 }
 
 /// A header that may be set.
-fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
+pub(super) fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
     let name: HeaderName = text.parse().map_err(|_| {
         ValueError::new(format!("{text:?} is no name of a header"), "use letters, digits and `-`, such as `X-Api-Key`")
     })?;
@@ -156,7 +162,8 @@ fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
     Ok(name)
 }
 
-fn header_value(secret: Secret) -> Result<Secret, ValueError> {
+/// A value that a header can have.
+pub(super) fn header_value(secret: Secret) -> Result<Secret, ValueError> {
     match HeaderValue::from_str(secret.expose()) {
         Ok(_) => Ok(secret),
         Err(_) => Err(ValueError::new("it can be no value of a header", "write visible ASCII characters")),
@@ -181,8 +188,8 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     at.key("cwd").path(&mut cwd);
     let mut env = BTreeMap::new();
     at.key("env").each_key(|name, mut at| {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            at.reject(ValueError::new("it is no name of a variable", "use letters, digits and `_`"));
+        if let Err(wrong) = variable_name(name) {
+            at.reject(wrong);
         }
         env.extend(at.secret_value(variable_value).map(|value| (name.to_owned(), value)));
     });
@@ -192,14 +199,23 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
 }
 
 /// A text that the system can hand to a program.
-fn without_nul(text: &str) -> Result<String, ValueError> {
+pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
         return Err(ValueError::new("it has a NUL character in it", "take the character out"));
     }
     Ok(text.to_owned())
 }
 
-fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
+/// A name that the system takes for a variable.
+pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(ValueError::new("it is no name of a variable", "use letters, digits and `_`"));
+    }
+    Ok(())
+}
+
+/// A value that the system can hand to a program.
+pub(super) fn variable_value(secret: Secret) -> Result<Secret, ValueError> {
     without_nul(secret.expose()).map(|_| secret)
 }
 

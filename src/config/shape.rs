@@ -27,6 +27,8 @@ pub(super) enum Shape {
     Size,
     /// A text, or a list of texts.
     Words,
+    /// What another program's configuration has there: anything, and perhaps a secret.
+    Foreign,
 }
 
 impl Shape {
@@ -47,7 +49,7 @@ impl Shape {
     /// Whether what stands there may be a secret, or something written in its place by mistake: of any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
-            Self::Table(_) | Self::Secret | Self::SecretValue => true,
+            Self::Table(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,
             Self::Map(each) | Self::List(each) => each.may_hold_a_secret(),
             Self::Text | Self::Verbatim | Self::Number | Self::Switch | Self::Size | Self::Words => false,
         }
@@ -65,6 +67,7 @@ impl Shape {
             Self::Switch => "true or false",
             Self::Size => "a size",
             Self::Words => "a text or a list of texts",
+            Self::Foreign => "an entry as its client writes it",
         }
     }
 }

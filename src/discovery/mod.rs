@@ -18,7 +18,9 @@ use crate::config::{self, Config};
 use crate::model::{Finding, ScenarioName, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
+mod client_entries;
 pub mod embedded;
+pub mod mcp_files;
 pub mod mdns;
 pub mod static_list;
 pub mod vrooli;
@@ -68,6 +70,9 @@ pub enum SourceTrust {
     Trusted,
     /// It was heard of; an operator has to say yes before its tools are published.
     Untrusted,
+    /// A file names it that other programs write too. An operator accepts each version of its entry, and it is neither started nor
+    /// contacted before.
+    Proposed,
 }
 
 /// Everything a source knows now.
@@ -111,6 +116,7 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
     (SourceId::Static, static_list::make),
     (SourceId::Environment, vrooli::environment::make),
     (SourceId::Vrooli, vrooli::make),
+    (SourceId::McpFiles, mcp_files::make),
     (SourceId::Mdns, mdns::make),
 ];
 
@@ -120,7 +126,11 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
     match source {
         // Of the program, not of its configuration.
         SourceId::Embedded => true,
-        SourceId::Static => one.scenarios == other.scenarios && one.modules == other.modules,
+        SourceId::Static => {
+            one.scenarios == other.scenarios && one.modules == other.modules && one.mcp.servers == other.mcp.servers
+        }
+        // What the configuration has is not proposed again.
+        SourceId::McpFiles => one.mcp.files == other.mcp.files && one.scenarios == other.scenarios,
         SourceId::Environment => mine.environment == theirs.environment,
         SourceId::Vrooli => mine.vrooli == theirs.vrooli,
         // What it announces is no matter of the source.

@@ -2,16 +2,25 @@
 //!
 //! Tells them once and then only waits: when the list changes in a reload, another source takes its place. It never looks anywhere by itself.
 
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+use std::path::Path;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+use super::client_entries::{endpoint, findings};
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
+use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{HttpTarget, SourceId};
+use crate::model::{Finding, FindingCode, HttpTarget, SourceId};
 use crate::runtime::{Clock, Stop};
 
-/// The source of `[[scenarios]]` and `[modules]`.
+/// The file that `mcpServers` stands in, for findings.
+const CONFIGURATION: &str = "the configuration";
+
+/// The source of `[[scenarios]]`, `[modules]` and `mcpServers`.
 #[derive(Debug, Clone)]
 pub struct StaticList {
     set: EndpointSet,
@@ -20,7 +29,11 @@ pub struct StaticList {
 /// The source, when any scenario is configured.
 pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let scenarios = config.static_scenarios();
-    (!scenarios.is_empty()).then(|| Box::new(StaticList::new(scenarios).with(&config.modules)) as Box<dyn Source>)
+    let servers = &config.mcp.servers;
+    (!scenarios.is_empty() || !servers.is_empty()).then(|| {
+        let list = StaticList::new(scenarios).with(&config.modules).with_servers(servers, config.server.listen);
+        Box::new(list) as Box<dyn Source>
+    })
 }
 
 impl StaticList {
@@ -32,6 +45,26 @@ impl StaticList {
             (id, Endpoint { name: Some(name), protocol, ..Endpoint::new(target, SourceTrust::Trusted) })
         });
         Self { set: EndpointSet { initial_scan_done: true, endpoints: endpoints.collect(), findings: Vec::new() } }
+    }
+
+    /// Adds the servers that are written as MCP clients write them. `own` is the address that this daemon listens on.
+    #[must_use]
+    pub fn with_servers(mut self, entries: &[ReadEntry], own: SocketAddr) -> Self {
+        let mut servers = ClientServers { own: Some(own), ..ClientServers::default() };
+        servers.add(entries.iter().cloned(), Path::new(CONFIGURATION));
+        self.set.findings.extend(findings(&servers));
+        for server in &servers.taken {
+            let Some((id, endpoint)) = endpoint(server, SourceTrust::Trusted) else { continue };
+            match self.set.endpoints.entry(id) {
+                Entry::Vacant(free) => _ = free.insert(endpoint),
+                Entry::Occupied(_) => {
+                    let message = "`mcpServers` has this name too, and that entry is left out";
+                    let finding = Finding::new(FindingCode::EntryIgnored, message).of_scenario(&server.name);
+                    self.set.findings.push(finding.hint("give one of the two another name"));
+                }
+            }
+        }
+        self
     }
 
     /// Tells of the modules among them what they are to be shown, and how long a call may take. Of other scenarios nothing is known.

@@ -15,6 +15,9 @@ pub enum EngineError {
     /// No source names it any more, so there is no address to poll.
     #[error("no source names `{0}` any more")]
     NoAddress(ScenarioName),
+    /// It waits for an operator's approval, and is neither started nor contacted before.
+    #[error("`{0}` waits for approval, and is not contacted before that")]
+    NotTrusted(ScenarioName),
     /// Its source knows that its process does not run, so there is no address to poll.
     #[error("`{0}` does not run: {1}")]
     ProcessEnded(ScenarioName, String),

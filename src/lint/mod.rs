@@ -13,11 +13,15 @@
 mod async_tools;
 mod examples;
 mod fit;
+mod hidden;
 mod json;
+mod mcp;
 mod names;
 mod rule_context;
 mod schema;
 pub mod serving;
+
+pub use mcp::{McpServing, check_mcp, check_mcp_serving};
 
 use json::Json;
 use rule_context::RuleContext;
@@ -34,6 +38,7 @@ pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names::tool(&mut place, tool, manifest);
+        hidden::tool(&mut place, tool, "parameters");
         let parameters = Json::parse(tool.parameters.get());
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));

@@ -65,17 +65,27 @@ pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
         findings.push(finding.hint("send `Cache-Control: public, max-age=60`"));
     }
     findings.extend(content_type(&first.headers, "the list"));
-    if let Some(slowest) = answers.iter().map(|answer| answer.took).max().filter(|took| *took > SLOW) {
-        let message = format!("an answer took {:.1} s", slowest.as_secs_f64());
-        findings.push(
-            Finding::new(FindingCode::SlowAnswer, message).hint("prepare the manifest before clients request it"),
-        );
-    }
+    findings.extend(slow(answers));
     if !first.headers.contains_key(ETAG) {
         let message = "the list is served without an `ETag`, so clients fetch the whole list each time";
         let finding = Finding::new(FindingCode::EtagMissing, message);
         findings.push(finding.hint("send a hash of the content, without `generated_at`, as `ETag`"));
     }
+    findings.extend(check_content(answers));
+    findings
+}
+
+/// The finding for an answer that took long.
+pub(super) fn slow(answers: &[ListResponse]) -> Option<Finding> {
+    let slowest = answers.iter().map(|answer| answer.took).max().filter(|took| *took > SLOW)?;
+    let message = format!("an answer took {:.1} s", slowest.as_secs_f64());
+    Some(Finding::new(FindingCode::SlowAnswer, message).hint("prepare the manifest before clients request it"))
+}
+
+/// Checks whether answers to the same request agree.
+pub(super) fn check_content(answers: &[ListResponse]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some(first) = answers.first() else { return findings };
     if answers.iter().any(|answer| answer.digest != first.digest) {
         let message = "two answers in a row offer different tools";
         findings.push(Finding::new(FindingCode::ContentMoves, message).at("").hint(STEADY));

@@ -129,6 +129,11 @@ codes! {
     SourceFailed = "source-failed", Error;
     /// An entry of a source could not be used.
     EntryIgnored = "entry-ignored", Warning;
+    /// An entry of a client's file is left out on purpose: its client has switched it off, it is the
+    /// same server as another entry, or callsheet itself.
+    EntryLeftOut = "entry-left-out", Info;
+    /// Members of an entry of a client's file that have no meaning here.
+    MembersIgnored = "members-ignored", Info;
     /// Two sources name the same scenario with different addresses; one of them won.
     SourceShadowed = "source-shadowed", Info;
     /// Another scenario has the name that this one announces, so it is filed under a longer one.
@@ -224,6 +229,13 @@ codes! {
     SlowAnswer = "slow-answer", Warning;
     /// The route of a single tool does not answer as the protocol says.
     ToolRoute = "tool-route", Warning;
+    /// The list of an MCP server comes in several pages, or pages have no tools: several clients read
+    /// the first page only.
+    Paging = "paging", Warning;
+    /// An MCP server does not promise to signal changes of its list.
+    ListChangedMissing = "list-changed-missing", Info;
+    /// A text has characters that people do not see and models read.
+    HiddenCharacters = "hidden-characters", Warning;
     /// The health route of a module does not answer as its protocol requires.
     HealthRoute = "health-route", Warning;
     /// The tool can be called as a task only, which callsheet does not do.

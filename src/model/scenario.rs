@@ -20,6 +20,8 @@ pub enum SourceId {
     Environment,
     /// The Vrooli process files.
     Vrooli,
+    /// The files of MCP clients that `[mcp] files` names.
+    McpFiles,
     /// mDNS on the local network.
     Mdns,
 }
@@ -32,6 +34,7 @@ impl SourceId {
             Self::Static => "static",
             Self::Environment => "environment",
             Self::Vrooli => "vrooli",
+            Self::McpFiles => "mcp-files",
             Self::Mdns => "mdns",
         }
     }
@@ -286,6 +289,12 @@ impl PeerIdentity {
             // A scenario that leaves its identity out must not pass a weaker check.
             (Some(_), None) => false,
         }
+    }
+
+    /// Whether it stands for one version of an entry: of a program that is started here, or of a
+    /// proposed address.
+    pub fn is_of_an_entry(&self) -> bool {
+        self.origin.as_deref().is_some_and(|origin| origin.contains('#'))
     }
 
     /// Whether both give the same identity.

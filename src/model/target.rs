@@ -3,12 +3,13 @@
 //! A target is plain data: having one resolves, opens and starts no connection or process. What it
 //! holds that may be secret is never shown.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
+use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{Interaction, Secret, StdioTarget};
@@ -95,6 +96,32 @@ impl HttpTarget {
             call_timeout: None,
             interaction: Interaction::default(),
         }
+    }
+
+    /// Whether requests carry what may be secret.
+    pub fn has_credentials(&self) -> bool {
+        self.token.is_some() || !self.headers.is_empty() || !self.url.username().is_empty()
+    }
+
+    /// The address without what may be secret, and a digest of the whole address and all headers as
+    /// fragment.
+    pub fn fingerprinted(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            hash.update(bytes.len().to_be_bytes());
+            hash.update(bytes);
+        };
+        part(self.url.as_str().as_bytes());
+        part(self.token.as_ref().map_or(&[][..], |token| token.expose().as_bytes()));
+        for (name, value) in &self.headers {
+            part(name.as_str().as_bytes());
+            part(value.expose().as_bytes());
+        }
+        let digits = hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        });
+        format!("{}#{digits}", redacted_url(&self.url))
     }
 }
 

@@ -15,6 +15,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("module_settings.slow_modules", "m, n"),
     ("module_settings.token", "t"),
     ("module_settings.tokens", "{m = t}"),
+    ("mcpServers", "{m = {command = \"x\"}}"),
+    ("mcp.files", "[\"/mcp.json\"]"),
     ("profiles", "[{name = p}]"),
     ("permissions.unknown", "guest"),
     ("discovery.vrooli.path", "/p"),
@@ -31,6 +33,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),
 ];
+
+/// Keys that are read from the file only.
+const OF_FILE: [&str; 2] = ["mcpServers", "mcp.files"];
 
 /// A value that differs from the default.
 fn another(key: &str, defaults: &toml::Table) -> String {
@@ -51,11 +56,15 @@ fn another(key: &str, defaults: &toml::Table) -> String {
 #[test]
 fn each_key_sets_one_value_and_no_other_key_sets_it() {
     let defaults = DEFAULT_TOML.parse().unwrap();
-    let machine =
-        || Machine::new().file("modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n");
-    let before = machine().config();
+    let file = "modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n";
+    let before = Machine::new().file(file).config();
     for key in KEYS {
-        let next = machine().flag(key.path, &another(key.path, &defaults), "--value").config();
+        let value = another(key.path, &defaults);
+        let next = if OF_FILE.contains(&key.path) {
+            Machine::new().file(&format!("{file}{} = {value}\n", key.path)).config()
+        } else {
+            Machine::new().file(file).flag(key.path, &value, "--value").config()
+        };
         let reloaded = before.reloaded(next.clone());
         let (taken, left) = match key.reload {
             Reload::Live => (reloaded.changed, reloaded.waiting),

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
+use callsheet::config::client_files::{ClientEntry, EntryTarget, ReadEntry};
 use callsheet::config::{
-    CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, MdnsConfig, MdnsTrust, ModulesConfig, Position,
-    StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
+    CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, McpConfig, MdnsConfig, MdnsTrust, ModulesConfig,
+    Position, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{AcceptedVersions, Permission, Profile, Secret, UnknownLevel};
 use callsheet::transports::http::CacheScope;
@@ -59,7 +60,9 @@ fn is_computed(key: &str) -> bool {
 
 /// A key of which there may be several, or none.
 fn is_listed(key: &str) -> bool {
-    ["scenarios", "modules", "module_settings.tokens", "profiles"].iter().any(|list| key.starts_with(list))
+    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles"]
+        .iter()
+        .any(|list| key.starts_with(list))
 }
 
 /// The keys of the reference in order, each with whether a comment of at least one whole sentence stands right above it.
@@ -81,8 +84,8 @@ fn documented() -> Vec<(String, bool)> {
         } else if let Some((key, _)) = code.split_once(" = ") {
             let sentence = above.trim();
             let whole = sentence.ends_with('.') && sentence.contains(' ') && sentence.starts_with(char::is_uppercase);
-            // The section of modules has keys of the user's own.
-            let key = if section == "modules" { "*" } else { key };
+            // These sections have keys of the user's own.
+            let key = if ["modules", "mcpServers"].contains(&section.as_str()) { "*" } else { key };
             let name = format!("{section}.{key}");
             // A list has an example for each kind of entry.
             if !found.iter().any(|(known, _)| *known == name) {
@@ -122,6 +125,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert_eq!(config.modules.services.len(), 1);
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
     config.modules = ModulesConfig::default();
+    assert_eq!(std::mem::take(&mut config.mcp.servers).len(), 1);
     assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
@@ -152,6 +156,10 @@ tool_execution_timeout = "61s"
 default_timeout = "62s"
 token = "63"
 tokens = { m_1 = "64" }
+[mcpServers.m]
+command = "x"
+[mcp]
+files = ["~/.cursor/mcp.json"]
 [permissions]
 unknown = "guest"
 [[profiles]]
@@ -244,7 +252,7 @@ fn everything(machine: &Machine) -> Config {
         scenario("a", "http://127.0.0.1:1", None),
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
-    expected.modules = modules();
+    (expected.modules, expected.mcp) = (modules(), mcp(machine));
     (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
@@ -299,6 +307,13 @@ fn profiles() -> BTreeMap<String, Profile> {
         ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
         ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
     ])
+}
+
+fn mcp(machine: &Machine) -> McpConfig {
+    let target = EntryTarget::Program { command: "x".into(), args: Vec::new(), env: Vec::new(), cwd: None };
+    let entry = ClientEntry { target, disabled: false, ignored: Vec::new() };
+    let servers = vec![ReadEntry { name: "m".into(), entry: Ok(entry) }];
+    McpConfig { files: vec![machine.path("home/.cursor/mcp.json")], servers }
 }
 
 fn modules() -> ModulesConfig {

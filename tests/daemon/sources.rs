@@ -7,12 +7,13 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use callsheet::config::StaticScenario;
+use callsheet::config::{Config, StaticScenario};
+use callsheet::discovery::mcp_files::McpFiles;
 use callsheet::discovery::static_list::StaticList;
 use callsheet::discovery::vrooli::environment::EnvironmentSource;
 use callsheet::discovery::{EndpointId, EndpointSet, SOURCES, Source, SourceTrust};
 use callsheet::model::{FindingCode, SourceId};
-use callsheet::runtime::{Stop, StopTrigger};
+use callsheet::runtime::{Clock, Stop, StopTrigger};
 use tokio::sync::watch;
 
 use crate::support::sources::{OFTEN, PATIENCE, Processes, Running, ports, the_finding};
@@ -30,7 +31,16 @@ fn every_source(processes: &Processes) -> Vec<Box<dyn Source>> {
         Box::new(StaticList::new(vec![scenario])),
         Box::new(EnvironmentSource::new(variables(&[("FILES_API_URL", "http://127.0.0.1:15000")]), false)),
         Box::new(processes.source(OFTEN)),
+        Box::new(mcp_files(processes)),
     ]
+}
+
+fn mcp_files(processes: &Processes) -> McpFiles {
+    let file = processes.path.with_file_name("mcp.json");
+    std::fs::write(&file, r#"{"mcpServers": {"files": {"url": "http://127.0.0.1:15000/"}}}"#).unwrap();
+    let mut config = Config::for_state("state.db");
+    config.mcp.files = vec![file];
+    McpFiles::new(&config, Clock::system())
 }
 
 #[test]
@@ -57,7 +67,8 @@ async fn the_first_set_is_whole() {
         assert!(first.findings.is_empty(), "{id}: {first:#?}");
         let endpoint = &first.endpoints[&EndpointId("files".into())];
         assert_eq!(endpoint.name.as_ref().unwrap().as_str(), "files", "{id}");
-        assert_eq!(endpoint.trust, SourceTrust::Trusted, "{id}");
+        let trust = if id == SourceId::McpFiles { SourceTrust::Proposed } else { SourceTrust::Trusted };
+        assert_eq!(endpoint.trust, trust, "{id}");
         running.end().await;
     }
 }

@@ -1,17 +1,20 @@
-//! `callsheet check`: what is wrong with a manifest and, at an address, with how it is served. Needs no daemon.
+//! `callsheet check`: what is wrong with a manifest or an MCP server and, at an address, with how its list is served. Needs no daemon.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use url::Url;
 
-use super::CommandError;
+use super::{CommandError, output};
 use crate::config::Config;
-use crate::model::{AcceptedVersions, HttpTarget, Severity};
-use crate::protocols::module;
+use crate::config::client_files::ClientServer;
+use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
+use crate::protocols::mcp::Mcp;
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
+use crate::protocols::{Fits, Protocol as _, module};
 
+pub(super) mod mcp;
 mod report;
 pub(super) mod serving;
 
@@ -23,9 +26,13 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
-    #[arg(value_name = "URL|FILE")]
-    subject: String,
+    /// Address of a scenario or MCP server (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, a client's file with MCP
+    /// servers (each is started or contacted), or `-` for standard input.
+    #[arg(value_name = "URL|FILE", required_unless_present = "command")]
+    subject: Option<String>,
+    /// Command of an MCP server, which is started for the check and ended again.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "subject")]
+    command: Vec<String>,
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
@@ -36,11 +43,31 @@ pub(super) struct CheckArgs {
 
 impl CheckArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let (subject, inspected) = match address(&self.subject)? {
-            Some(base) => serving::inspect_scenario(HttpTarget::at(base), &Config::for_state(PathBuf::new())).await?,
-            None => (self.subject.clone(), self.read()?),
-        };
-        let report = CheckReport::new(subject, inspected, self.strict);
+        let config = Config::for_state(PathBuf::new());
+        let subject = self.subject.clone().unwrap_or_default();
+        if let [program, args @ ..] = self.command.as_slice() {
+            let target = Target::from(StdioTarget::new(program).with_args(args));
+            let inspected = mcp::inspect_server(&target, &config).await.map_err(mcp::Unlisted::into_failure)?;
+            return self.finish(&CheckReport::new(target.to_string(), inspected, self.strict));
+        }
+        if let Some(base) = address(&subject)? {
+            let (subject, inspected) = inspect_address(base, &config).await?;
+            return self.finish(&CheckReport::new(subject, inspected, self.strict));
+        }
+        let body = read(&subject)?;
+        if let Some(servers) = mcp::servers_in(std::str::from_utf8(&body).unwrap_or_default(), Path::new(&subject)) {
+            let mut checked: Vec<_> = mcp::left_out(&servers).collect();
+            for server in &servers.taken {
+                checked.push(inspect_entry(server, &config).await);
+            }
+            return self.finish_all(&subject, checked);
+        }
+        let inspected = inspect(&body, &AcceptedVersions::default());
+        self.finish(&CheckReport::new(subject, inspected, self.strict))
+    }
+
+    /// Prints the report of one document or server.
+    fn finish(&self, report: &CheckReport) -> Result<(), CommandError> {
         if self.json {
             report.print_json();
         } else {
@@ -49,26 +76,79 @@ impl CheckArgs {
         if report.worst() == Some(Severity::Error) { Err(CommandError::Found) } else { Ok(()) }
     }
 
-    /// The manifest in a file or from standard input.
-    fn read(&self) -> Result<Inspected, CommandError> {
-        let mut body = Vec::new();
-        let from = if self.subject == "-" { "standard input" } else { self.subject.as_str() };
-        let read = if self.subject == "-" {
-            std::io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut body)
+    /// Prints the reports of the servers of a file, each with its name.
+    fn finish_all(&self, file: &str, checked: Vec<(String, Inspected)>) -> Result<(), CommandError> {
+        let reports: Vec<_> =
+            checked.into_iter().map(|(name, inspected)| CheckReport::new(name, inspected, self.strict)).collect();
+        if self.json {
+            let servers: Vec<_> = reports.iter().map(CheckReport::to_json).collect();
+            output::json(&serde_json::json!({"checked": file, "servers": servers}));
         } else {
-            std::fs::File::open(&self.subject).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut body))
-        };
-        read.map_err(|error| CommandError::Usage {
-            message: format!("{from} cannot be read: {error}"),
-            hint: "name a file with a manifest, an address like http://127.0.0.1:15000, or `-` for standard input"
-                .into(),
-        })?;
-        if body.len() as u64 > MAX_FILE {
-            let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
-            return Err(CommandError::Usage { message, hint: "no daemon would take such a manifest".into() });
+            for report in &reports {
+                output::line(&format!("{}:", output::sanitize(report.subject())));
+                report.print();
+                output::line("");
+            }
         }
-        Ok(inspect(&body, &AcceptedVersions::default()))
+        let has_error = reports.iter().any(|report| report.worst() == Some(Severity::Error));
+        if has_error { Err(CommandError::Found) } else { Ok(()) }
     }
+}
+
+/// Checks what answers at an address: an MCP server first where it looks like one, and last elsewhere.
+async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspected), CommandError> {
+    let target = Target::at(base.clone());
+    let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
+    if looks_like_mcp {
+        let inspected = mcp::inspect_server(&target, config).await;
+        return inspected.map(|inspected| (target.to_string(), inspected)).map_err(mcp::Unlisted::into_failure);
+    }
+    let served = serving::inspect_scenario(HttpTarget::at(base), config).await;
+    if served.as_ref().is_ok_and(|(_, inspected)| inspected.manifest.is_some()) {
+        return served;
+    }
+    match mcp::inspect_server(&target, config).await {
+        Ok(inspected) => Ok((target.to_string(), inspected)),
+        Err(_) => served,
+    }
+}
+
+/// Checks one server of a client's file.
+async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspected) {
+    let inspected = match server.entry.target.to_target() {
+        Ok(target) => {
+            let inspected = mcp::inspect_server(&target, config).await;
+            inspected.unwrap_or_else(|unlisted| {
+                if let Target::Stdio(_) = target {
+                    unlisted.print_stderr();
+                }
+                unlisted.into_inspected()
+            })
+        }
+        // It was left out before.
+        Err(_) => Inspected { manifest: None, findings: Vec::new(), order: Vec::new(), stamp: None },
+    };
+    (server.name.to_string(), inspected)
+}
+
+/// The document in a file or from standard input.
+fn read(subject: &str) -> Result<Vec<u8>, CommandError> {
+    let mut body = Vec::new();
+    let from = if subject == "-" { "standard input" } else { subject };
+    let read = if subject == "-" {
+        std::io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut body)
+    } else {
+        std::fs::File::open(subject).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut body))
+    };
+    read.map_err(|error| CommandError::Usage {
+        message: format!("{from} cannot be read: {error}"),
+        hint: "name a file with a manifest, an address like http://127.0.0.1:15000, or `-` for standard input".into(),
+    })?;
+    if body.len() as u64 > MAX_FILE {
+        let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
+        return Err(CommandError::Usage { message, hint: "no daemon would take such a manifest".into() });
+    }
+    Ok(body)
 }
 
 /// Checks a document of either protocol.

@@ -88,11 +88,21 @@ impl CheckReport {
         format!("{found} in {} of {}", output::count(manifest.tools.len(), "tool"), output::cut(&who, 200))
     }
 
+    /// What was checked.
+    pub(super) fn subject(&self) -> &str {
+        &self.subject
+    }
+
     /// Prints one JSON object.
     pub(super) fn print_json(&self) {
+        output::json(&self.to_json());
+    }
+
+    /// The report as one JSON object.
+    pub(super) fn to_json(&self) -> Value {
         let manifest = self.inspected.manifest.as_ref();
         let findings: Vec<Value> = self.inspected.findings.iter().map(|finding| self.finding(finding)).collect();
-        output::json(&json!({
+        json!({
             "checked": self.subject,
             "scenario": manifest.map(|manifest| manifest.scenario.name.as_ref()),
             "version": manifest.map(|manifest| manifest.scenario.version.as_ref()),
@@ -101,7 +111,7 @@ impl CheckReport {
             "warnings": self.count(Severity::Warning),
             "infos": self.count(Severity::Info),
             "findings": findings,
-        }));
+        })
     }
 
     fn finding(&self, finding: &Finding) -> Value {

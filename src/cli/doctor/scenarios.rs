@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::super::check::serving;
+use super::super::check::{mcp, serving};
 use super::super::client::DaemonClient;
 use super::super::{CommandError, output};
 use super::report::{CheckArea, DoctorReport};
-use crate::config::{Config, StaticScenario};
-use crate::model::{FindingCode, Severity};
+use crate::config::{Config, MCP, StaticScenario};
+use crate::model::{FindingCode, HttpTarget, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
 /// Scenarios polled at once.
@@ -121,7 +121,7 @@ fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
             report.warning(CheckArea::Scenarios, &name, told, hint);
         }
         "connecting" if output::number(scenario, "/failures_in_a_row") > 0 => {
-            report.error(CheckArea::Scenarios, &name, told, start(&url));
+            report.error(CheckArea::Scenarios, &name, told, start(scenario));
         }
         "blocked" | "removed" => report.ok(CheckArea::Scenarios, &name, told),
         "stale" | "connecting" => report.warning(
@@ -131,8 +131,11 @@ fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
             format!("check that it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
+        "needs-authorization" if output::text(scenario, "/protocol") == MCP => {
+            report.error(CheckArea::Scenarios, &name, told, "set its `auth` or `headers` in the configuration");
+        }
         "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, AUTHORIZE),
-        _ => report.error(CheckArea::Scenarios, &name, told, start(&url)),
+        _ => report.error(CheckArea::Scenarios, &name, told, start(scenario)),
     }
 }
 
@@ -140,8 +143,22 @@ const AUTHORIZE: &str =
     "set `module_settings.tokens` if it is a module; else let it list its tools without a credential";
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
-fn start(url: &str) -> String {
-    format!("start it, or fix its address {url}")
+/// The next step for a scenario that does not work.
+fn start(scenario: &Value) -> String {
+    let (name, url) = (output::text(scenario, "/name"), output::text(scenario, "/url"));
+    let is_program = output::text(scenario, "/protocol") == MCP && !url.starts_with("http");
+    match output::text(scenario, "/last_error/kind").as_str() {
+        "command-not-found" => "write the whole path of its command, or a `PATH` into its `env`".to_owned(),
+        "not-started" => format!("correct its command `{url}` or its folder"),
+        "ended" | "timeout" if is_program => {
+            format!("`callsheet scenarios {name}` shows what it wrote to standard error; run its command by hand")
+        }
+        "malformed" | "unknown-protocol" if !is_program => {
+            format!("`callsheet check {url}` shows what is wrong with its answers")
+        }
+        _ if is_program => format!("run its command by hand: {url}"),
+        _ => format!("start it, or fix its address {url}"),
+    }
 }
 
 /// Reports the manifest of a scenario that answers.
@@ -169,8 +186,7 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     let over_http = config.scenarios.iter().filter_map(|scenario| Some((scenario, scenario.target.http()?)));
     let over_http: Vec<_> = over_http.collect();
     for some in over_http.chunks(AT_ONCE) {
-        let answers =
-            join_all(some.iter().map(|(_, target)| serving::inspect_scenario((*target).clone(), config))).await;
+        let answers = join_all(some.iter().map(|(scenario, target)| inspect(scenario, target, config))).await;
         for ((scenario, _), answer) in some.iter().zip(answers) {
             judge(scenario, answer, report);
         }
@@ -181,6 +197,19 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
         "no daemon is running, so only scenarios of the configuration were checked",
         "start one with `callsheet serve`, then run `callsheet doctor` again",
     );
+}
+
+/// Polls one scenario as `callsheet check` does.
+async fn inspect(
+    scenario: &StaticScenario,
+    target: &HttpTarget,
+    config: &Config,
+) -> Result<(String, Inspected), CommandError> {
+    if scenario.protocol.as_deref() != Some(MCP) {
+        return serving::inspect_scenario(target.clone(), config).await;
+    }
+    let inspected = mcp::inspect_server(&scenario.target, config).await;
+    inspected.map(|inspected| (scenario.target.to_string(), inspected)).map_err(mcp::Unlisted::into_failure)
 }
 
 /// Reports one scenario that was polled directly.

@@ -1,7 +1,6 @@
 //! `callsheet import`: takes over the servers that MCP clients on this machine already use. Shows
 //! what it would take, and writes it only when told to by `--write`. It starts no server.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +9,10 @@ use clap::Args;
 use super::output;
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place};
-use crate::config::client_files::{ClientEntry, EntryTarget, MAX_CLIENT_FILE, Variables, read_client_file};
-use crate::model::{ScenarioName, StdioTarget, Target};
+use crate::config::client_files::{
+    ClientServer, ClientServers, LeftOutReason, MAX_CLIENT_FILE, Variables, read_client_file,
+};
+use crate::config::{self, LoadOptions};
 
 mod known_files;
 mod write;
@@ -35,23 +36,6 @@ pub(super) struct ImportArgs {
     config: Option<PathBuf>,
 }
 
-/// One server that can be taken.
-struct Candidate {
-    name: ScenarioName,
-    entry: ClientEntry,
-    from: PathBuf,
-}
-
-/// What was found in all files.
-#[derive(Default)]
-struct Found {
-    candidates: Vec<Candidate>,
-    /// What was left out, and why.
-    left_out: Vec<String>,
-    /// What was ignored of the candidates.
-    notes: Vec<String>,
-}
-
 impl ImportArgs {
     pub(super) fn run(self) -> Result<(), CommandError> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
@@ -62,20 +46,36 @@ impl ImportArgs {
             return Err(CommandError::Refused { message, hint: Some(hint) });
         }
         let place = config_place(self.config.as_deref())?;
-        let mut found = Found::default();
+        let mut found =
+            ClientServers { own: own_address(&place), with_disabled: self.disabled, ..ClientServers::default() };
         for file in &files {
             self.read(file, &mut found)?;
         }
+        let mut left_out: Vec<String> = found
+            .left_out
+            .iter()
+            .map(|entry| {
+                let next = match entry.why {
+                    LeftOutReason::SwitchedOff => "; `--disabled` takes it too",
+                    _ => "",
+                };
+                format!("{} ({}): {}{next}", entry.name, entry.from.display(), entry.why)
+            })
+            .collect();
         let known = write::existing_names(&place)?;
-        found.leave_out_known(&known);
-        found.print(&home);
-        if found.candidates.is_empty() {
+        let (known, new): (Vec<_>, Vec<_>) =
+            found.taken.into_iter().partition(|server| known.contains(server.name.as_str()));
+        left_out.extend(known.iter().map(|server| {
+            let why = format!("the configuration has a scenario `{}` already", server.name);
+            format!("{} ({}): {why}", server.name, server.from.display())
+        }));
+        print(&new, &left_out, &home);
+        if new.is_empty() {
             output::line("no server can be taken");
             return Ok(());
         }
-        let count = found.candidates.len();
-        let addition =
-            Addition::new(found.candidates.iter().map(|candidate| (&candidate.name, &candidate.entry.target)));
+        let count = new.len();
+        let addition = Addition::new(new.iter().map(|server| (&server.name, &server.entry.target)));
         if !self.write {
             output::line(&format!(
                 "{} can be taken; `callsheet import --write` writes them to {}",
@@ -96,7 +96,7 @@ impl ImportArgs {
         Ok(())
     }
 
-    fn read(&self, file: &Path, found: &mut Found) -> Result<(), CommandError> {
+    fn read(&self, file: &Path, found: &mut ClientServers) -> Result<(), CommandError> {
         let unusable = |why: String| CommandError::Usage {
             message: format!("{} cannot be used: {why}", file.display()),
             hint: "name a file with `mcpServers`, such as ~/.cursor/mcp.json".into(),
@@ -115,99 +115,38 @@ impl ImportArgs {
             Err(_) if self.files.is_empty() => return Ok(()),
             Err(why) => return Err(unusable(why)),
         };
-        for read in entries {
-            found.add(&read.name, read.entry, &absolute, self.disabled);
-        }
+        found.add(entries, &absolute);
         Ok(())
     }
 }
 
-impl Found {
-    fn add(&mut self, name: &str, entry: Result<ClientEntry, String>, from: &Path, with_disabled: bool) {
-        let mut leave_out = |why: &str| self.left_out.push(format!("{name} ({}): {why}", from.display()));
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(why) => return leave_out(&why),
-        };
-        if entry.disabled && !with_disabled {
-            return leave_out("its client has switched it off; `--disabled` takes it too");
+/// Prints what can be taken, what is left out, and what is ignored.
+fn print(servers: &[ClientServer], left_out: &[String], home: &Path) {
+    if !servers.is_empty() {
+        let fit = ColumnFit::Whole;
+        let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Cut), ("FROM", fit)]);
+        for ClientServer { name, entry, from } in servers {
+            let from = from.strip_prefix(home).map_or(from.clone(), |below| Path::new("~").join(below));
+            table.row([cell(name.as_str()), cell(entry.target.to_string()), cell(from.display().to_string())]);
         }
-        if is_callsheet(&entry.target) {
-            return leave_out("it is callsheet itself");
-        }
-        let Some(own) = scenario_name(name) else {
-            return leave_out("its name cannot be that of a scenario");
-        };
-        if let Some(same) = self.candidates.iter().find(|known| known.entry.target == entry.target) {
-            let note = format!("the same server as `{}` of {}", same.name, same.from.display());
-            return self.left_out.push(format!("{name} ({}): {note}", from.display()));
-        }
-        if !entry.ignored.is_empty() {
-            self.notes.push(format!("{name}: {} has no meaning here and is ignored", entry.ignored.join(", ")));
-        }
-        let name = self.free_name(own);
-        self.candidates.push(Candidate { name, entry, from: from.to_owned() });
+        table.print();
     }
+    for line in left_out {
+        output::line(&format!("left out: {line}"));
+    }
+    for server in servers.iter().filter(|server| !server.entry.ignored.is_empty()) {
+        let members = server.entry.ignored.join(", ");
+        output::line(&format!("note: {}: {members} has no meaning here and is ignored", server.name));
+    }
+}
 
-    /// The name, or the name with a number where another server has it.
-    fn free_name(&self, own: ScenarioName) -> ScenarioName {
-        let is_free = |name: &ScenarioName| self.candidates.iter().all(|known| known.name != *name);
-        let numbered = (2..).filter_map(|number| format!("{own}-{number}").parse().ok());
-        std::iter::once(own.clone()).chain(numbered).take(1_000).find(is_free).unwrap_or(own)
-    }
-
-    /// Leaves out what the configuration has already, by name.
-    fn leave_out_known(&mut self, known: &BTreeMap<String, Option<Target>>) {
-        let (kept, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.candidates).into_iter().partition(|each| !known.contains_key(each.name.as_str()));
-        self.candidates = kept;
-        for each in left {
-            let why = format!("the configuration has a scenario `{}` already", each.name);
-            self.left_out.push(format!("{} ({}): {why}", each.name, each.from.display()));
-        }
-    }
-
-    fn print(&self, home: &Path) {
-        if !self.candidates.is_empty() {
-            let fit = ColumnFit::Whole;
-            let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Cut), ("FROM", fit)]);
-            for Candidate { name, entry, from } in &self.candidates {
-                let from = from.strip_prefix(home).map_or(from.clone(), |below| Path::new("~").join(below));
-                table.row([cell(name.as_str()), cell(shown(&entry.target)), cell(from.display().to_string())]);
-            }
-            table.print();
-        }
-        for line in &self.left_out {
-            output::line(&format!("left out: {line}"));
-        }
-        for line in &self.notes {
-            output::line(&format!("note: {line}"));
-        }
-    }
+/// The address that a daemon with this configuration listens on, if the file can be used.
+fn own_address(place: &Path) -> Option<std::net::SocketAddr> {
+    let options = LoadOptions { file: place.exists().then(|| place.to_owned()), ..LoadOptions::from_process() };
+    config::load(&options).ok().map(|loaded| loaded.config.server.listen)
 }
 
 /// So many servers.
 fn servers(count: usize) -> String {
     if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
-}
-
-/// The exact command line, or the address.
-fn shown(target: &EntryTarget) -> String {
-    match target {
-        EntryTarget::Program { command, args, .. } => StdioTarget::new(command).with_args(args.clone()).to_string(),
-        EntryTarget::Address { url, .. } => Target::at(url.clone()).to_string(),
-    }
-}
-
-/// Whether an entry starts this program, which would list itself.
-fn is_callsheet(target: &EntryTarget) -> bool {
-    let EntryTarget::Program { command, .. } = target else { return false };
-    Path::new(command).file_stem().is_some_and(|name| name == "callsheet")
-}
-
-/// The name of an entry as that of a scenario: characters that it cannot have become `-`.
-fn scenario_name(name: &str) -> Option<ScenarioName> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = name.trim().chars().take(100).map(|c| if allowed(c) { c } else { '-' }).collect();
-    name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).parse().ok()
 }

@@ -1,7 +1,7 @@
 //! Adds scenarios to a configuration file without touching what it says, and their secrets to a
 //! file beside it that only its owner can read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, value};
 
 use crate::cli::CommandError;
 use crate::config::client_files::EntryTarget;
-use crate::model::{ScenarioName, Target};
+use crate::model::ScenarioName;
 
 /// The file for secrets, beside the configuration.
 const SECRETS: &str = "secrets.toml";
@@ -32,14 +32,14 @@ pub(super) enum WrittenFiles {
 }
 
 /// The names of the scenarios that a configuration file has, if it exists.
-pub(super) fn existing_names(place: &Path) -> Result<BTreeMap<String, Option<Target>>, CommandError> {
+pub(super) fn existing_names(place: &Path) -> Result<BTreeSet<String>, CommandError> {
     let document = read(place)?;
-    let Some(scenarios) = document.get("scenarios") else { return Ok(BTreeMap::new()) };
+    let Some(scenarios) = document.get("scenarios") else { return Ok(BTreeSet::new()) };
     let Some(tables) = scenarios.as_array_of_tables() else {
         return Err(refused(place, "`scenarios` is not written as `[[scenarios]]`"));
     };
     let names = tables.iter().filter_map(|table| table.get("name")?.as_str());
-    Ok(names.map(|name| (name.to_owned(), None)).collect())
+    Ok(names.map(str::to_owned).collect())
 }
 
 impl Addition {

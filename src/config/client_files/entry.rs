@@ -1,11 +1,15 @@
 //! One entry of a client's file.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::variables::Variables;
+use crate::config::scenarios;
+use crate::config::units::ValueError;
+use crate::model::{HttpTarget, Secret, StdioTarget, Target};
 
 /// The members that name an address.
 const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
@@ -37,7 +41,7 @@ pub struct ClientEntry {
 }
 
 /// Where a server is. Values of variables and headers may be secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum EntryTarget {
     /// A program to start.
     Program {
@@ -57,6 +61,55 @@ pub enum EntryTarget {
         /// Headers of every request.
         headers: Vec<(String, String)>,
     },
+}
+
+impl EntryTarget {
+    /// The same as the target of a scenario. The error is a sentence about what a scenario cannot have.
+    pub fn to_target(&self) -> Result<Target, String> {
+        let said = |wrong: ValueError| wrong.message;
+        match self {
+            Self::Program { command, args, env, cwd } => {
+                let mut variables = Vec::new();
+                for text in args.iter().chain([command]) {
+                    scenarios::without_nul(text).map_err(said)?;
+                }
+                for (name, value) in env {
+                    scenarios::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
+                    let value = scenarios::variable_value(Secret::new(value.as_str())).map_err(said)?;
+                    variables.push((name.clone(), value));
+                }
+                Ok(StdioTarget::new(command).with_args(args.clone()).with_env(variables).with_cwd(cwd.clone()).into())
+            }
+            Self::Address { url, headers } => {
+                let mut checked = Vec::new();
+                for (name, value) in headers {
+                    let name = scenarios::header_name(name, false).map_err(said)?;
+                    let value = scenarios::header_value(Secret::new(value.as_str()));
+                    checked.push((name.clone(), value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?));
+                }
+                Ok(HttpTarget { headers: checked, ..HttpTarget::at(url.clone()) }.into())
+            }
+        }
+    }
+}
+
+/// The exact command line, or the address, without values of variables and headers.
+impl fmt::Display for EntryTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { command, args, .. } => StdioTarget::new(command).with_args(args.clone()).fmt(f),
+            Self::Address { url, .. } => Target::at(url.clone()).fmt(f),
+        }
+    }
+}
+
+/// The same with the names of variables and headers.
+impl fmt::Debug for EntryTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Program { env: pairs, .. } | Self::Address { headers: pairs, .. }) = self;
+        let names: Vec<&String> = pairs.iter().map(|(name, _)| name).collect();
+        write!(f, "EntryTarget({self}, {names:?})")
+    }
 }
 
 /// Reads an entry. The error is a sentence about it.

@@ -6,6 +6,7 @@
 //! cannot be used says why. Nothing is run, contacted or written.
 
 mod entry;
+mod servers;
 mod variables;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 pub use entry::{ClientEntry, EntryTarget};
+pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
 pub use variables::Variables;
 
 /// The largest file that is read, in bytes.
@@ -29,6 +31,15 @@ pub struct ReadEntry {
     pub entry: Result<ClientEntry, String>,
 }
 
+/// Reads one table of servers that stands in another document, such as `mcpServers` of callsheet's
+/// own configuration. `path` is the file that it stands in.
+pub fn read_servers(servers: &Map<String, Value>, path: &Path, variables: &Variables<'_>) -> Vec<ReadEntry> {
+    let entries = servers
+        .iter()
+        .map(|(name, written)| ReadEntry { name: name.clone(), entry: entry::read(written, path, variables) });
+    entries.collect()
+}
+
 /// Reads the entries of a client's file. `path` is where relative paths and `${workspaceFolder}`
 /// count from, and tells TOML from JSON.
 ///
@@ -39,10 +50,7 @@ pub fn read_client_file(text: &str, path: &Path, variables: &Variables<'_>) -> R
     let Some(servers) = servers(&document) else {
         return Err(format!("it has no servers under {}", TOP_KEYS.map(|key| format!("`{key}`")).join(", ")));
     };
-    let entries = servers
-        .iter()
-        .map(|(name, written)| ReadEntry { name: name.clone(), entry: entry::read(written, path, variables) });
-    Ok(entries.collect())
+    Ok(read_servers(servers, path, variables))
 }
 
 fn parse(text: &str, path: &Path) -> Result<Value, String> {

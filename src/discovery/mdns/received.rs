@@ -9,10 +9,15 @@ use std::sync::Arc;
 
 use url::Url;
 
+use crate::config::MCP;
 use crate::model::ScenarioName;
 
 /// The path of the protocol's list below a base address; announcements give the whole path.
 const LIST_PATH: &str = "/api/v1/tools";
+/// The service type of MCP servers, in a full name.
+const MCP_TYPE: &str = "._mcp._tcp.";
+/// The path of an MCP server whose announcement names none.
+const MCP_PATH: &str = "/mcp";
 /// The most bytes of an `id` or `boot`; a longer one counts as absent.
 const WORD_MAX: usize = 128;
 /// The most bytes of a scenario's name.
@@ -60,6 +65,8 @@ pub struct AnnouncedScenario {
     pub label: String,
     /// The base address.
     pub url: Url,
+    /// The protocol that its service type stands for.
+    pub protocol: Option<&'static str>,
     /// The address to connect to, for addresses that a URL cannot express.
     pub dial: Option<SocketAddr>,
     /// The address at which the scenario is polled.
@@ -76,7 +83,8 @@ impl ReceivedAnnouncement {
         if self.port == 0 {
             return Err("it names port 0".to_owned());
         }
-        let prefix = self.prefix()?;
+        let is_mcp = self.fullname.to_ascii_lowercase().contains(MCP_TYPE);
+        let prefix = if is_mcp { self.mcp_path()? } else { self.prefix()? };
         let Some(at) = self.best_address() else { return Err("it has no address that can be asked".to_owned()) };
         let (host, dial) = match at.ip {
             IpAddr::V4(ip) => (ip.to_string(), None),
@@ -94,7 +102,8 @@ impl ReceivedAnnouncement {
         url.set_path(prefix);
         let label = without_conflict(&self.instance).to_owned();
         let name = legal_name(&label);
-        Ok(AnnouncedScenario { id: self.word("id"), boot: self.word("boot"), name, label, url, dial, address: at.ip })
+        let (id, boot, protocol) = (self.word("id"), self.word("boot"), is_mcp.then_some(MCP));
+        Ok(AnnouncedScenario { id, boot, name, label, url, protocol, dial, address: at.ip })
     }
 
     /// A short text of the record without control characters; an unusable one counts as absent.
@@ -107,11 +116,17 @@ impl ReceivedAnnouncement {
     /// The path before the protocol's own. One that does not begin with a slash says nothing.
     fn prefix(&self) -> Result<&str, String> {
         let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok("") };
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
         let prefix = path.trim_end_matches('/').strip_suffix(LIST_PATH);
-        // Neither dot segments nor a second host hide in what is left.
-        let harmless = |prefix: &&str| prefix.chars().all(plain) && !prefix.contains("//") && !prefix.contains("/.");
-        prefix.filter(harmless).ok_or_else(|| format!("its path {} does not end in {LIST_PATH}", printable(path)))
+        prefix
+            .filter(|prefix| is_harmless(prefix))
+            .ok_or_else(|| format!("its path {} does not end in {LIST_PATH}", printable(path)))
+    }
+
+    /// The path of an MCP server.
+    fn mcp_path(&self) -> Result<&str, String> {
+        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok(MCP_PATH) };
+        let message = || format!("its path {} has characters that no path of a server needs", printable(path));
+        Some(path.as_str()).filter(|path| is_harmless(path)).ok_or_else(message)
     }
 
     /// The address to ask: loopback first, since it surely is this machine, then IPv4, global IPv6, and link-local ones last; the
@@ -128,6 +143,12 @@ impl ReceivedAnnouncement {
         };
         self.addresses.iter().filter_map(|at| rank(at).map(|rank| (rank, *at))).min().map(|(_, at)| at)
     }
+}
+
+/// Whether neither dot segments nor a second host hide in a path.
+fn is_harmless(path: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
+    path.chars().all(plain) && !path.contains("//") && !path.contains("/.")
 }
 
 /// The instance name without the ` (2)` that a responder adds when another host has the name (RFC 6762 section 9).
@@ -180,6 +201,23 @@ pub(super) mod tests {
             addresses: addresses.iter().map(address).collect(),
             txt: txt.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
         }
+    }
+
+    #[test]
+    fn an_announced_mcp_server_is_at_its_path() {
+        for (txt, path) in [
+            (&[][..], Some("/mcp")),
+            (&[("path", "/tools/mcp")], Some("/tools/mcp")),
+            (&[("path", "//other.example/")], None),
+            (&[("path", "/../x")], None),
+        ] {
+            let mut announced = heard("a", &["10.0.0.5"], txt);
+            announced.fullname = "a._mcp._tcp.local.".to_owned();
+            let claim = announced.claim();
+            let found = claim.as_ref().ok().map(|claim| (claim.url.path(), claim.protocol));
+            assert_eq!(found, path.map(|path| (path, Some("mcp"))), "{claim:?}");
+        }
+        assert_eq!(heard("a", &["10.0.0.5"], &[]).claim().unwrap().protocol, None);
     }
 
     #[test]

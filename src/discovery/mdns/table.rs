@@ -247,14 +247,15 @@ impl AnnouncementTable {
         let mut endpoints = BTreeMap::new();
         let mut services = BTreeSet::new();
         for ListedAnnouncement { heard, claim, trust, .. } in candidates {
-            let AnnouncedScenario { id, boot, name, url, dial, .. } = claim;
+            let AnnouncedScenario { id, boot, name, url, protocol, dial, .. } = claim;
             let origin = url.origin().ascii_serialization();
             if id.is_some() && !services.insert((id.clone(), &heard.host, heard.port)) {
                 continue;
             }
             let endpoint_id = id.as_ref().map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
             let target = HttpTarget { dial, ..HttpTarget::at(url) };
-            let endpoint = Endpoint { name, boot, identity: id, ..Endpoint::new(target.into(), trust) };
+            let protocol = protocol.map(str::to_owned);
+            let endpoint = Endpoint { name, boot, protocol, identity: id, ..Endpoint::new(target.into(), trust) };
             endpoints.entry(EndpointId(endpoint_id.into())).or_insert(endpoint);
         }
         findings.extend(self.too_many());

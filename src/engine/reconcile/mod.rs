@@ -78,6 +78,8 @@ struct EndpointCandidate {
     endpoint: Endpoint,
     party: PeerIdentity,
     vouched: bool,
+    /// Whether the name that its source gives it is its own: an operator's file has it.
+    is_named: bool,
 }
 
 impl EndpointCandidate {
@@ -87,7 +89,8 @@ impl EndpointCandidate {
             endpoint.target = trust::bare(endpoint.target);
         }
         let vouched = endpoint.trust == SourceTrust::Trusted;
-        Self { source, party: trust::party(&endpoint), vouched, endpoint }
+        let is_named = vouched || endpoint.trust == SourceTrust::Proposed;
+        Self { source, party: trust::party(&endpoint), vouched, is_named, endpoint }
     }
 }
 
@@ -243,7 +246,7 @@ impl<'a> Merge<'a> {
         let free = |name: &ScenarioName| !self.roster.assignments.contains_key(name);
         // An endpoint that a source vouches for and that has no identity gets the name that the
         // source gives it.
-        if (!candidate.vouched || candidate.party.identity.is_some())
+        if (!candidate.is_named || candidate.party.identity.is_some())
             && let Some((home, _)) = self.home(candidate)
             && free(home)
         {
@@ -251,11 +254,11 @@ impl<'a> Merge<'a> {
         }
         if let Some(winner) = self.roster.assignments.get(claimed) {
             let two = winner.endpoint.identity.is_some() && candidate.party.identity.is_some();
-            return if candidate.vouched && !two { None } else { self.own_name(candidate, claimed) };
+            return if candidate.is_named && !two { None } else { self.own_name(candidate, claimed) };
         }
         let Some(holder) = self.known.get(claimed) else { return Some(claimed.clone()) };
         let identities = [&holder.party.identity, &candidate.party.identity];
-        let theirs = if candidate.vouched {
+        let theirs = if candidate.is_named {
             holder.lives && identities.iter().all(|identity| identity.is_some())
         } else {
             // Without identities, the host is the best sign that a scenario was restarted.

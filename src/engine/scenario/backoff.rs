@@ -26,6 +26,18 @@ impl Backoff {
         self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
     }
 
+    /// Of programs that are started here, whatever the configuration says of requests: a start costs
+    /// this machine more than a request, and one that fails is rarely fixed by itself.
+    pub(in crate::engine) fn of_programs() -> Self {
+        Self::new(Duration::from_millis(500), Duration::from_secs(300))
+    }
+
+    /// The double of the wait before, or the base after none; up to a tenth is subtracted.
+    pub(in crate::engine) fn doubled(self, previous: Option<Duration>, random: f64) -> Duration {
+        let wait = previous.map_or(self.base, |wait| wait.saturating_mul(2).max(self.base));
+        wait.min(self.max).mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
+    }
+
     /// The wait after this many refused connections in a row of a scenario that has answered: 1, 2,
     /// 4, ... times the base. It is probably starting again, and a refusal costs very little, so it
     /// is polled at a steady pace; up to a tenth is subtracted.
@@ -58,6 +70,18 @@ mod tests {
     fn the_least_wait_is_the_base() {
         let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
         assert_eq!(backoff.next(Some(Duration::from_secs(40)), 0.0), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn programs_are_started_again_after_half_a_second_to_five_minutes() {
+        let (backoff, mut wait, mut waits) = (Backoff::of_programs(), None, Vec::new());
+        for _ in 0..12 {
+            wait = Some(backoff.doubled(wait, 0.0));
+            waits.extend(wait.map(|wait| wait.as_millis()));
+        }
+        assert_eq!(waits[..4], [500, 1_000, 2_000, 4_000]);
+        assert_eq!(waits[11], 300_000);
+        assert!(backoff.doubled(None, 1.0) >= Duration::from_millis(450));
     }
 
     #[test]

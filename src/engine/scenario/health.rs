@@ -6,11 +6,13 @@ use tokio::time::Instant;
 
 use crate::catalog::{Offer, Visibility};
 use crate::config::{Config, HealthConfig};
+use crate::discovery::SourceTrust;
+use crate::engine::assignment::redacted_address;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence, StateNotice};
 use crate::engine::scenario::lifecycle::{self, Lifecycle, LifecycleInput, RemovedBy};
 use crate::engine::scenario::{AcceptedManifest, Scenario, schedule};
-use crate::model::{Finding, FindingCode, SourceId, StateTransition};
+use crate::model::{Finding, FindingCode, SourceId, StateTransition, Target};
 
 /// The result of an assessment.
 #[derive(Debug, PartialEq, Eq)]
@@ -245,6 +247,9 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
 /// it.
 fn pending(record: &Scenario) -> String {
     let name = &record.name;
+    if let Some(place) = record.place.as_ref().filter(|place| place.endpoint.trust == SourceTrust::Proposed) {
+        return proposed(record, &place.endpoint.target);
+    }
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
     let there = if record.presence == SourcePresence::Named { "" } else { "; it is not announced any more" };
@@ -256,6 +261,29 @@ fn pending(record: &Scenario) -> String {
     format!(
         "waits for an operator's approval{why}; `{}` found it{at}{there}; {next}, `callsheet block {name}` rejects it",
         record.source
+    )
+}
+
+/// Why an entry of a client's file waits, with exactly what would be started or contacted.
+fn proposed(record: &Scenario, target: &Target) -> String {
+    let name = &record.name;
+    let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
+    let list = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let what = match target {
+        Target::Stdio(program) => {
+            let folder = program.cwd().map(|cwd| format!(" in {}", cwd.display())).unwrap_or_default();
+            let variables = list(program.env().keys().map(String::as_str).collect());
+            format!("would start {}{folder}, with these variables: {variables}", redacted_address(target))
+        }
+        Target::Http(http) => {
+            let headers = list(http.headers.iter().map(|(header, _)| header.as_str()).collect());
+            format!("would contact {}, with these headers: {headers}", redacted_address(target))
+        }
+        Target::InProcess(_) => format!("would use {target}"),
+    };
+    format!(
+        "waits for an operator's approval{why}; an entry of a file of an MCP client {what}; \
+         `callsheet trust {name}` accepts that, `callsheet block {name}` rejects it"
     )
 }
 
@@ -308,6 +336,7 @@ fn down(record: &Scenario) -> String {
 fn removed(record: &Scenario, by: RemovedBy) -> String {
     match (by, record.source, &record.last_error) {
         (RemovedBy::Configuration, SourceId::Static, _) => "the configuration does not name it any more".into(),
+        (RemovedBy::Configuration, SourceId::McpFiles, _) => "no file of an MCP client names it any more".into(),
         (RemovedBy::Configuration, source, _) => {
             format!("`{source}` found it, which the configuration has switched off")
         }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{Config, RefreshConfig};
+use crate::discovery::SourceTrust;
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::LastPoll;
@@ -121,10 +122,21 @@ impl Scenario {
 
     /// Whether it may be polled now or later.
     pub(in crate::engine) fn may_be_polled(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| self.is_trusted() || may_be_looked_at(target))
+        self.target.as_ref().is_some_and(|target| self.is_trusted() || self.may_be_looked_at(target))
             && !self.is_blocked()
             && !self.is_absent()
             && self.ended().is_none()
+    }
+
+    /// Whether a target may be polled once before an operator trusts it. No program is started before
+    /// that, no credential is sent, and no protocol is spoken whose requests do more than look.
+    fn may_be_looked_at(&self, target: &Target) -> bool {
+        let is_harmless = self.protocol.as_ref().is_none_or(|protocol| protocol.is_probed_untrusted());
+        let is_proposed = self.place.as_ref().is_some_and(|place| place.endpoint.trust == SourceTrust::Proposed);
+        is_harmless
+            && !is_proposed
+            && target.http().is_none_or(|http| !http.has_credentials())
+            && !matches!(target, Target::Stdio(_))
     }
 
     /// Why it may not be polled.
@@ -135,6 +147,8 @@ impl Scenario {
             None
         } else if let Some(why) = self.ended() {
             Some(EngineError::ProcessEnded(self.name.clone(), why.to_owned()))
+        } else if self.target.is_some() && self.is_named() && !self.is_trusted() {
+            Some(EngineError::NotTrusted(self.name.clone()))
         } else {
             Some(EngineError::NoAddress(self.name.clone()))
         }
@@ -215,9 +229,4 @@ impl Scenario {
 fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.fresh.as_ref()?.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
-}
-/// Whether a target may be polled once before an operator trusts it. A program is never started
-/// before that.
-fn may_be_looked_at(target: &Target) -> bool {
-    !matches!(target, Target::Stdio(_))
 }

@@ -271,7 +271,9 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     }
     let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
     let refused = matches!(error, ListError::Transport(TransportError::Refused(_)));
-    let wait = if refused && record.answered {
+    let wait = if matches!(record.target, Some(Target::Stdio(_))) {
+        Backoff::of_programs().doubled(record.polls.backoff, random)
+    } else if refused && record.answered {
         backoff.doubling(record.failures, random)
     } else {
         backoff.next(record.polls.backoff, random)

@@ -107,9 +107,14 @@ impl TrustStatus {
     }
 }
 
-/// The peer at an endpoint.
+/// The peer at an endpoint. That of a proposed one is all of its entry: an approval never counts for
+/// another version of it.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
-    PeerIdentity { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
+    let origin = match (&endpoint.target, endpoint.trust) {
+        (Target::Http(target), SourceTrust::Proposed) => format!("{}:0", target.fingerprinted()),
+        _ => origin(endpoint),
+    };
+    PeerIdentity { identity: endpoint.identity.clone(), origin: Some(origin.into()) }
 }
 
 /// `scheme://host:port` that is connected to. All names of this machine count as one host.
@@ -210,6 +215,9 @@ fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
     }
     if given.holds_for(now) {
         Ok(())
+    } else if given.is_of_an_entry() && now.is_of_an_entry() {
+        Err("its command, arguments, variables, folder, address or headers changed since an operator accepted them"
+            .into())
     } else {
         Err(format!("the approval under its name was given for the scenario {given}, but this is the scenario {now}"))
     }

@@ -13,12 +13,15 @@ use crate::transports::TransportError;
 pub(super) struct EndedSession {
     address: String,
     reason: EndReason,
+    /// What it last wrote as errors.
+    errors: Vec<String>,
 }
 
 impl EndedSession {
-    /// A replacement for the session with this target, which ended for this reason.
-    pub(super) fn new(target: &Target, reason: EndReason) -> Self {
-        Self { address: target.to_string(), reason }
+    /// A replacement for the session with this target, which ended for this reason, and whose last
+    /// errors stay readable.
+    pub(super) fn new(target: &Target, reason: EndReason, errors: Vec<String>) -> Self {
+        Self { address: target.to_string(), reason, errors }
     }
 
     fn error(&self) -> TransportError {
@@ -37,6 +40,10 @@ impl Session for EndedSession {
 
     fn call<'a>(&'a self, _: &'a Call, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
+    }
+
+    fn recent_errors(&self) -> Vec<String> {
+        self.errors.clone()
     }
 
     fn relay<'a>(&'a self, _: &'a Relay, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<JsonText, CallError>> {

@@ -35,7 +35,7 @@ use crate::engine::sessions::link::{Connected, SessionLink, SessionSpec};
 use crate::engine::sessions::news::{News, SessionNews};
 use crate::engine::sessions::pace::Pace;
 use crate::engine::sessions::reporter::Reporter;
-use crate::model::ScenarioName;
+use crate::model::{ScenarioName, Target};
 use crate::protocols::{EndReason, Hint, Session};
 use crate::transports::Transports;
 
@@ -340,9 +340,13 @@ impl KeptSession {
     /// The session ended by itself. Its resources are released here, as soon as no call uses it any
     /// more.
     fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
-        let wait = wait(self.since, self.wait, refresh, now);
+        let wait = match self.made_of.target {
+            Target::Stdio(_) => restart_wait(self.since, self.wait, now),
+            Target::Http(_) | Target::InProcess(_) => wait(self.since, self.wait, refresh, now),
+        };
         let why = reason.to_string();
-        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason));
+        let errors = self.made_of.session.recent_errors();
+        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason, errors));
         (self.life, self.hints, self.wait) = (Life::Ended, Hints::off(), Some(wait));
         SessionEffect::Gone(now + wait, why)
     }
@@ -357,6 +361,12 @@ impl KeptSession {
             Hinted::Waiting | Hinted::Again => Hinted::Waiting,
         };
     }
+}
+
+/// The wait before a program that was started at `since` is started again.
+fn restart_wait(since: Instant, before: Option<Duration>, now: Instant) -> Duration {
+    let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
+    Backoff::of_programs().doubled(before, fastrand::f64())
 }
 
 /// The wait before a new session or stream replaces the one made at `since`; `before` is the wait

@@ -42,11 +42,6 @@ pub(super) trait Outgoing: Send + Sync {
     fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
         TransportError::Broken { url: address.to_owned(), message: reason.to_string() }
     }
-
-    /// The last lines of the server's error output, where it has one.
-    fn recent_errors(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// A connection that carries messages both ways.
@@ -257,11 +252,6 @@ impl Lines {
     /// A connection whose messages go out by `outgoing` and are given to `incoming`.
     pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>, clock: Clock) -> Self {
         Self { address, outgoing, incoming, clock }
-    }
-
-    /// The last lines of the server's error output.
-    pub(super) fn recent_errors(&self) -> Vec<String> {
-        self.outgoing.recent_errors()
     }
 
     pub(super) fn incoming(&self) -> &Arc<Incoming> {

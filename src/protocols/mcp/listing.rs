@@ -21,7 +21,7 @@ const MAX_PAGES: usize = 1_000;
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// All pages of a list.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Pages {
     /// The results of the requests, in order.
     pub(super) results: Vec<JsonText>,

@@ -18,6 +18,7 @@ mod headers;
 mod hints;
 mod http;
 mod inputs;
+mod inspect;
 mod lines;
 mod listing;
 mod negotiate;
@@ -88,7 +89,8 @@ impl Protocol for Mcp {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        Box::pin(ready(self.session(target, transports)))
+        let session = self.session(target, transports);
+        Box::pin(ready(session.map(|session| session as Arc<dyn Session>)))
     }
 
     /// The server is greeted by the first request that needs it.
@@ -113,7 +115,11 @@ impl Mcp {
         Self { eras: Arc::default(), patience }
     }
 
-    fn session(&self, target: &Target, transports: &Transports) -> Result<Arc<dyn Session>, ConnectError> {
+    /// A session with the server at a target. Sends nothing yet.
+    ///
+    /// # Errors
+    /// The target cannot be reached at all, or is inside this program.
+    pub fn session(&self, target: &Target, transports: &Transports) -> Result<Arc<McpSession>, ConnectError> {
         let way = match target {
             Target::Http(http) => Way::Http(transports.http(http)?),
             Target::Stdio(program) => Way::Stdio(Arc::clone(program)),

@@ -31,6 +31,7 @@ use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Session, Validators, Validity,
 };
 use crate::transports::http::Upstream;
+use crate::transports::stdio::StderrTail;
 use crate::transports::{TransportError, Transports};
 
 /// How the server is reached.
@@ -51,6 +52,8 @@ pub struct McpSession {
     interaction: Arc<Interaction>,
     /// The server, once it was greeted.
     server: ArcSwapOption<McpServer>,
+    /// What the latest process of a program writes to standard error.
+    stderr: ArcSwapOption<StderrTail>,
     /// Held while the server is greeted.
     greeting: Mutex<()>,
     /// Why the session ended.
@@ -73,9 +76,14 @@ impl McpSession {
             patience,
             interaction: Arc::new(target.interaction().cloned().unwrap_or_default()),
             server: ArcSwapOption::empty(),
+            stderr: ArcSwapOption::empty(),
             greeting: Mutex::new(()),
             ended: watch::Sender::new(None),
         }
+    }
+
+    pub(super) fn transports(&self) -> &Transports {
+        &self.transports
     }
 
     /// The server, greeted now if it was not yet.
@@ -91,7 +99,8 @@ impl McpSession {
         let greeted = match &self.way {
             Way::Http(upstream) => over_http::connect(upstream, known, &self.interaction).await,
             Way::Stdio(target) => {
-                stdio::connect(&self.transports, target, &self.interaction, (known, self.patience)).await
+                let known = (known, self.patience);
+                stdio::connect(&self.transports, target, &self.interaction, known, &self.stderr).await
             }
         };
         let (server, era) = match greeted {
@@ -141,7 +150,7 @@ impl McpSession {
 
     /// All pages, after greeting the server anew where that helps: its session is gone, or it
     /// claimed a revision that it does not speak.
-    async fn listed(&self, max_body: usize) -> Result<(Arc<McpServer>, Pages), ListError> {
+    pub(super) async fn listed(&self, max_body: usize) -> Result<(Arc<McpServer>, Pages), ListError> {
         let server = self.server().await?;
         let failed = match self.pages(&server, max_body).await {
             Ok(pages) => return Ok((server, pages)),
@@ -235,7 +244,7 @@ fn keep_headers(server: &McpServer, pages: &Pages) {
 }
 
 /// The finding about lines of a program that are no messages.
-fn output_noise(server: &McpServer) -> Option<Finding> {
+pub(super) fn output_noise(server: &McpServer) -> Option<Finding> {
     let Carrier::Lines(lines, _) = &server.carrier else { return None };
     let Noise { lines, first } = lines.incoming().noise();
     (lines > 0).then(|| {
@@ -268,10 +277,7 @@ impl Session for McpSession {
     }
 
     fn recent_errors(&self) -> Vec<String> {
-        match self.server.load_full().as_deref() {
-            Some(McpServer { carrier: Carrier::Lines(lines, _), .. }) => lines.recent_errors(),
-            _ => Vec::new(),
-        }
+        self.stderr.load_full().map(|stderr| stderr.lines()).unwrap_or_default()
     }
 
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -20,7 +21,7 @@ use super::revision::McpRevision;
 use super::server::ServerDescription;
 use crate::model::{Interaction, StdioTarget};
 use crate::protocols::{EndReason, ListError, NoCaller};
-use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE};
+use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE, StderrTail};
 use crate::transports::{TransportError, Transports};
 
 /// Messages go out as lines; the reader ends with the process.
@@ -37,26 +38,24 @@ impl Outgoing for Input {
     fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
         TransportError::ProcessEnded { command: address.to_owned(), message: reason.to_string() }
     }
-
-    fn recent_errors(&self) -> Vec<String> {
-        self.child.stderr_tail()
-    }
 }
 
-/// Starts the process and greets it. What is known of its era is tried first.
+/// Starts the process and greets it. What is known of its era is tried first. What the latest process
+/// writes to standard error can be read in `stderr` from its start on.
 pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,
     interaction: &Arc<Interaction>,
     (known, patience): (Option<Era>, Patience),
+    stderr: &ArcSwapOption<StderrTail>,
 ) -> Result<(McpServer, Era), ListError> {
     if known != Some(Era::Legacy) {
-        let lines = start(transports, target, interaction)?;
+        let lines = start(transports, target, interaction, stderr)?;
         if let Some(greeted) = either_way(&lines, patience).await? {
             return Ok(connected(lines, greeted, Arc::clone(interaction)));
         }
     }
-    let lines = start(transports, target, interaction)?;
+    let lines = start(transports, target, interaction, stderr)?;
     let greeted = handshake(&lines, patience).await.map_err(Refused::into_list_error)?;
     Ok(connected(lines, greeted, Arc::clone(interaction)))
 }
@@ -140,8 +139,14 @@ async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescripti
 }
 
 /// Starts the process.
-fn start(transports: &Transports, target: &StdioTarget, interaction: &Arc<Interaction>) -> Result<Lines, ListError> {
+fn start(
+    transports: &Transports,
+    target: &StdioTarget,
+    interaction: &Arc<Interaction>,
+    stderr: &ArcSwapOption<StderrTail>,
+) -> Result<Lines, ListError> {
     let mut child = transports.stdio(target)?;
+    stderr.store(Some(Arc::new(child.stderr())));
     let (incoming, output) = (Incoming::new(interaction), child.lines());
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));

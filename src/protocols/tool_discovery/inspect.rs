@@ -88,13 +88,22 @@ pub(in crate::protocols) fn content_findings(
     manifest: &Manifest,
     broken: &HashSet<usize>,
 ) -> Vec<Finding> {
+    renumbered(document, manifest, broken, lint::check_manifest(manifest))
+}
+
+/// The findings of rules on the manifest, with the tools' indices as sent.
+pub(in crate::protocols) fn renumbered(
+    document: &Value,
+    manifest: &Manifest,
+    broken: &HashSet<usize>,
+    mut findings: Vec<Finding>,
+) -> Vec<Finding> {
     let mut sent = HashMap::new();
     for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
             sent.entry(name).or_insert(index);
         }
     }
-    let mut findings = lint::check_manifest(manifest);
     for finding in &mut findings {
         let Some(pointer) = finding.pointer.as_deref() else { continue };
         let name = tool_index(pointer).and_then(|index| manifest.tools.get(index)).map(|tool| tool.name.as_ref());

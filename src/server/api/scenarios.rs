@@ -62,6 +62,9 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     /// Its circuit breaker; `null` when no tool of it was called since the start.
     calls: Option<shared_json::BreakerJson>,
     findings: Vec<shared_json::FindingJson<'a>>,
+    /// The last lines that the program of this scenario wrote to standard error, the oldest first, with the values of its environment
+    /// masked; empty where callsheet has started no program.
+    stderr: Vec<String>,
 }
 
 /// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`,
@@ -101,7 +104,13 @@ pub(in crate::server) async fn show(
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
         findings: findings.iter().map(shared_json::finding).collect(),
+        stderr: recent_errors(&shared, &health.name),
     })
+}
+
+/// The last lines that the program of a scenario wrote to standard error.
+pub(in crate::server) fn recent_errors(shared: &ServerState, name: &ScenarioName) -> Vec<String> {
+    shared.engine.route(name).map(|route| route.session.recent_errors()).unwrap_or_default()
 }
 
 /// `POST /api/v1/scenarios/{name}/refresh`: polls the scenario now and answers its health after the

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
 use crate::model::{Health, SourceId};
-use crate::server::api::scenarios::{find, findings_of};
+use crate::server::api::scenarios::{find, findings_of, recent_errors};
 use crate::server::dashboard::findings::{finding_list, told};
 use crate::server::dashboard::history::LatencySample;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
@@ -25,6 +25,8 @@ const TURNS: usize = 50;
 const TOOLS: usize = 200;
 /// At most this many characters of the model are shown.
 const MODEL: usize = 400_000;
+/// Characters of a line on standard error.
+const LINE: usize = 500;
 
 /// `GET /dashboard/scenarios/{name}`.
 pub(super) async fn page(
@@ -165,6 +167,7 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timest
     let entry = snapshot.catalog.entry(&health.name);
     html! {
         (turns(&shared.dashboard.history.for_scenario(&health.name), now))
+        (errors(&recent_errors(shared, &health.name)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
             @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
@@ -189,6 +192,19 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timest
                     }
                     p { a href={ "/dashboard/tools?scenario=" (segment(health.name.as_str())) } { "All its tools with their settings" } }
                 }
+            }
+        }
+    }
+}
+
+/// What the program of the scenario wrote to standard error.
+fn errors(lines: &[String]) -> Markup {
+    html! {
+        @if !lines.is_empty() {
+            details class="card" id="stderr" {
+                summary { "Standard error: the last " (count(lines.len(), "line")) }
+                p class="quiet" { "Values of its environment are masked." }
+                pre tabindex="0" { code { @for line in lines { (foreign(line, LINE)) "\n" } } }
             }
         }
     }

@@ -33,6 +33,7 @@ pub(super) fn source_label(source: SourceId) -> &'static str {
         SourceId::Static => "in the configuration",
         SourceId::Environment => "in the environment",
         SourceId::Vrooli => "in the Vrooli process files",
+        SourceId::McpFiles => "in a file of an MCP client",
         SourceId::Mdns => "on the local network",
     }
 }

@@ -196,6 +196,10 @@ impl From<EngineError> for Problem {
             EngineError::NoAddress(_) => {
                 Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
             }
+            EngineError::NotTrusted(ref name) => {
+                let next = format!("accept it with `POST /api/v1/scenarios/{name}/trust`");
+                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+            }
             EngineError::ProcessEnded(..) => Self::new(StatusCode::CONFLICT, format!("{error}; start it again first")),
             EngineError::NotForgettable(ref name, state) => {
                 let next = match state {

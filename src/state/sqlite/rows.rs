@@ -299,7 +299,14 @@ fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
 }
 
 fn source(text: &str) -> Result<SourceId, String> {
-    let known = [SourceId::Embedded, SourceId::Static, SourceId::Environment, SourceId::Vrooli, SourceId::Mdns];
+    let known = [
+        SourceId::Embedded,
+        SourceId::Static,
+        SourceId::Environment,
+        SourceId::Vrooli,
+        SourceId::McpFiles,
+        SourceId::Mdns,
+    ];
     let found = known.into_iter().find(|source| source.as_str() == text);
     found.ok_or_else(|| bad("source", format!("`{text}` is no source that this version knows")))
 }

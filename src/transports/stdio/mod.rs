@@ -37,7 +37,7 @@ pub mod watchdog;
 
 pub use children::Children;
 pub use lines::{ChildLine, MAX_LINE};
-use stderr::StderrTail;
+pub use stderr::StderrTail;
 
 /// How long a process may take to read one line of its input, and a caller waits for its turn.
 pub const WRITE_LIMIT: Duration = Duration::from_secs(30);
@@ -111,10 +111,9 @@ impl ChildProcess {
         self.lines.take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 
-    /// Its last lines on standard error: at most 100, each of at most 500 characters, with the
-    /// values of its environment masked.
-    pub fn stderr_tail(&self) -> Vec<String> {
-        self.stderr.lines()
+    /// What it writes to standard error; stays readable when the process has ended.
+    pub fn stderr(&self) -> StderrTail {
+        self.stderr.clone()
     }
 
     /// Completes when the process has ended, with how: "the process ended with exit code 1; its

@@ -26,12 +26,13 @@ const BYTES: usize = 8 * 1024;
 const SHORTEST_MASKED: usize = 4;
 
 /// The last lines on standard error. Clones share them.
-#[derive(Clone, Default)]
-pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+#[derive(Debug, Clone, Default)]
+pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
 impl StderrTail {
-    /// The kept lines, the oldest first.
-    pub(super) fn lines(&self) -> Vec<String> {
+    /// The kept lines, the oldest first: at most 100, each of at most 500 characters, with the values
+    /// of the process's environment masked.
+    pub fn lines(&self) -> Vec<String> {
         self.kept().iter().cloned().collect()
     }
 

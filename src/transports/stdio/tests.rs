@@ -112,7 +112,7 @@ async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
     let (child, mut lines, _children) = start(&script(flood).with_env([("TOKEN", Secret::new("hush-hush"))]));
     assert_eq!(soon(lines.recv()).await, Some(text("done")));
     let how = soon(child.ended()).await;
-    let tail = child.stderr_tail();
+    let tail = child.stderr().lines();
     assert_eq!(tail.len(), 100);
     assert_eq!(tail[0].len(), 500);
     assert_eq!(tail[99].as_str(), "the token is ***");

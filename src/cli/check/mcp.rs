@@ -1,0 +1,115 @@
+//! Lists the tools of MCP servers several times, over HTTP or as programs that are started for that
+//! and ended again, and checks them. Calls no tool.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::{CommandError, output, watchdog};
+use crate::config::Config;
+use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
+use crate::model::{Finding, FindingCode, Target};
+use crate::protocols::mcp::Mcp;
+use crate::protocols::tool_discovery::Inspected;
+use crate::protocols::{ListError, Session as _};
+use crate::runtime::{Clock, Tasks};
+use crate::transports::http::Client;
+use crate::transports::stdio::Children;
+use crate::transports::{TransportError, Transports};
+
+/// Lines of standard error that explain why a server cannot be listed.
+const LAST_LINES: usize = 10;
+
+/// Why a server cannot be listed.
+pub(in crate::cli) struct Unlisted {
+    error: ListError,
+    stderr: Vec<String>,
+}
+
+/// Lists the tools of a server as a daemon with this configuration would, and checks them.
+pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> Result<Inspected, Unlisted> {
+    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let client = Client::new(config.http_limits(), 1, config.cache_rules(), clock, tasks);
+    let children = Children::watched(clock, watchdog::command());
+    let transports = Transports::new(client).with_children(Arc::clone(&children));
+    let inspected = match Mcp::default().session(target, &transports) {
+        Ok(session) => {
+            let inspected = session.inspect().await;
+            inspected.map_err(|error| Unlisted { error, stderr: session.recent_errors() })
+        }
+        Err(error) => Err(Unlisted { error: error.into(), stderr: Vec::new() }),
+    };
+    // A program is ended with its session; this waits for it.
+    let _ = children.close().await;
+    inspected
+}
+
+impl Unlisted {
+    /// What went wrong, in one sentence.
+    pub(in crate::cli) fn message(&self) -> String {
+        self.error.to_string()
+    }
+
+    /// The next step.
+    pub(in crate::cli) fn hint(&self) -> String {
+        let next = match &self.error {
+            ListError::Transport(TransportError::CommandNotFound { .. }) => {
+                "write the whole path of the command, or install it"
+            }
+            ListError::Transport(TransportError::NotStarted { .. } | TransportError::ProcessEnded { .. }) => {
+                "run the command by hand to see what it needs"
+            }
+            ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => {
+                "give it the credential that it wants, as `headers` of a client's file or of [[scenarios]]"
+            }
+            ListError::Transport(TransportError::Timeout { .. }) => {
+                "see whether it answers at all, and what it waits for"
+            }
+            ListError::Transport(_) => "start it, or correct its address",
+            ListError::Incompatible { .. } => "update the server",
+            ListError::NotThisProtocol(_) | ListError::Malformed(_) | ListError::VersionUnreadable(_) => {
+                "correct the server; its tools cannot be listed"
+            }
+        };
+        next.to_owned()
+    }
+
+    /// Prints what the program wrote last, which mostly says what is wrong.
+    pub(in crate::cli) fn print_stderr(&self) {
+        let last = &self.stderr[self.stderr.len().saturating_sub(LAST_LINES)..];
+        for line in last {
+            output::note(&format!("stderr: {}", output::sanitize(line)));
+        }
+    }
+
+    /// The same as findings of an inspection.
+    pub(in crate::cli) fn into_inspected(self) -> Inspected {
+        let finding = Finding::new(FindingCode::ManifestRefused, self.message()).hint(self.hint());
+        Inspected { manifest: None, findings: vec![finding], order: Vec::new(), stamp: None }
+    }
+
+    /// The same as the failure of the whole command.
+    pub(in crate::cli) fn into_failure(self) -> CommandError {
+        self.print_stderr();
+        CommandError::Refused { message: self.message(), hint: Some(self.hint()) }
+    }
+}
+
+/// The servers that a client's file names. `None` if the document is none of a client.
+pub(super) fn servers_in(document: &str, path: &Path) -> Option<ClientServers> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let absolute = std::path::absolute(path).ok()?;
+    let entries = read_client_file(document, &absolute, &Variables::new(&environment)).ok()?;
+    let mut servers = ClientServers { with_disabled: true, ..ClientServers::default() };
+    servers.add(entries, &absolute);
+    Some(servers)
+}
+
+/// The findings about entries that cannot be checked.
+pub(super) fn left_out(servers: &ClientServers) -> impl Iterator<Item = (String, Inspected)> {
+    let unusable = servers.left_out.iter().filter(|entry| !matches!(entry.why, LeftOutReason::SameAs(..)));
+    unusable.map(|entry| {
+        let finding = Finding::new(FindingCode::EntryIgnored, entry.why.to_string());
+        let inspected = Inspected { manifest: None, findings: vec![finding], order: Vec::new(), stamp: None };
+        (entry.name.clone(), inspected)
+    })
+}

@@ -1,0 +1,60 @@
+//! `mcpServers`, written as MCP clients write it, and `[mcp] files`, the clients' own files that are
+//! followed. No file is read and no program started here.
+
+use std::path::{Path, PathBuf};
+
+use toml::Value;
+
+use super::Config;
+use super::client_files::{self, ReadEntry, Variables};
+use super::path::KeyPath;
+use super::shape::Shape;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
+
+/// The key with servers.
+pub(super) const KEY: &str = "mcpServers";
+/// The key with the files to follow.
+pub(super) const FILES: &str = "mcp.files";
+
+/// The shape of the servers: each has the members that its client has.
+pub(super) const SERVERS: Shape = Shape::Map(&Shape::Foreign);
+
+/// The Model Context Protocol.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct McpConfig {
+    /// `files`: the files of MCP clients whose servers are followed, absolute.
+    pub files: Vec<PathBuf>,
+    /// `mcpServers`: servers in the words of MCP clients, as they are read now.
+    pub servers: Vec<ReadEntry>,
+}
+
+/// Reads the servers. One that cannot be used is kept with the reason, and is a finding later: it
+/// costs that server only.
+pub(super) fn read_servers(written: &mut ValueReader<'_>, config: &mut Config) {
+    let Some(Value::Table(table)) = written.value else { return };
+    let (to_path, variable) = (written.surroundings.to_path, written.surroundings.variable);
+    // Relative paths count from the folder of the file that the key stands in.
+    let file = to_path(&KeyPath::dotted(KEY), "callsheet.toml").unwrap_or_default();
+    let servers = table.iter().filter_map(|(name, value)| Some((name.clone(), serde_json::to_value(value).ok()?)));
+    let servers = servers.collect();
+    config.mcp.servers = client_files::read_servers(&servers, &file, &Variables::new(variable));
+}
+
+/// Reads the paths of the files.
+pub(super) fn read_files(written: &mut ValueReader<'_>, config: &mut Config) {
+    let mut files: Vec<PathBuf> = Vec::new();
+    written.each(|_, mut at| {
+        let mut file = PathBuf::new();
+        at.path(&mut file);
+        if file.as_os_str().is_empty() {
+            return;
+        }
+        if files.contains(&file) {
+            at.reject(ValueError::new(format!("{} is listed twice", Path::display(&file)), "take one of the two out"));
+        } else {
+            files.push(file);
+        }
+    });
+    config.mcp.files = files;
+}
