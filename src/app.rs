@@ -34,7 +34,7 @@ use crate::config::{Config, EffectiveValue};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Hub, SubscribeError, SubscribeRequest, Subscription};
-use crate::model::{ScenarioName, ToolId};
+use crate::model::{ScenarioName, Secret, ToolId};
 use crate::native::{NativeError, NativeTools};
 use crate::runtime::memory;
 use crate::runtime::service::ServiceManager;
@@ -75,6 +75,8 @@ pub struct Callsheet {
     views: ViewCache,
     readiness: Readiness,
     native: Arc<BTreeMap<ScenarioName, NativeTools>>,
+    /// The key of the HTTP server, as the store keeps it.
+    server_key: Option<Secret>,
     clock: Clock,
     tasks: Tasks,
     trigger: StopTrigger,
@@ -114,6 +116,7 @@ impl Callsheet {
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),
             settings: self.settings.subscribe(),
+            key: self.server_key.clone(),
             clock: self.clock,
             tasks: self.tasks.clone(),
         };

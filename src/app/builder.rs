@@ -14,11 +14,12 @@ use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
 use crate::engine;
 use crate::events::Hub;
-use crate::model::ScenarioName;
+use crate::model::{ScenarioName, Secret};
 use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
-use crate::state::{Restored, sqlite};
+use crate::server;
+use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
 use crate::transports::stdio::Children;
 use crate::transports::stdio::watchdog::WatchdogCommand;
@@ -116,20 +117,19 @@ impl Builder {
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
         let Self { mut config, clock, sources: ProgramSources(own), protocols, native, watchdog } = self;
-        let mut protocols = protocols.0;
-        let tasks = Tasks::new();
+        let (mut protocols, tasks) = (protocols.0, Tasks::new());
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
         // The id is stored beside the store, in the folder that opening the store has made.
         let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
-        let (trigger, stop) = StopTrigger::new();
-        let readiness = Readiness::new();
+        let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
         let mut restored = store.load().await?;
         let client =
             Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
         let of_calls = take_stored_calls(&mut restored);
+        let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
         let children = Children::watched(clock, watchdog);
         let sources = sources(own, &native, &config, clock);
@@ -169,6 +169,7 @@ impl Builder {
             views,
             readiness,
             native,
+            server_key,
             clock,
             tasks,
             trigger,
@@ -181,6 +182,19 @@ impl Builder {
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
     calls::Stored { approvals, operations, usage: take(&mut restored.usage) }
+}
+
+/// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot be
+/// stored lives as long as this process.
+async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Secret> {
+    if stored.is_some() {
+        return stored;
+    }
+    let key = server::new_key()?;
+    if let Err(error) = store.save(vec![Write::ServerKey(key.clone())]).await {
+        tracing::warn!(error = %error, "the key of the server could not be stored; MCP clients begin anew after a restart");
+    }
+    Some(key)
 }
 
 /// All sources; those inside this process come first.

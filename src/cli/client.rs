@@ -13,7 +13,7 @@ use crate::model::Secret;
 
 mod mcp_messages;
 
-pub(super) use mcp_messages::McpAnswer;
+pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);

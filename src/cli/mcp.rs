@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use http::HeaderMap;
 use http::header::HeaderValue;
+use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::client::{DaemonClient, McpAnswer};
+use super::client::{DaemonClient, McpAnswer, SESSION_ID};
 use super::{CommandError, RemoteArgs, output};
 use crate::runtime::{Clock, Tasks};
 
@@ -38,6 +38,9 @@ pub(super) struct McpArgs {
     #[command(flatten)]
     remote: RemoteArgs,
 }
+
+/// Says that the client spoke over standard input, where there are no headers.
+const FRONT: HeaderName = HeaderName::from_static("callsheet-front");
 
 /// What is read of a message.
 #[derive(Deserialize)]
@@ -61,19 +64,32 @@ struct FrontParams<'a> {
     request_id: Option<&'a RawValue>,
 }
 
+/// A request under way.
+struct RunningLine {
+    is_modern: bool,
+    work: AbortOnDropHandle<()>,
+}
+
 /// The front. Cheap to clone.
 #[derive(Clone)]
 struct StdioFront {
     daemon: Arc<DaemonClient>,
     profile: Option<Arc<str>>,
     /// The requests under way, by the text of their id.
-    running: Arc<Mutex<HashMap<String, AbortOnDropHandle<()>>>>,
+    running: Arc<Mutex<HashMap<String, RunningLine>>>,
+    /// The id of the session that `initialize` began.
+    session: Arc<Mutex<Option<HeaderValue>>>,
 }
 
 impl McpArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = Arc::new(DaemonClient::for_operator(&self.remote)?);
-        let front = StdioFront { daemon, profile: self.profile.map(Into::into), running: Arc::default() };
+        let front = StdioFront {
+            daemon,
+            profile: self.profile.map(Into::into),
+            running: Arc::default(),
+            session: Arc::default(),
+        };
         let tasks = Tasks::new();
         let (mut input, mut line) = (BufReader::new(tokio::io::stdin()), Vec::new());
         let mut changes: Option<AbortOnDropHandle<()>> = None;
@@ -93,15 +109,38 @@ impl McpArgs {
         drop(changes);
         let pending: Vec<_> = front.running().drain().map(|(_, request)| request).collect();
         for request in pending {
-            let _ = tokio::time::timeout(REOPEN, request).await;
+            let _ = tokio::time::timeout(REOPEN, request.work).await;
         }
         Ok(())
     }
 }
 
 impl StdioFront {
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortOnDropHandle<()>>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, RunningLine>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The headers of a message in the session.
+    fn session_headers(&self) -> HeaderMap {
+        self.session().clone().map(|id| (SESSION_ID, id)).into_iter().collect()
+    }
+
+    /// Ends a request whose client does not want it any more. Returns whether the daemon has to be
+    /// informed: of a modern request it learns by the closed connection.
+    fn cancel(&self, id: &str) -> bool {
+        let mut running = self.running();
+        match running.get(id).map(|line| line.is_modern) {
+            Some(true) => {
+                running.remove(id);
+                false
+            }
+            Some(false) => true,
+            None => false,
+        }
     }
 
     /// Handles one message. Returns whether it ends the handshake of an older revision, after which
@@ -111,50 +150,66 @@ impl StdioFront {
             refuse(None, "it is no message of JSON-RPC");
             return false;
         };
-        if line.method == "notifications/cancelled" {
-            if let Some(id) = line.params.request_id {
-                // The closed connection is what cancels it.
-                self.running().remove(id.get());
-            }
+        if line.method == "notifications/cancelled" && !line.params.request_id.is_some_and(|id| self.cancel(id.get())) {
             return false;
         }
-        let headers = headers(&line);
-        let (front, text, id) = (self.clone(), text.to_owned(), line.id.map(|id| id.get().to_owned()));
-        let key = id.clone();
+        let modern = modern_headers(&line);
+        let is_modern = modern.is_some();
+        let headers = modern.unwrap_or_else(|| self.session_headers());
+        // A line without a method is the client's answer to a request of the daemon.
+        let id = line.id.filter(|_| !line.method.is_empty()).map(|id| id.get().to_owned());
+        let (front, text, key) = (self.clone(), text.to_owned(), id.clone());
         let work = async move {
             front.send(&text, headers, id.as_deref()).await;
             if let Some(id) = id {
                 front.running().remove(&id);
             }
         };
-        let handle = AbortOnDropHandle::new(tasks.spawn(work));
+        // Held until the work is noted, which removes itself when it is done.
+        let mut running = self.running();
+        let work = AbortOnDropHandle::new(tasks.spawn(work));
         match key {
-            Some(id) => _ = self.running().insert(id, handle),
-            // A notification has no answer to wait for.
-            None => _ = handle.detach(),
+            Some(id) => _ = running.insert(id, RunningLine { is_modern, work }),
+            // A message without an answer.
+            None => _ = work.detach(),
         }
         line.method == "notifications/initialized"
     }
 
     /// Sends a message and prints what comes back.
     async fn send(&self, text: &str, headers: HeaderMap, id: Option<&str>) {
-        match self.daemon.mcp(self.profile.as_deref(), Some(text), headers).await {
-            Ok(McpAnswer::Message(body)) => print(&body),
-            Ok(McpAnswer::Stream(mut events)) => {
+        let answer = match self.daemon.mcp(self.profile.as_deref(), Some(text), headers).await {
+            Ok((answer, session)) => {
+                // Before the answer is printed: the client's next message is in this session.
+                if session.is_some() {
+                    *self.session() = session;
+                }
+                answer
+            }
+            Err(error) => {
+                if id.is_some() {
+                    refuse(id, &reason(&error));
+                }
+                return;
+            }
+        };
+        match answer {
+            McpAnswer::Message(body) => print(&body),
+            McpAnswer::Stream(mut events) => {
                 while let Some(event) = events.next().await {
                     print(&event.data);
                 }
             }
-            Err(error) if id.is_some() => refuse(id, &reason(&error)),
-            Ok(McpAnswer::Accepted) | Err(_) => {}
+            McpAnswer::Accepted => {}
         }
     }
 
     /// Prints the changes that the daemon signals, for as long as it runs.
     async fn follow(&self) {
         loop {
-            if let Ok(McpAnswer::Stream(mut events)) =
-                self.daemon.mcp(self.profile.as_deref(), None, HeaderMap::new()).await
+            let headers = self.session_headers();
+            if let Ok((McpAnswer::Stream(mut events), _)) =
+                self.daemon.mcp(self.profile.as_deref(), None, headers).await
             {
                 while let Some(event) = events.next().await {
                     print(&event.data);
@@ -187,12 +242,11 @@ fn reason(error: &CommandError) -> String {
     }
 }
 
-/// The headers that a modern message has over HTTP.
-fn headers(line: &FrontLine<'_>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let Some(version) = line.params.meta.get("io.modelcontextprotocol/protocolVersion").and_then(Value::as_str) else {
-        return headers;
-    };
+/// The headers that a modern message has over HTTP; `None` for a legacy one. Arguments are in no
+/// header, which the daemon is informed of.
+fn modern_headers(line: &FrontLine<'_>) -> Option<HeaderMap> {
+    let version = line.params.meta.get("io.modelcontextprotocol/protocolVersion")?.as_str()?;
+    let mut headers = HeaderMap::from_iter([(FRONT, HeaderValue::from_static("stdio"))]);
     let name = line.params.name.as_deref().or(line.params.uri.as_deref());
     for (header, value) in
         [("mcp-protocol-version", Some(version)), ("mcp-method", Some(line.method.as_str())), ("mcp-name", name)]
@@ -202,7 +256,7 @@ fn headers(line: &FrontLine<'_>) -> HeaderMap {
         }
     }
     headers.entry("mcp-method").or_insert(HeaderValue::from_static(""));
-    headers
+    Some(headers)
 }
 
 /// Prints a message on one line. A line break of JSON stands between values only, so a blank means

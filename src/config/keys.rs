@@ -98,6 +98,7 @@ keys! {
     "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
     "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
+    "mcp.max_streams"                        Live    number(1..=MAX_KEPT)             mcp_face.max_streams;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;

@@ -208,6 +208,8 @@ pub struct McpFaceConfig {
     pub naming: NamingStyle,
     /// `page_size`: tools of one page of a list; zero for one page.
     pub page_size: usize,
+    /// `max_streams`: streams that one client may have open.
+    pub max_streams: usize,
 }
 
 /// Which protocol versions are accepted.

@@ -22,6 +22,7 @@ use crate::config::{self, Config};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
+use crate::model::Secret;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::ViewCache;
 
@@ -56,10 +57,18 @@ pub struct ServerParts {
     /// Every value of the configuration with its source, for the dashboard; empty if a program
     /// built the configuration.
     pub settings: watch::Receiver<Vec<config::EffectiveValue>>,
+    /// The key with which it signs and encrypts what MCP clients give back, as the store keeps it.
+    /// Without one they begin anew after each start.
+    pub key: Option<Secret>,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the tasks of connections.
     pub tasks: Tasks,
+}
+
+/// A new key of the server, for the store. `None` if the system has no random numbers.
+pub fn new_key() -> Option<Secret> {
+    mcp::new_key()
 }
 
 /// Why the server ended with an error.
@@ -93,6 +102,7 @@ struct ServerState {
     requests: Requests,
     config: auth::ConfigWatch,
     dashboard: dashboard::Dashboard,
+    mcp: mcp::McpFace,
 }
 
 /// The state of the axum routes.
@@ -106,7 +116,7 @@ type SharedState = Arc<ServerState>;
 /// # Errors
 /// [`ServeError::Cut`] if connections had to be cut; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
-    let ServerParts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
+    let ServerParts { reader, views, engine, calls, events, readiness, config, settings, key, clock, tasks } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let server = config.borrow().server.clone();
     let limits = http::accept::ConnectionLimits {
@@ -126,6 +136,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         tasks: tasks.clone(),
         response_cache: http::response_cache::ResponseCache::default(),
         requests: routes::request_counters(),
+        mcp: mcp::McpFace::new(key.as_ref(), clock),
         config,
     });
     let front = http_service::HttpService::new(http::guard::Guard::new(&server), shared, server.max_body);

@@ -1,5 +1,5 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, and usage counts of tools.
+//! for approval, operations under way, usage counts of tools, and the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings,
-    SourceId, ToolId, ToolUsage,
+    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Secret,
+    Settings, SourceId, ToolId, ToolUsage,
 };
 
 pub mod manifest;
@@ -35,6 +35,8 @@ pub struct Restored {
     pub claims: Vec<(ScenarioName, PeerIdentity)>,
     /// The last published revision, as text, and its time of origin.
     pub revision: Option<(String, Timestamp)>,
+    /// The key with which the server signs and encrypts what clients give back, in base64.
+    pub server_key: Option<Secret>,
     /// Calls that need an approval, in every state, in the order of their requests.
     pub approvals: Vec<ApprovalRequest>,
     /// Long-running operations, in every state, in the order of their start.
@@ -117,6 +119,8 @@ pub enum Write {
     TrimUsage(usize),
     /// Stores the published revision and its time of origin.
     Revision(String, Timestamp),
+    /// Stores the key with which the server signs and encrypts what clients give back.
+    ServerKey(Secret),
 }
 
 /// Why data could not be stored or read. A change that fails with this error is not active, and no

@@ -1,15 +1,14 @@
 //! The lists that MCP clients get: names that never change, pages, and calls of every name.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
-
 use std::net::SocketAddr;
 
 use callsheet::catalog::NamingStyle;
 use callsheet::discovery::SourceTrust;
 use serde_json::{Value, json};
 
-use crate::served::{new, old, post, served};
+use crate::served::{new, old, served};
 use crate::support::house::{House, called};
+use crate::support::mcp_client::McpClient;
 use crate::support::mcp_server::{McpServer, legacy, modern, tool};
 
 /// The names in a list.
@@ -113,8 +112,8 @@ async fn a_list_has_pages_where_they_are_configured() {
     // A cursor is good for the list that it came with only.
     let first = old(address, "tools/list", json!({})).await;
     let cursor = first["result"]["nextCursor"].clone();
-    let narrowed = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": cursor}});
-    let (_, answer) = post(address, "/mcp?max_tools=3", &[], &narrowed).await;
+    let narrowed = McpClient::modern(address, json!({})).at("/mcp?max_tools=3");
+    let (_, answer) = narrowed.request("tools/list", json!({"cursor": cursor})).await;
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     for odd in [json!(""), json!("x"), json!("bm9wZSAx"), json!(7)] {
         let answer = old(address, "tools/list", json!({"cursor": odd})).await;
@@ -135,9 +134,10 @@ async fn a_schema_of_the_present_draft_comes_through_byte_for_byte() {
     let files = McpServer::start(modern(&json!([{"name": "t", "description": "d", "inputSchema": schema}]))).await;
     let (house, address) = served(&files).await;
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
-    let answer =
-        crate::support::serving::ask(address, "POST", "/mcp", &[("content-type", "application/json")], &message).await;
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let client = McpClient::legacy(address, "2025-11-25", json!({})).await;
+    let headers = [("content-type", "application/json"), ("mcp-session-id", client.session())];
+    let answer = crate::support::serving::ask(address, "POST", "/mcp", &headers, &message).await;
+    let text = String::from_utf8(answer.body).unwrap();
     assert!(text.contains(&format!(r#""inputSchema":{schema}"#)), "{text}");
     house.finish().await;
 }

@@ -12,4 +12,5 @@ mod hints;
 mod hostile;
 mod listing;
 mod served;
+mod sessions;
 mod stdio;

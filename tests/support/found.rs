@@ -122,6 +122,7 @@ impl Home {
             readiness,
             config: watch::Sender::new(Arc::clone(&config)).subscribe(),
             settings: tokio::sync::watch::Sender::default().subscribe(),
+            key: None,
             clock,
             tasks: tasks.clone(),
         };

@@ -23,7 +23,7 @@ use super::sources::Told;
 pub(crate) struct House {
     running: InProcess,
     places: watch::Sender<EndpointSet>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl House {
@@ -56,7 +56,16 @@ impl House {
         change(&mut config);
         let (places, told) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
         let builder = add(Callsheet::builder(config).source(Told(SourceId::Embedded, told)));
-        Self { running: InProcess::start(builder).await, places, _folder: folder }
+        Self { running: InProcess::start(builder).await, places, folder }
+    }
+
+    /// The same house after a restart of the daemon, with the same state.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { running, places, folder } = self;
+        running.finish().await;
+        let config = Config::for_state(folder.path().join("state.db"));
+        let builder = Callsheet::builder(config).source(Told(SourceId::Embedded, places.subscribe()));
+        Self { running: InProcess::start(builder).await, places, folder }
     }
 
     /// A scenario is there no more.

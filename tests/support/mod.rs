@@ -20,6 +20,7 @@ pub(crate) mod house;
 pub(crate) mod in_process;
 pub(crate) mod lab;
 pub(crate) mod listener;
+pub(crate) mod mcp_client;
 pub(crate) mod mcp_server;
 pub(crate) mod mdns;
 pub(crate) mod module;

@@ -1,6 +1,7 @@
 //! Messages of MCP to and from a daemon. What they say is not known here.
 
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::HeaderName;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 
 use super::{DaemonClient, DaemonEventStream, FOREVER, MAX_ANSWER};
 use crate::cli::{CommandError, sse};
@@ -16,14 +17,18 @@ pub(in crate::cli) enum McpAnswer {
     Accepted,
 }
 
+/// The header with the id of a session.
+pub(in crate::cli) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
 impl DaemonClient {
-    /// Sends a message of MCP, or opens the stream of changes where there is none.
+    /// Sends a message of MCP, or opens the stream of changes where there is none. Gives the id of
+    /// the session too, if the answer begins one.
     pub(in crate::cli) async fn mcp(
         &self,
         profile: Option<&str>,
         message: Option<&str>,
         headers: http::HeaderMap,
-    ) -> Result<McpAnswer, CommandError> {
+    ) -> Result<(McpAnswer, Option<HeaderValue>), CommandError> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("mcp").extend(profile);
@@ -41,12 +46,14 @@ impl DaemonClient {
         }
         let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE).cloned();
+        let session = response.headers().get(SESSION_ID).cloned();
         let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);
         if is("text/event-stream") {
-            return Ok(McpAnswer::Stream(Box::new(DaemonEventStream { response, reader: sse::SseParser::default() })));
+            let stream = DaemonEventStream { response, reader: sse::SseParser::default() };
+            return Ok((McpAnswer::Stream(Box::new(stream)), session));
         }
         if response.status() == http::StatusCode::ACCEPTED {
-            return Ok(McpAnswer::Accepted);
+            return Ok((McpAnswer::Accepted, session));
         }
         if !is("application/json") {
             self.receive(response).await?;
@@ -60,6 +67,7 @@ impl DaemonClient {
                 return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
             }
         }
-        String::from_utf8(bytes).map(McpAnswer::Message).map_err(|_| self.unexpected_answer("its answer is no text"))
+        let text = String::from_utf8(bytes).map_err(|_| self.unexpected_answer("its answer is no text"))?;
+        Ok((McpAnswer::Message(text), session))
     }
 }

@@ -103,21 +103,52 @@ pub(super) fn of_call(params: &[HeaderParam], arguments: &str) -> HeaderMap {
     }
     let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return headers };
     for param in params {
-        let value = param.path.iter().try_fold(&arguments, |value, name| value.get(name));
-        let text = match value {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Bool(flag)) => flag.to_string(),
-            Some(Value::Number(number)) => {
-                match number.as_i64().filter(|whole| whole.unsigned_abs() <= SAFE_INTEGER.unsigned_abs()) {
-                    Some(whole) => whole.to_string(),
-                    None => continue,
-                }
-            }
-            _ => continue,
-        };
-        headers.insert(param.header.clone(), header_value(&text));
+        if let Some(text) = param.text(&arguments) {
+            headers.insert(param.header.clone(), header_value(&text));
+        }
     }
     headers
+}
+
+/// An argument that a schema wants in a header, as a server compares it with that header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeaderArgument {
+    pub(crate) header: HeaderName,
+    /// Where it stands in the arguments, for people.
+    pub(crate) path: String,
+    /// Its text. `None` if it is absent or `null`: then it has no header.
+    pub(crate) value: Option<String>,
+}
+
+/// The arguments that a tool with this input schema wants in headers; none if an annotation is
+/// invalid.
+pub(crate) fn header_arguments(schema: &str, arguments: &str) -> Vec<HeaderArgument> {
+    let params = annotations(schema).unwrap_or_default();
+    if params.is_empty() {
+        return Vec::new();
+    }
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let found = params.into_iter().map(|param| HeaderArgument {
+        value: param.text(&arguments),
+        path: param.path.join("."),
+        header: param.header,
+    });
+    found.collect()
+}
+
+impl HeaderParam {
+    /// The text of its value in these arguments.
+    fn text(&self, arguments: &Value) -> Option<String> {
+        match self.path.iter().try_fold(arguments, |value, name| value.get(name))? {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            Value::Number(number) => {
+                let whole = number.as_i64().filter(|whole| whole.unsigned_abs() <= SAFE_INTEGER.unsigned_abs());
+                whole.map(|whole| whole.to_string())
+            }
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,17 +3,19 @@
 //! What a model can repair or wait for is a result with `isError`; only a tool that is not known is
 //! an error of the protocol. The result of an MCP server is passed on as it came.
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::track::FollowUp;
 use crate::calls::{CallResponse, ExecuteError, Request};
-use crate::model::JsonText;
+use crate::catalog::{NameLookup, find_in_scope};
+use crate::model::{JsonText, NameRef};
 use crate::server::mcp::adjusted::with_adjusted;
-use crate::server::mcp::context::McpContext;
-use crate::server::mcp::era::Refusal;
+use crate::server::mcp::answer::Answer;
+use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::param_headers;
+use crate::server::mcp::refusal::Refusal;
 
 #[derive(Deserialize)]
 struct ToolCallParams<'a> {
@@ -23,7 +25,11 @@ struct ToolCallParams<'a> {
 }
 
 /// Calls a tool and writes the result.
-pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+pub(super) async fn call(
+    context: &McpContext,
+    client: McpClient,
+    (_id, params): (&JsonText, Option<&JsonText>),
+) -> Result<Answer, Refusal> {
     let params = params.map_or("{}", JsonText::get);
     let sent: ToolCallParams<'_> =
         serde_json::from_str(params).map_err(|error| Refusal::invalid(format!("no call can be read: {error}")))?;
@@ -32,6 +38,9 @@ pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Res
     if !arguments.starts_with('{') {
         return Err(Refusal::invalid("`arguments` is no object"));
     }
+    if client.is_modern() {
+        check_headers(context, &sent.name, arguments)?;
+    }
     let request = Request {
         profile: context.list.view.profile.clone(),
         chat: context.list.view.chat.clone(),
@@ -39,16 +48,26 @@ pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Res
         ..Request::new(&sent.name, JsonText::known(arguments))
     };
     match context.shared.calls.execute(request).await {
-        Ok(answered) => Ok(with_adjusted(result(&answered), &answered.adjusted).into()),
+        Ok(answered) => Ok(Answer::Result(with_adjusted(result(&answered), &answered.adjusted).into())),
         Err(ExecuteError::Unknown(name)) => Err(Refusal::invalid(format!("Unknown tool: {name}"))),
         Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
             let text = format!(
                 "The call of `{id}` waits for the approval of a person, under the id {}. It is decided on the dashboard, or by `callsheet approvals approve {}`, until {}. Tell the user; do not repeat the call.",
                 waiting.id, waiting.id, waiting.expires_at
             );
-            Ok(with_adjusted(failed(&text), &adjusted).into())
+            Ok(Answer::Result(with_adjusted(failed(&text), &adjusted).into()))
         }
-        Err(refused) => Ok(failed(&refused.to_string()).into()),
+        Err(refused) => Ok(Answer::Result(failed(&refused.to_string()).into())),
+    }
+}
+
+/// Compares the headers of a call with its arguments, by the schema that was listed.
+fn check_headers(context: &McpContext, name: &str, arguments: &str) -> Result<(), Refusal> {
+    let snapshot = context.shared.reader.snapshot();
+    match find_in_scope(&snapshot.catalog, &context.list.view, &NameRef::parse(name)) {
+        NameLookup::One(tool) => param_headers::check(&context.headers, tool.tool.parameters.get(), arguments),
+        // The call says what is wrong.
+        NameLookup::None | NameLookup::Ambiguous(_) => Ok(()),
     }
 }
 

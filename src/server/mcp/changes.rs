@@ -1,9 +1,11 @@
 //! Streams on which a client hears that its list changed: `subscriptions/listen`, and the stream of a
 //! GET in the older revisions.
 //!
-//! A stream is one subscription to the events of the client's list. It says nothing but that the
-//! list changed, at most every 100 ms.
+//! A stream is one subscription to the events of the client's list. It says that the list changed,
+//! at most every 100 ms, and carries the requests of the daemon that belong to no other stream of a
+//! session.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,36 +13,50 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http::{StatusCode, Version};
+use http::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::events::{Event, EventType, Next, SubscribeRequest, Subscription};
 use crate::model::JsonText;
-use crate::runtime::Clock;
+use crate::runtime::{Clock, Stop};
 use crate::server::events::disconnect_when_overrun;
-use crate::server::http::error::Problem;
 use crate::server::http::sse;
-use crate::server::mcp::context::McpContext;
-use crate::server::mcp::era::Refusal;
+use crate::server::mcp::answer::event;
+use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::face::OpenStream;
+use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::sessions::LiveSession;
 use crate::views;
 
 /// Changes within this time are one.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// An own error: there are too many streams.
-const BUSY: i64 = -31_003;
+/// Messages of the daemon that wait for the reader of a GET stream.
+const QUEUE: usize = 64;
+
+/// What a stream says of changes.
+struct StreamTexts {
+    /// What is sent first.
+    first: Bytes,
+    /// What says that the list changed. `None`: the client does not want to hear it.
+    changed: Option<Bytes>,
+    /// What is sent when the daemon stops.
+    end: Option<Bytes>,
+}
 
 /// One stream.
 struct ChangeStream {
     subscription: Subscription,
     clock: Clock,
     keep_alive: Duration,
-    /// What is sent first.
     first: Option<Bytes>,
-    /// What says that the list changed.
     changed: Bytes,
-    /// What is sent when the daemon stops.
     end: Option<Bytes>,
+    /// Requests of the daemon to a legacy client, and the end of its session.
+    session: Option<(mpsc::Receiver<Bytes>, Stop)>,
+    /// Counted among the streams of its client.
+    _counted: OpenStream,
     /// The only strong reference: a weak one shows when the stream is dropped.
     _open: Arc<()>,
 }
@@ -48,8 +64,8 @@ struct ChangeStream {
 /// `subscriptions/listen`. Of what can be listened to, changes of the list of tools are honoured.
 pub(super) async fn listen(
     context: &McpContext,
-    id: &JsonText,
-    params: Option<&JsonText>,
+    client: &McpClient,
+    (id, params): (&JsonText, Option<&JsonText>),
 ) -> Result<Response, Refusal> {
     #[derive(Deserialize, Default)]
     struct ListenParams {
@@ -66,39 +82,44 @@ pub(super) async fn listen(
     let id: Value = serde_json::from_str(id.get()).unwrap_or_default();
     let honoured = if wanted.notifications.tools_list_changed { json!({"toolsListChanged": true}) } else { json!({}) };
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
-    let first = event(&json!({
-        "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-        "params": {"notifications": honoured, "_meta": meta},
-    }));
-    let changed = event(&json!({
-        "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta},
-    }));
-    let end = event(&json!({
-        "jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta},
-    }));
-    let opened = open(context, wanted.notifications.tools_list_changed, (Some(first), changed, Some(end))).await;
-    opened.map_err(|full| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, full))
+    let texts = StreamTexts {
+        first: message(&json!({
+            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {"notifications": honoured, "_meta": meta},
+        })),
+        changed: wanted.notifications.tools_list_changed.then(|| {
+            message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}))
+        }),
+        end: Some(message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}))),
+    };
+    open(context, client.key(), texts, None).await
 }
 
 /// The stream of a GET.
-pub(super) async fn legacy(context: &McpContext) -> Result<Response, Problem> {
-    let changed = event(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-    open(context, true, (None, changed, None)).await.map_err(Problem::busy)
+pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> Result<Response, Refusal> {
+    let changed = message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    let texts = StreamTexts { first: sse::ALIVE, changed: Some(changed), end: None };
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let response = open(context, &session.claims.key, texts, Some((receiver, session.ended()))).await?;
+    session.add_stream(sender);
+    Ok(response)
 }
 
-fn event(message: &Value) -> Bytes {
-    format!("event: message\ndata: {message}\n\n").into()
+fn message(message: &Value) -> Bytes {
+    event(message.to_string().as_bytes())
 }
 
 async fn open(
     context: &McpContext,
-    follows: bool,
-    (first, changed, end): (Option<Bytes>, Bytes, Option<Bytes>),
-) -> Result<Response, String> {
+    client: &str,
+    texts: StreamTexts,
+    session: Option<(mpsc::Receiver<Bytes>, Stop)>,
+) -> Result<Response, Refusal> {
     let (shared, list) = (&context.shared, &context.list);
-    let kinds = if follows { [EventType::Catalog].into() } else { std::collections::BTreeSet::new() };
-    let ask = SubscribeRequest { query: views::effective(&list.view, list.format), kinds, cursor: None };
-    let subscription = shared.events.subscribe(ask).await.map_err(|full| full.to_string())?;
+    let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
+    let kinds = if texts.changed.is_some() { [EventType::Catalog].into() } else { BTreeSet::new() };
+    let wanted = SubscribeRequest { query: views::effective(&list.view, list.format), kinds, cursor: None };
+    let subscription = shared.events.subscribe(wanted).await.map_err(|full| Refusal::busy(full.to_string()))?;
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     let watch = subscription.watch();
@@ -107,12 +128,25 @@ async fn open(
         subscription,
         clock: shared.clock,
         keep_alive: shared.events.keep_alive(),
-        first: Some(first.unwrap_or(sse::ALIVE)),
-        changed,
-        end,
+        first: Some(texts.first),
+        changed: texts.changed.unwrap_or(sse::ALIVE),
+        end: texts.end,
+        session,
+        _counted: counted,
         _open: open,
     };
     Ok(sse::response(unfold(Some(stream), next), context.version))
+}
+
+/// A message of the daemon for the session of this stream. `None` when the session ended.
+async fn for_session(session: &mut Option<(mpsc::Receiver<Bytes>, Stop)>) -> Option<Bytes> {
+    let Some((messages, ended)) = session else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        () = ended.wait() => None,
+        // `None` when the daemon forgot the session, which begins anew with its next message.
+        message = messages.recv() => message,
+    }
 }
 
 async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>, Option<ChangeStream>)> {
@@ -124,6 +158,9 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
         let silent = stream.clock.sleep(stream.keep_alive);
         let next = tokio::select! {
             next = stream.subscription.next() => next,
+            message = for_session(&mut stream.session) => {
+                return message.map(|message| (Ok(message), Some(stream)));
+            }
             () = silent => return Some((Ok(sse::ALIVE), Some(stream))),
         };
         match next {

@@ -1,26 +1,23 @@
 //! Which era a request is of, and what a request of the modern era has to carry (MCP 2026-07-28,
-//! Streamable HTTP and error codes).
+//! Streamable HTTP).
 //!
 //! The method alone never decides: a client may send both eras to the same address.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
+use crate::server::mcp::capabilities::{ClientCapabilities, client_name};
+use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
 
 /// The revision without a handshake.
 pub(super) const MODERN: &str = "2026-07-28";
 /// The revisions with one, newest first.
 pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-
-const PARSE_ERROR: i64 = -32_700;
-/// Parameters that are wrong (JSON-RPC 2.0 section 5.1).
-pub(super) const INVALID_PARAMS: i64 = -32_602;
-const HEADER_MISMATCH: i64 = -32_020;
-const UNSUPPORTED_VERSION: i64 = -32_022;
+/// The only revision whose clients may send several messages at once.
+pub(super) const WITH_BATCHES: &str = "2025-03-26";
 
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -29,40 +26,21 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const MODERN_METHODS: [&str; 2] = ["server/discover", "subscriptions/listen"];
 
 /// The era of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestEra {
-    Modern,
+    /// Without a handshake: the request says what its client can do.
+    Modern(ModernClient),
+    /// In a session.
     Legacy,
 }
 
-/// A request that is not answered: its status and its error.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) error: RpcError,
-}
-
-impl Refusal {
-    /// A refusal with this error.
-    pub(super) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
-        Self { status, error: RpcError { code, message: message.into(), data: None } }
-    }
-
-    /// A body that is no message.
-    pub(super) fn unreadable(why: String) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, PARSE_ERROR, why)
-    }
-
-    /// Parameters that are wrong.
-    pub(super) fn invalid(why: impl Into<String>) -> Self {
-        Self::new(StatusCode::OK, INVALID_PARAMS, why)
-    }
-
-    /// A method that is not known in the era of the request.
-    pub(super) fn unknown_method(era: RequestEra, method: &str) -> Self {
-        let status = if era == RequestEra::Modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
-        Self::new(status, METHOD_NOT_FOUND, format!("Method not found: {}", method.escape_debug()))
-    }
+/// A client, as its request declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct ModernClient {
+    pub(super) capabilities: ClientCapabilities,
+    pub(super) name: Option<String>,
+    /// The least severe log messages that it wants, in the word of the protocol.
+    pub(super) log_level: Option<String>,
 }
 
 /// The `_meta` of a request, as far as it decides.
@@ -72,6 +50,8 @@ struct RequestMeta {
     meta: Map<String, Value>,
     name: Option<String>,
     uri: Option<String>,
+    #[serde(rename = "taskId")]
+    task: Option<String>,
 }
 
 impl RequestEra {
@@ -79,65 +59,82 @@ impl RequestEra {
     /// refused.
     pub(super) fn of(headers: &HeaderMap, method: &str, params: Option<&JsonText>) -> Result<Self, Refusal> {
         let params: RequestMeta = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        let declared = params.meta.get("io.modelcontextprotocol/protocolVersion");
         let header = single(headers, &PROTOCOL_VERSION)?;
-        let is_legacy_header = header.is_none_or(|header| LEGACY.contains(&header));
-        if declared.is_none() && is_legacy_header && !MODERN_METHODS.contains(&method) {
+        if is_legacy(&params, header) && !MODERN_METHODS.contains(&method) {
             return Ok(Self::Legacy);
         }
-        check_modern(headers, method, &params, header).map(|()| Self::Modern)
+        check_modern(headers, method, &params, header).map(Self::Modern)
+    }
+
+    /// Whether a message that is no request belongs to a session.
+    pub(super) fn in_session(headers: &HeaderMap, params: Option<&JsonText>) -> Result<bool, Refusal> {
+        let params: RequestMeta = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        Ok(is_legacy(&params, single(headers, &PROTOCOL_VERSION)?))
     }
 }
 
-fn check_modern(headers: &HeaderMap, method: &str, params: &RequestMeta, header: Option<&str>) -> Result<(), Refusal> {
-    let bad = |code, why: String| Refusal::new(StatusCode::BAD_REQUEST, code, why);
+fn is_legacy(params: &RequestMeta, header: Option<&str>) -> bool {
+    let declared = params.meta.get("io.modelcontextprotocol/protocolVersion");
+    declared.is_none() && header.is_none_or(|header| LEGACY.contains(&header))
+}
+
+fn check_modern(
+    headers: &HeaderMap,
+    method: &str,
+    params: &RequestMeta,
+    header: Option<&str>,
+) -> Result<ModernClient, Refusal> {
     let Some(header) = header else {
-        return Err(bad(HEADER_MISMATCH, "Header mismatch: MCP-Protocol-Version is missing".to_owned()));
+        return Err(Refusal::mismatch("MCP-Protocol-Version is missing"));
     };
-    let declared = params.meta.get("io.modelcontextprotocol/protocolVersion").and_then(Value::as_str);
-    let capabilities = params.meta.get("io.modelcontextprotocol/clientCapabilities");
-    let (Some(declared), Some(Value::Object(_))) = (declared, capabilities) else {
+    let meta = |name: &str| params.meta.get(&format!("io.modelcontextprotocol/{name}"));
+    let declared = meta("protocolVersion").and_then(Value::as_str);
+    let (Some(declared), Some(capabilities @ Value::Object(_))) = (declared, meta("clientCapabilities")) else {
         let why = "`params._meta` needs io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities";
-        return Err(bad(INVALID_PARAMS, why.to_owned()));
+        return Err(Refusal::new(http::StatusCode::BAD_REQUEST, INVALID_PARAMS, why));
     };
     if header != declared {
-        let why = format!("Header mismatch: MCP-Protocol-Version {header:?} is not {declared:?} of the body");
-        return Err(bad(HEADER_MISMATCH, why));
+        let why = format!("MCP-Protocol-Version {header:?} is not {declared:?} of the body");
+        return Err(Refusal::mismatch(why));
     }
     if declared != MODERN {
-        let data = json!({"supported": [MODERN], "requested": declared}).to_string();
-        let mut refusal = bad(UNSUPPORTED_VERSION, "Unsupported protocol version".to_owned());
-        refusal.error.data = Some(JsonText::known(data));
-        return Err(refusal);
+        return Err(Refusal::unsupported(MODERN, declared));
     }
     if single(headers, &METHOD)?.map(str::trim) != Some(method) {
-        return Err(bad(HEADER_MISMATCH, "Header mismatch: Mcp-Method is not the method of the body".to_owned()));
+        return Err(Refusal::mismatch("Mcp-Method is not the method of the body"));
     }
     let subject = match method {
-        "tools/call" | "prompts/get" => params.name.as_deref(),
-        "resources/read" => params.uri.as_deref(),
-        _ => return Ok(()),
+        "tools/call" | "prompts/get" => Some(&params.name),
+        "resources/read" => Some(&params.uri),
+        _ if method.starts_with("tasks/") => Some(&params.task),
+        _ => None,
     };
-    let sent = single(headers, &NAME)?.map(decoded);
-    if sent.is_none() || sent.as_deref() != subject {
-        return Err(bad(HEADER_MISMATCH, "Header mismatch: Mcp-Name is not the name in the body".to_owned()));
+    if let Some(subject) = subject {
+        let sent = single(headers, &NAME)?.map(decoded);
+        if sent.is_none() || sent.as_deref() != subject.as_deref() {
+            return Err(Refusal::mismatch("Mcp-Name is not the name in the body"));
+        }
     }
-    Ok(())
+    Ok(ModernClient {
+        capabilities: ClientCapabilities::parse(Some(capabilities)),
+        name: client_name(meta("clientInfo")),
+        log_level: meta("logLevel").and_then(Value::as_str).map(str::to_owned),
+    })
 }
 
 /// The value of a header that may be sent once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        let why = format!("Header mismatch: {name} was sent twice");
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, HEADER_MISMATCH, why));
+        return Err(Refusal::mismatch(format_args!("{name} was sent twice")));
     }
-    Ok(first.and_then(|value| value.to_str().ok()))
+    // What is no visible ASCII is no value that a client may send.
+    first.map(|value| value.to_str().map_err(|_| Refusal::mismatch(format_args!("{name} is no text")))).transpose()
 }
 
 /// The text that a header means: plain, or in base64 with the mark of the protocol.
-fn decoded(value: &str) -> String {
+pub(super) fn decoded(value: &str) -> String {
     let value = value.trim();
     let inner = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     let bytes = inner.and_then(|inner| BASE64_STANDARD.decode(inner).ok());
@@ -147,14 +144,17 @@ fn decoded(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::mcp::refusal::{HEADER_MISMATCH, UNSUPPORTED_VERSION};
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
     }
 
-    fn judged(pairs: &[(&'static str, &str)], method: &str, params: &str) -> Result<RequestEra, (u16, i64)> {
+    /// Whether it is modern, or the status and the code with which it is refused.
+    fn judged(pairs: &[(&'static str, &str)], method: &str, params: &str) -> Result<bool, (u16, i64)> {
         let era = RequestEra::of(&headers(pairs), method, Some(&JsonText::parse(params).unwrap()));
-        era.map_err(|refusal| (refusal.status.as_u16(), refusal.error.code))
+        let is_modern = era.map(|era| matches!(era, RequestEra::Modern(_)));
+        is_modern.map_err(|refusal| (refusal.status.as_u16(), refusal.error.code))
     }
 
     fn meta(version: &str) -> String {
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn the_era_follows_from_the_headers_and_the_body() {
         let modern = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/list")];
-        assert_eq!(judged(&[], "initialize", "{}"), Ok(RequestEra::Legacy));
-        assert_eq!(judged(&[("mcp-protocol-version", "2025-06-18")], "tools/list", "{}"), Ok(RequestEra::Legacy));
-        assert_eq!(judged(&modern, "tools/list", &meta(MODERN)), Ok(RequestEra::Modern));
+        assert_eq!(judged(&[], "initialize", "{}"), Ok(false));
+        assert_eq!(judged(&[("mcp-protocol-version", "2025-06-18")], "tools/list", "{}"), Ok(false));
+        assert_eq!(judged(&modern, "tools/list", &meta(MODERN)), Ok(true));
         assert_eq!(judged(&[], "tools/list", &meta(MODERN)), Err((400, HEADER_MISMATCH)));
         assert_eq!(judged(&modern, "tools/list", "{}"), Err((400, INVALID_PARAMS)));
         assert_eq!(judged(&[], "server/discover", "{}"), Err((400, HEADER_MISMATCH)));
@@ -183,7 +183,7 @@ mod tests {
         let with =
             |name: &'static str| [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", name)];
         for name in ["a b", " a b ", "=?base64?YSBi?="] {
-            assert_eq!(judged(&with(name), "tools/call", &meta(MODERN)), Ok(RequestEra::Modern), "{name:?}");
+            assert_eq!(judged(&with(name), "tools/call", &meta(MODERN)), Ok(true), "{name:?}");
         }
         assert_eq!(judged(&with("other"), "tools/call", &meta(MODERN)), Err((400, HEADER_MISMATCH)));
     }

@@ -15,7 +15,7 @@ use crate::catalog::{NamingStyle, Snapshot, ViewQuery};
 use crate::formats::{Format, McpToolList, mcp_tools};
 use crate::model::JsonText;
 use crate::server::mcp::context::McpContext;
-use crate::server::mcp::era::Refusal;
+use crate::server::mcp::refusal::Refusal;
 use crate::views::{Coding, etag};
 
 /// The format in which this client gets its tools.

@@ -13,7 +13,7 @@ use crate::formats::{CALL_TOOL, FIND_TOOLS, Format, GET_OPERATION};
 use crate::model::JsonText;
 use crate::server::api::call_json;
 use crate::server::mcp::context::McpContext;
-use crate::server::mcp::era::Refusal;
+use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::{calls, lists};
 
 /// The tokens of an answer of `find_tools`, if the model does not say how many.

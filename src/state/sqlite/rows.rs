@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, usage};
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Settings,
-    SourceId,
+    Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
+    Settings, SourceId,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StoredManifest, TrustDecision, Write};
@@ -75,12 +75,16 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::ForgetOperation(id) => sql("DELETE FROM operations WHERE id = ?1")?.execute([&**id]),
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
-        Write::Revision(revision, since) => {
-            sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
-                .execute([revision, &since.to_string()])
-        }
+        Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
+        Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
     }
     .map(drop)
+}
+
+fn put_meta(transaction: &Transaction<'_>, key: &str, value: &str, at: &str) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES (?1, ?2, ?3)")?
+        .execute([key, value, at])
 }
 
 fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rusqlite::Result<usize> {
@@ -116,6 +120,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
+        server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
         ..Restored::default()
     };
     let mut preferences = PreferenceSet::default();
@@ -147,6 +152,7 @@ const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, fi
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
+const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };
 
 /// A row that cannot be read, with all its columns.
 struct UnreadableRow {
@@ -296,6 +302,10 @@ fn decision_text(decision: Decision) -> &'static str {
 
 fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
     Ok((column(row, "value")?, parsed(row, "updated_at")?))
+}
+
+fn server_key(row: &Row<'_>) -> Result<Secret, String> {
+    column::<String>(row, "value").map(Secret::new)
 }
 
 fn source(text: &str) -> Result<SourceId, String> {

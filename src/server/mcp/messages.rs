@@ -1,0 +1,181 @@
+//! Messages of JSON-RPC as they come in: which are requests, and to whom they belong.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use serde::de::IgnoredAny;
+
+use crate::model::JsonText;
+use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::server::mcp::answer::{Answer, envelope, error_envelope, json, refused};
+use crate::server::mcp::context::McpContext;
+use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
+use crate::server::mcp::greeting;
+use crate::server::mcp::methods;
+use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::sessions::{LiveSession, SESSION_ID};
+
+/// The most messages of one batch.
+const MAX_BATCH: usize = 100;
+
+/// Answers a body.
+pub(super) async fn receive(context: McpContext, body: &[u8]) -> Response {
+    let messages = match read(body) {
+        Ok(messages) => messages,
+        Err(refusal) => return refused(None, &refusal),
+    };
+    if body.trim_ascii_start().starts_with(b"[") {
+        return match batch(&context, messages).await {
+            Ok(response) => response,
+            Err(refusal) => refused(None, &refusal),
+        };
+    }
+    match messages.into_iter().next() {
+        Some(RpcMessage::Request { id, method, params }) => request(&context, (&id, &method), params.as_ref()).await,
+        Some(other) => match without_answer(&context, other) {
+            Ok(()) => StatusCode::ACCEPTED.into_response(),
+            Err(refusal) => refused(None, &refusal),
+        },
+        None => refused(None, &Refusal::no_request("the body has no message")),
+    }
+}
+
+fn read(body: &[u8]) -> Result<Vec<RpcMessage>, Refusal> {
+    let text = std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is no text"))?;
+    json_rpc::parse(text).map_err(|why| match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Refusal::no_request(why),
+        Err(_) => Refusal::unreadable(why),
+    })
+}
+
+/// The session that the request names.
+fn session(context: &McpContext) -> Result<Arc<LiveSession>, Refusal> {
+    context.shared.mcp.sessions.find(&context.headers, &context.shared.mcp.sealer)
+}
+
+/// Answers a request.
+async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: Option<&JsonText>) -> Response {
+    if !is_id(id) {
+        return refused(None, &Refusal::no_request("an id is a text or a number"));
+    }
+    let answered = match RequestEra::of(&context.headers, method, params) {
+        Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
+        Ok(RequestEra::Legacy) if method == "initialize" => {
+            let (claims, result) = greeting::initialize(params);
+            let mut response = json(StatusCode::OK, envelope(id.get(), &result));
+            // The characters of an id may all stand in a header.
+            if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {
+                response.headers_mut().insert(SESSION_ID, signed);
+            }
+            return response;
+        }
+        Ok(RequestEra::Legacy) => match session(context) {
+            Ok(session) => methods::legacy(context, &session, (id, method), params).await,
+            Err(refusal) => Err(refusal),
+        },
+        Err(refusal) => Err(refusal),
+    };
+    match answered {
+        Ok(Answer::Result(result)) => json(StatusCode::OK, envelope(id.get(), &result)),
+        Ok(Answer::Stream(response)) => response,
+        Err(refusal) => refused(Some(id.get()), &refusal),
+    }
+}
+
+/// Takes a notification, or an answer to a request of the daemon.
+fn without_answer(context: &McpContext, message: RpcMessage) -> Result<(), Refusal> {
+    match message {
+        RpcMessage::Notification { method, .. } if !method.starts_with("notifications/") => {
+            Err(Refusal::no_request(format!("`{}` is a request and needs an id", method.escape_debug())))
+        }
+        RpcMessage::Notification { method, params } => {
+            // A modern client says everything by its requests.
+            if RequestEra::in_session(&context.headers, params.as_ref())? {
+                methods::notified(&*session(context)?, &method, params.as_ref());
+            }
+            Ok(())
+        }
+        RpcMessage::Response { id, result } => {
+            let session = session(context)?;
+            if let Some(id) = id {
+                session.answered(id, result);
+            }
+            Ok(())
+        }
+        RpcMessage::Request { .. } => Ok(()),
+    }
+}
+
+/// A batch gets the answers of its requests as one list. Streams do not fit into one.
+async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Response, Refusal> {
+    let session = session(context)?;
+    if session.claims.revision != WITH_BATCHES {
+        let why = format!("only the revision {WITH_BATCHES} has batches; send one message at a time");
+        return Err(Refusal::no_request(why));
+    }
+    if messages.is_empty() || messages.len() > MAX_BATCH {
+        return Err(Refusal::no_request(format!("a batch has 1 to {MAX_BATCH} messages")));
+    }
+    let mut answers: Vec<Bytes> = Vec::new();
+    for message in messages {
+        let (id, method, params) = match message {
+            RpcMessage::Request { id, method, params } => (id, method, params),
+            other => {
+                without_answer(context, other)?;
+                continue;
+            }
+        };
+        let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
+            Ok(RequestEra::Legacy) if is_id(&id) => {
+                methods::legacy(context, &session, (&id, &method), params.as_ref()).await
+            }
+            Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
+            Err(refusal) => Err(refusal),
+        };
+        answers.push(match answer {
+            Ok(Answer::Result(result)) => envelope(id.get(), &result),
+            Ok(Answer::Stream(_)) => continue,
+            Err(refusal) => error_envelope(Some(id.get()), &refusal.error),
+        });
+    }
+    if answers.is_empty() {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    let mut body = b"[".to_vec();
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(answer);
+    }
+    body.push(b']');
+    Ok(json(StatusCode::OK, body.into()))
+}
+
+/// Whether this may be the id of a request.
+fn is_id(id: &JsonText) -> bool {
+    matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_json_and_no_message_is_told_from_one_that_is_no_json() {
+        let code = |body: &[u8]| read(body).unwrap_err().error.code;
+        for (body, expected) in [
+            (&b""[..], -32_700),
+            (b"{", -32_700),
+            (b"\xff", -32_700),
+            (b"\"text\"", -32_600),
+            (b"{}", -32_600),
+            (b"[7]", -32_600),
+            (br#"{"id":1,"method":7}"#, -32_600),
+        ] {
+            assert_eq!(code(body), expected, "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The sessions of legacy clients, as far as the daemon has to remember something of them: the
+//! level of log messages, the requests under way, and what is awaited of the client.
+//!
+//! What a session *is* stands in its signed id. So a session that was forgotten here, or that
+//! another run of the daemon began, is known all the same and begins with what is usual. A session
+//! that its client ended is remembered as ended for as long as there is room.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::model::JsonText;
+use crate::protocols::json_rpc::RpcError;
+use crate::runtime::{Clock, Stop, StopTrigger};
+use crate::server::mcp::era::single;
+use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::sealing::Sealer;
+use crate::server::mcp::session_id::SessionClaims;
+
+/// The header with the id of a session.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The most sessions of which something is remembered.
+const MOST: usize = 4_096;
+/// The most ended sessions that are remembered.
+const MOST_ENDED: usize = 10_000;
+/// The most requests of one session under way.
+const MOST_RUNNING: usize = 1_000;
+
+/// What a client answered to a request of the daemon.
+pub(super) type ClientReply = Result<JsonText, RpcError>;
+
+/// All sessions.
+#[derive(Debug)]
+pub(super) struct McpSessions {
+    clock: Clock,
+    table: Mutex<SessionTable>,
+}
+
+#[derive(Debug, Default)]
+struct SessionTable {
+    live: HashMap<String, Arc<LiveSession>>,
+    ended: VecDeque<String>,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct LiveSession {
+    pub(super) claims: SessionClaims,
+    state: Mutex<SessionState>,
+    next_request: AtomicU64,
+    end: StopTrigger,
+    ended: Stop,
+}
+
+#[derive(Debug)]
+struct SessionState {
+    used: Instant,
+    /// The least severe log messages that the client wants, in the word of the protocol.
+    log_level: Option<String>,
+    /// What cancels the requests under way, by the text of their id.
+    running: HashMap<String, StopTrigger>,
+    /// What the client still has to answer.
+    awaited: HashMap<u64, oneshot::Sender<ClientReply>>,
+    /// The streams of its GETs.
+    streams: Vec<mpsc::Sender<Bytes>>,
+}
+
+/// A request of a session under way. Dropping it ends that.
+#[derive(Debug)]
+pub(super) struct RunningRequest {
+    session: Arc<LiveSession>,
+    id: String,
+    /// Completes when the client cancels it, or ends its session.
+    pub(super) cancelled: Stop,
+}
+
+/// An answer of the client that is awaited. Dropping it forgets the request.
+pub(super) struct AwaitedReply {
+    session: Arc<LiveSession>,
+    pub(super) id: u64,
+    pub(super) reply: oneshot::Receiver<ClientReply>,
+}
+
+impl McpSessions {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, table: Mutex::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session that a message belongs to.
+    pub(super) fn find(&self, headers: &HeaderMap, sealer: &Sealer) -> Result<Arc<LiveSession>, Refusal> {
+        let Some(id) = single(headers, &SESSION_ID)? else {
+            let why = "Mcp-Session-Id is missing: send `initialize` first, and its session id with every later message";
+            return Err(Refusal::no_request(why));
+        };
+        let claims = SessionClaims::verify(id, sealer).ok_or_else(Refusal::unknown_session)?;
+        let now = self.clock.now();
+        let mut table = self.table();
+        if let Some(live) = table.live.get(&claims.key) {
+            live.state().used = now;
+            return Ok(Arc::clone(live));
+        }
+        if table.ended.contains(&claims.key) {
+            return Err(Refusal::unknown_session());
+        }
+        if table.live.len() >= MOST {
+            table.forget_idle();
+        }
+        if table.live.len() >= MOST {
+            return Err(Refusal::busy(format!("{MOST} sessions have requests under way; try again later")));
+        }
+        let live = Arc::new(LiveSession::new(claims, now));
+        table.live.insert(live.claims.key.clone(), Arc::clone(&live));
+        Ok(live)
+    }
+
+    /// Ends a session: its streams end, and what it has under way is cancelled.
+    pub(super) fn end(&self, session: &LiveSession) {
+        let mut table = self.table();
+        table.live.remove(&session.claims.key);
+        table.ended.push_back(session.claims.key.clone());
+        if table.ended.len() > MOST_ENDED {
+            table.ended.pop_front();
+        }
+        session.end.stop();
+    }
+}
+
+impl SessionTable {
+    /// Forgets the quarter of the sessions without requests and streams that was used the longest
+    /// time ago.
+    fn forget_idle(&mut self) {
+        let used = |session: &Arc<LiveSession>| {
+            let state = session.state();
+            let idle = state.running.is_empty() && state.streams.iter().all(mpsc::Sender::is_closed);
+            idle.then_some(state.used)
+        };
+        let mut idle: Vec<_> =
+            self.live.iter().filter_map(|(key, session)| Some((used(session)?, key.clone()))).collect();
+        idle.sort_unstable();
+        for (_, key) in idle.into_iter().take(MOST / 4) {
+            self.live.remove(&key);
+        }
+    }
+}
+
+impl LiveSession {
+    fn new(claims: SessionClaims, now: Instant) -> Self {
+        let (end, ended) = StopTrigger::new();
+        let state = SessionState {
+            used: now,
+            log_level: None,
+            running: HashMap::new(),
+            awaited: HashMap::new(),
+            streams: Vec::new(),
+        };
+        Self { claims, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Completes its waits when the client ended the session.
+    pub(super) fn ended(&self) -> Stop {
+        self.ended.clone()
+    }
+
+    /// Sets the least severe log messages that the client wants.
+    pub(super) fn set_log_level(&self, level: &str) {
+        self.state().log_level = Some(level.to_owned());
+    }
+
+    /// The level that the client set.
+    pub(super) fn log_level(&self) -> Option<String> {
+        self.state().log_level.clone()
+    }
+
+    /// Notes a request that can be cancelled. Refuses an id that is in use.
+    pub(super) fn begin(self: &Arc<Self>, id: &str) -> Result<RunningRequest, Refusal> {
+        let (trigger, cancelled) = self.ended.child();
+        let mut state = self.state();
+        if state.running.len() >= MOST_RUNNING {
+            return Err(Refusal::busy(format!("the session has {MOST_RUNNING} requests under way")));
+        }
+        if state.running.contains_key(id) {
+            return Err(Refusal::no_request("another request under way has this id"));
+        }
+        state.running.insert(id.to_owned(), trigger);
+        Ok(RunningRequest { session: Arc::clone(self), id: id.to_owned(), cancelled })
+    }
+
+    /// The client does not want a request any more.
+    pub(super) fn cancel(&self, id: &str) {
+        if let Some(trigger) = self.state().running.get(id) {
+            trigger.stop();
+        }
+    }
+
+    /// Prepares a request of the daemon to the client.
+    pub(super) fn expect_reply(self: &Arc<Self>) -> AwaitedReply {
+        let id = self.next_request.fetch_add(1, Ordering::Relaxed);
+        let (sender, reply) = oneshot::channel();
+        self.state().awaited.insert(id, sender);
+        AwaitedReply { session: Arc::clone(self), id, reply }
+    }
+
+    /// Takes the client's answer to a request of the daemon. What was not requested is dropped.
+    pub(super) fn answered(&self, id: u64, reply: ClientReply) {
+        let awaited = self.state().awaited.remove(&id);
+        if let Some(awaited) = awaited {
+            let _ = awaited.send(reply);
+        }
+    }
+
+    /// Adds the stream of a GET.
+    pub(super) fn add_stream(&self, stream: mpsc::Sender<Bytes>) {
+        let mut state = self.state();
+        state.streams.retain(|open| !open.is_closed());
+        state.streams.push(stream);
+    }
+
+    /// Sends a message on one of the streams of its GETs. Returns whether there is one.
+    pub(super) fn send_on_stream(&self, message: &Bytes) -> bool {
+        self.state().streams.iter().any(|stream| stream.try_send(message.clone()).is_ok())
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.session.state().running.remove(&self.id);
+    }
+}
+
+impl Drop for AwaitedReply {
+    fn drop(&mut self) {
+        self.session.state().awaited.remove(&self.id);
+    }
+}
