@@ -105,6 +105,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         name: PublishedName::qualified(&id),
         id,
         tool: Arc::new(offered),
+        companions: Arc::default(),
         effective: Effective {
             enabled: true,
             enabled_source: Provenance::Manifest,
