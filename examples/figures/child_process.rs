@@ -121,21 +121,22 @@ impl Daemon {
     }
 
     /// Starts a daemon with these settings for these scenarios.
-    pub(crate) fn configured(
-        core: Option<usize>,
-        scenarios: &[(String, SocketAddr)],
-        mut text: String,
-    ) -> Result<Self> {
+    pub(crate) fn configured(core: Option<usize>, scenarios: &[(String, SocketAddr)], text: String) -> Result<Self> {
+        let mut tables = String::new();
+        for (name, address) in scenarios {
+            writeln!(tables, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
+        }
+        Self::with_tables(core, &text, &tables)
+    }
+
+    /// Starts a daemon with these settings, and then these tables of the configuration.
+    pub(crate) fn with_tables(core: Option<usize>, settings: &str, tables: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         // Apart, as where it is installed: a change in the folder of the configuration is looked into.
         let apart = ["etc", "lib"].map(|name| folder.path().join(name));
         apart.iter().try_for_each(std::fs::create_dir)?;
         let [config, state] = [apart[0].join("callsheet.toml"), apart[1].join("state.db")];
-        text.push_str("discovery.environment.enabled = false\n");
-        for (name, address) in scenarios {
-            writeln!(text, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
-        }
-        std::fs::write(&config, text)?;
+        std::fs::write(&config, format!("{settings}discovery.environment.enabled = false\n{tables}"))?;
         let [config, state] = [config, state].map(|path| path.display().to_string());
         let arguments = ["--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
         let arguments = arguments.map(str::to_owned).to_vec();

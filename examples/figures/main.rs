@@ -28,6 +28,7 @@ mod hostile_scenarios;
 mod list_check;
 mod load;
 mod manifests;
+mod mcp;
 mod memory;
 mod merge;
 mod network;
@@ -70,6 +71,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("formats", formats::run),
     ("search", search::run),
     ("calls", calls::run),
+    ("mcp", mcp::run),
     ("rivals", rivals::run),
 ];
 
@@ -100,6 +102,10 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("play-waiters", rest)) => calls::wait(rest),
         Some(("play-readers", rest)) => readers::run(rest),
         Some(("play-upstreams", rest)) => rivals::upstreams::serve(rest),
+        Some(("play-mcp-child", rest)) => mcp::servers::play_child(rest),
+        Some(("play-mcp-servers", rest)) => mcp::servers::play_servers(rest),
+        Some(("play-mcp-loop", rest)) => mcp::bare::play_loop(rest),
+        Some(("play-mcp-hop", rest)) => mcp::bare::play_hop(rest),
         Some(("play-villains", _)) => hostile_scenarios::serve(),
         Some(("--help" | "-h" | "help", _)) => {
             println!("{}", help());
