@@ -56,7 +56,7 @@ fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &st
     let text = format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
     let mut all = others;
     all.push(("files".to_owned(), scenario));
-    let daemon = Daemon::configured(Some(OURS), &all, text)?;
+    let daemon = Daemon::configured(Some(OURS), &all, &text)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         daemon_list::ready(&daemon).await?;
         until_listed(daemon.address).await

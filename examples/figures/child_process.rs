@@ -111,22 +111,22 @@ impl Daemon {
         settings: &str,
     ) -> Result<Self> {
         let off = "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n";
-        Self::configured(core, scenarios, format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"))
+        Self::configured(core, scenarios, &format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"))
     }
 
     /// Starts a daemon that also listens to announcements on this UDP port of the loopback interface, and nowhere else.
     pub(crate) fn listening(scenarios: &[(String, SocketAddr)], port: u16) -> Result<Self> {
         let text = format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
-        Self::configured(None, scenarios, text + "discovery.vrooli.enabled = false\n")
+        Self::configured(None, scenarios, &(text + "discovery.vrooli.enabled = false\n"))
     }
 
     /// Starts a daemon with these settings for these scenarios.
-    pub(crate) fn configured(core: Option<usize>, scenarios: &[(String, SocketAddr)], text: String) -> Result<Self> {
+    pub(crate) fn configured(core: Option<usize>, scenarios: &[(String, SocketAddr)], settings: &str) -> Result<Self> {
         let mut tables = String::new();
         for (name, address) in scenarios {
             writeln!(tables, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
         }
-        Self::with_tables(core, &text, &tables)
+        Self::with_tables(core, settings, &tables)
     }
 
     /// Starts a daemon with these settings, and then these tables of the configuration.

@@ -96,7 +96,7 @@ async fn each_alone(rounds: usize) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let actors = actors(WELL + FAULTS.len(), Some(folder.path()), &tasks).await?;
     let settings = format!("{HASTE}discovery.vrooli.path = \"{}\"\n", folder.path().display());
-    let daemon = Daemon::configured(None, &[], settings)?;
+    let daemon = Daemon::configured(None, &[], &settings)?;
     let mut actors = actors.into_iter();
     let well: Vec<FaultyScenario> = actors.by_ref().take(WELL).collect();
     let ill: Vec<_> = actors
@@ -238,7 +238,7 @@ async fn all_at_once(rounds: usize) -> Result<String> {
     let (clock, tasks) = (Clock::system(), Tasks::new());
     let actors = actors(10, None, &tasks).await?;
     let named: Vec<_> = actors.iter().map(|actor| (actor.name(), actor.address)).collect();
-    let daemon = Daemon::configured(None, &named, format!("{HASTE}discovery.vrooli.enabled = false\n"))?;
+    let daemon = Daemon::configured(None, &named, &format!("{HASTE}discovery.vrooli.enabled = false\n"))?;
     let mut times = FaultTimes::default();
     for actor in &actors {
         until_listed(daemon.address, actor).await.context("at the start")?;

@@ -78,7 +78,7 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(hostile).collect();
     let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
-    let daemon = Daemon::configured(None, &named, settings)?;
+    let daemon = Daemon::configured(None, &named, &settings)?;
     crate::daemon_list::ready(&daemon).await?;
 
     let (trigger, stop) = StopTrigger::new();

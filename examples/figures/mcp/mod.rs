@@ -49,7 +49,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// The tables of the configuration for child processes with the numbers from 0 on, and for these addresses after them.
 fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
-    let (mut text, program) = (String::new(), std::env::current_exe()?);
+    let (mut text, program) = (String::new(), std::env::current_exe()?.display().to_string());
     for at in 0..programs {
         let args = servers::child_arguments(at);
         writeln!(text, "[[scenarios]]\nname = \"{}\"\ncommand = {program:?}\nargs = {args:?}", manifests::name(at))?;
@@ -137,8 +137,8 @@ async fn change(daemon: &Daemon, at: usize) -> Result<f64> {
         let list = connection.get(raw_http::request("GET", &path, &[]).as_bytes()).await?;
         let seen = clock.wall().as_microsecond();
         let list: Value = serde_json::from_slice(&list.body)?;
-        let names = list["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
-        if let Some(signalled) = names.filter_map(|name| name.strip_prefix(LATER)).next() {
+        let mut names = list["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        if let Some(signalled) = names.find_map(|name| name.strip_prefix(LATER)) {
             #[expect(clippy::cast_precision_loss, reason = "some milliseconds")]
             return Ok((seen - signalled.parse::<i64>()?) as f64 / 1e3);
         }

@@ -206,14 +206,18 @@ async fn respond(server: &Server, request: Request<Incoming>) -> Response<Body> 
                 list.changed().await.ok()?;
                 Some((event(CHANGED), list))
             });
-            with(StatusCode::OK, "text/event-stream", StreamBody::new(first.chain(changes).boxed()).boxed_unsync())
+            with(
+                StatusCode::OK,
+                "text/event-stream",
+                StreamBody::new(first.chain(changes).map(Ok).boxed()).boxed_unsync(),
+            )
         }
         Answered::Nothing => with(StatusCode::ACCEPTED, "text/plain", Full::new(Bytes::new()).boxed_unsync()),
     }
 }
 
-fn event(message: &str) -> Result<Frame<Bytes>, Infallible> {
-    Ok(Frame::data(format!("event: message\ndata: {message}\n\n").into()))
+fn event(message: &str) -> Frame<Bytes> {
+    Frame::data(format!("event: message\ndata: {message}\n\n").into())
 }
 
 fn with(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
