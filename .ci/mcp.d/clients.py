@@ -147,9 +147,11 @@ def every(clients, report):
     report.check("TypeScript SDK v1 through `callsheet mcp`", clients.run, [NODE, here / "sdk_v1.mjs"], front)
     report.check("TypeScript SDK v1 through mcp-remote", clients.run, [NODE, here / "sdk_v1.mjs"], remote)
     report.check("TypeScript SDK v2", clients.modern, [NODE, here / "sdk_v2.mjs"], clients.url)
+    report.check("Python SDK 1.x", clients.run, [PYTHON_1, here / "sdk1.py"], clients.url)
     report.check("Python SDK 2.x", clients.modern, [PYTHON, here / "sdk2.py"], clients.url)
     report.check("Python SDK 2.x through `callsheet mcp`", clients.modern, [PYTHON, here / "sdk2.py"], front)
     report.check("FastMCP, 2026-07-28", clients.run, [PYTHON, here / "fast.py"], clients.url, mode="auto")
+    report.check("FastMCP, with a handshake", clients.run, [PYTHON, here / "fast.py"], clients.url, mode="legacy")
 
 
 def main(binary):
