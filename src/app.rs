@@ -50,6 +50,7 @@ use crate::views::ViewCache;
 mod builder;
 mod reload;
 mod service;
+mod unused;
 
 pub use builder::Builder;
 
@@ -74,6 +75,7 @@ pub struct Callsheet {
     events: Hub,
     views: ViewCache,
     readiness: Readiness,
+    connections: server::OpenConnections,
     native: Arc<BTreeMap<ScenarioName, NativeTools>>,
     /// The key of the HTTP server, as the store keeps it.
     server_key: Option<Secret>,
@@ -117,6 +119,7 @@ impl Callsheet {
             config: self.config.subscribe(),
             settings: self.settings.subscribe(),
             key: self.server_key.clone(),
+            connections: self.connections.clone(),
             clock: self.clock,
             tasks: self.tasks.clone(),
         };
@@ -245,6 +248,22 @@ impl Callsheet {
             }
         });
         Ok(())
+    }
+
+    /// Stops when no client has had a connection for `mcp.linger`. For a daemon that was started for
+    /// its clients only.
+    pub fn stop_when_unused(&self) {
+        let unused = unused::wait(self.connections.subscribe(), self.config.subscribe(), self.clock);
+        let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = unused => {
+                    tracing::info!("stop: no client is left");
+                    trigger.stop();
+                }
+                () = stop.wait() => {}
+            }
+        });
     }
 
     /// Completes its waits when stopping was requested.

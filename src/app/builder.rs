@@ -18,7 +18,7 @@ use crate::model::{ScenarioName, Secret};
 use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
-use crate::server;
+use crate::server::{self, OpenConnections};
 use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
 use crate::transports::stdio::Children;
@@ -131,8 +131,7 @@ impl Builder {
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
-        let children = Children::watched(clock, watchdog);
-        let sources = sources(own, &native, &config, clock);
+        let (children, sources) = (Children::watched(clock, watchdog), sources(own, &native, &config, clock));
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
@@ -168,6 +167,7 @@ impl Builder {
             events,
             views,
             readiness,
+            connections: OpenConnections::default(),
             native,
             server_key,
             clock,

@@ -7,8 +7,9 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
 
+use super::instance::{self, DaemonRecord};
 use super::{CommandError, RemoteArgs, output, sse};
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, ValueOrigin};
 use crate::model::Secret;
 
 mod mcp_messages;
@@ -81,20 +82,26 @@ impl DaemonEventStream {
 impl DaemonClient {
     /// The daemon that the arguments, the environment or the configuration name.
     pub(super) fn from_args(remote: &RemoteArgs) -> Result<Self, CommandError> {
-        // An empty variable is one that is not set.
-        let base = match remote.url.as_deref().filter(|url| !url.is_empty()) {
-            Some(url) => parse_url(url)?,
-            None => configured(remote)?,
-        };
-        Self::at(base)
+        Self::from_args_in(remote, LoadOptions::from_process())
+    }
+
+    fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
+        match remote.address() {
+            Some(url) => Self::at(parse_url(url)?),
+            None => Self::at(located(remote, options)?),
+        }
     }
 
     /// The same for what an operator does: the token that this may need is that of the
     /// configuration, as the daemon's is. A daemon that is named by its address needs no
     /// configuration here.
     pub(super) fn for_operator(remote: &RemoteArgs) -> Result<Self, CommandError> {
-        let daemon = Self::from_args(remote)?;
-        let mut options = LoadOptions::from_process();
+        Self::for_operator_in(remote, LoadOptions::from_process())
+    }
+
+    /// The same with other options than those of this process.
+    pub(super) fn for_operator_in(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Self, CommandError> {
+        let daemon = Self::from_args_in(remote, options.clone())?;
         options.file.clone_from(&remote.config);
         let token = config::load(&options).ok().and_then(|loaded| loaded.config.operator_token().cloned());
         Ok(Self { token, ..daemon })
@@ -346,15 +353,37 @@ pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
     }
 }
 
-/// The address that a daemon with this configuration listens on.
-fn configured(remote: &RemoteArgs) -> Result<Url, CommandError> {
-    let mut options = LoadOptions::from_process();
+/// Where the daemon of this user is: where a running one says it is, unless another configuration is meant that names its own address.
+fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Url, CommandError> {
     options.file.clone_from(&remote.config);
-    let listen = config::load(&options)?.config.server.listen;
+    let loaded = config::load(&options)?;
+    let running = DaemonRecord::running(&options);
+    let same = |record: &DaemonRecord| match (&loaded.file, &record.config) {
+        (None, _) => true,
+        (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
+        (Some(_), None) => false,
+    };
+    let of_variable = loaded
+        .values
+        .iter()
+        .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
+    let listen = loaded.config.server.listen;
+    match running {
+        Some(record) if same(&record) && !of_variable => parse_url(&record.url),
+        Some(record) => match configured(listen) {
+            Ok(url) if instance::accepts(&url) => Ok(url),
+            _ => parse_url(&record.url),
+        },
+        None => configured(listen),
+    }
+}
+
+/// The address at which a daemon that listens there is reached.
+fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
     if listen.port() == 0 {
-        return Err(CommandError::Usage {
-            message: format!("the configured address {listen} does not name the port"),
-            hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
+        return Err(CommandError::Unreachable {
+            message: "no daemon of this user runs".to_owned(),
+            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
         });
     }
     address_of(listen)

@@ -92,6 +92,8 @@ fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     };
     let at = match text("/origin") {
         origin if origin.is_empty() => "at no known address".to_owned(),
+        // One version of an entry: a command line, or an address with headers.
+        origin if origin.contains('#') => format!("as {}", text("/url")),
         origin => format!("at {origin}"),
     };
     let who = match text("/identity") {

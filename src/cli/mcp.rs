@@ -1,5 +1,5 @@
 //! `callsheet mcp`: the running daemon as an MCP server over standard input and output, for clients
-//! that start their servers as programs.
+//! that start their servers as programs. Without a daemon it starts one.
 //!
 //! A thin front: each message is sent to `/mcp` of the daemon, and what comes back is printed, one
 //! message a line. It keeps no list and decides nothing. Nothing but messages goes to standard
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{DaemonClient, McpAnswer, SESSION_ID};
-use super::{CommandError, RemoteArgs, output};
+use super::{CommandError, RemoteArgs, output, start};
 use crate::runtime::{Clock, Tasks};
 
 /// The longest message.
@@ -83,7 +83,7 @@ struct StdioFront {
 
 impl McpArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let daemon = Arc::new(DaemonClient::for_operator(&self.remote)?);
+        let daemon = Arc::new(start::daemon(&self.remote).await?);
         let front = StdioFront {
             daemon,
             profile: self.profile.map(Into::into),
@@ -91,6 +91,7 @@ impl McpArgs {
             session: Arc::default(),
         };
         let tasks = Tasks::new();
+        let _present = AbortOnDropHandle::new(tasks.spawn(start::stay(Arc::clone(&front.daemon), self.remote)));
         let (mut input, mut line) = (BufReader::new(tokio::io::stdin()), Vec::new());
         let mut changes: Option<AbortOnDropHandle<()>> = None;
         // Ends with the input: the client has gone.

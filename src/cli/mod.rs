@@ -20,12 +20,14 @@ mod check;
 mod client;
 mod completions;
 mod config;
+mod connect;
 mod decide;
 mod demo;
 mod doctor;
 mod exit;
 mod explain;
 mod import;
+mod instance;
 mod log;
 mod man;
 mod mcp;
@@ -35,10 +37,12 @@ mod otlp;
 mod output;
 mod prefs;
 mod refresh;
+mod replace;
 mod scenarios;
 mod search;
 mod serve;
 mod sse;
+mod start;
 mod state;
 mod table;
 mod tools;
@@ -89,6 +93,8 @@ enum Command {
     Forget(decide::ForgetArgs),
     /// Give the tools of the running daemon to an MCP client, over standard input and output.
     Mcp(mcp::McpArgs),
+    /// Show or write how an MCP client is configured to use callsheet; needs no daemon.
+    Connect(connect::ConnectArgs),
     /// Take over the MCP servers that other programs on this machine use; needs no daemon.
     Import(import::ImportArgs),
     /// Check a manifest and how it is served; needs no daemon.
@@ -110,9 +116,9 @@ enum Command {
 }
 
 /// Which daemon to speak to, and how to print.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RemoteArgs {
-    /// Address of the daemon; the configured listen address by default.
+    /// Address of the daemon; that of the running daemon of this user by default.
     #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
     url: Option<String>,
     /// Configuration file to take the listen address from, as `serve` takes it.
@@ -121,6 +127,13 @@ pub(crate) struct RemoteArgs {
     /// Print the daemon's JSON answer instead of a table.
     #[arg(long, help_heading = "Output")]
     json: bool,
+}
+
+impl RemoteArgs {
+    /// The address of the daemon, if it is named. An empty variable is one that is not set.
+    fn address(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
+    }
 }
 
 /// The configuration file that a command changes: the one that is named, the one that `serve` takes,
@@ -187,6 +200,7 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
             Self::Forget(command) => command.run().await,
+            Self::Connect(command) => command.run(),
             Self::Import(command) => command.run(),
             Self::Mcp(command) => command.run().await,
             Self::Check(command) => command.run().await,

@@ -8,6 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
 
+use super::client::address_of;
+use super::instance::{DaemonRecord, PublishedRecord};
 use super::watchdog;
 use super::{CommandError, log};
 use crate::app::Callsheet;
@@ -28,6 +30,9 @@ pub(super) struct ServeArgs {
     /// Database file (`state.path`).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// End when there was no client for `mcp.linger`.
+    #[arg(long, hide = true)]
+    until_unused: bool,
     #[command(flatten)]
     log: log::LogArgs,
 }
@@ -39,22 +44,28 @@ impl ServeArgs {
         let loaded = config::load(&options)?;
         // A port that is taken is the most common reason not to start, so it is taken first.
         let listener = bind(loaded.config.server.listen).await?;
+        let config = loaded.file.clone();
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
         let address = listener.local_addr()?;
         let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
-        app.follow_configuration(options, loaded)?;
+        app.follow_configuration(options.clone(), loaded)?;
         app.return_memory();
         let open_files = open_files::raise();
         tracing::info!(configuration = file, state, open_files, "started");
         super::output::line(&format!("callsheet listens on http://{address}"));
         app.stop_on_signal()?;
         app.tell_service_manager();
+        if self.until_unused {
+            app.stop_when_unused();
+        }
+        let record = published(address, config, &options);
         match app.serve(listener).await {
             // Cut connections are no error here: the operator asked for the stop.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
             served => served.context("serving HTTP")?,
         }
+        drop(record);
         match app.finish().await {
             Finish::Clean => tracing::info!("stopped"),
             Finish::Cut(tasks) => tracing::warn!(tasks, "stopped before everything had ended"),
@@ -77,6 +88,16 @@ impl ServeArgs {
         }
         options
     }
+}
+
+/// Says where the daemon is, for commands in any folder.
+fn published(address: SocketAddr, config: Option<PathBuf>, options: &LoadOptions) -> Option<PublishedRecord> {
+    let url = address_of(address).ok()?.to_string();
+    let record = DaemonRecord { url, pid: std::process::id(), config };
+    record.publish(options).unwrap_or_else(|error| {
+        tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
+        None
+    })
 }
 
 /// Binds the address, or returns why it cannot be bound.

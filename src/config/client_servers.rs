@@ -2,6 +2,7 @@
 //! followed. No file is read and no program started here.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toml::Value;
 
@@ -21,12 +22,20 @@ pub(super) const FILES: &str = "mcp.files";
 pub(super) const SERVERS: Shape = Shape::Map(&Shape::Foreign);
 
 /// The Model Context Protocol.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct McpConfig {
     /// `files`: the files of MCP clients whose servers are followed, absolute.
     pub files: Vec<PathBuf>,
     /// `mcpServers`: servers in the words of MCP clients, as they are read now.
     pub servers: Vec<ReadEntry>,
+    /// `linger`: how long a daemon that `callsheet mcp` started goes on without any client.
+    pub linger: Duration,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        Self { files: Vec::new(), servers: Vec::new(), linger: Duration::from_secs(600) }
+    }
 }
 
 /// Reads the servers. One that cannot be used is kept with the reason, and is a finding later: it

@@ -96,6 +96,7 @@ keys! {
     "module_settings.tokens"                 Live    custom(Shape::Map(&Shape::Secret), modules::tokens) modules.tokens;
     "mcpServers"                             Live    custom(client_servers::SERVERS, client_servers::read_servers) mcp.servers;
     "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
+    "mcp.linger"                             Live    text(positive_duration)               mcp.linger;
     "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "mcp.max_streams"                        Live    number(1..=MAX_KEPT)             mcp_face.max_streams;

@@ -69,6 +69,12 @@ impl LoadOptions {
         Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("callsheet").join("state.db"))
     }
 
+    /// The folder in which a running daemon says where it is: that of this session, or else that of the state.
+    pub fn runtime_folder(&self) -> Option<PathBuf> {
+        let set = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        set.or_else(|| self.base_folder("XDG_STATE_HOME", ".local/state")).map(|folder| folder.join("callsheet"))
+    }
+
     /// Where Vrooli's process files are by default.
     pub(super) fn vrooli_path(&self) -> Option<PathBuf> {
         Some(self.home()?.join(".vrooli/processes/scenarios"))

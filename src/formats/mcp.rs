@@ -77,25 +77,28 @@ pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
             tool.raw(name, r#"{"idempotentHint":true}"#);
         }
     }
-    match (member(&offered.extra, "_meta", b'{'), needs_approval) {
-        (None, false) => {}
-        (None, true) => {
-            tool.raw("_meta", APPROVAL);
+    let mut own: Vec<String> = needs_approval.then(|| APPROVAL.to_owned()).into_iter().collect();
+    own.extend(member(&offered.extra, "via", b'[').map(|chain| format!(r#""callsheet/via":{chain}"#)));
+    let own = own.join(",");
+    match member(&offered.extra, "_meta", b'{') {
+        None if own.is_empty() => {}
+        None => {
+            tool.raw("_meta", &format!("{{{own}}}"));
         }
-        (Some(meta), false) => {
+        Some(meta) if own.is_empty() => {
             tool.raw("_meta", meta);
         }
-        (Some(meta), true) => {
+        Some(meta) => {
             let rest = meta.trim_start_matches('{').trim_start();
             let comma = if rest == "}" { "" } else { "," };
-            tool.raw("_meta", &format!("{}{comma}{rest}", APPROVAL.trim_end_matches('}')));
+            tool.raw("_meta", &format!("{{{own}{comma}{rest}"));
         }
     }
     tool.end()
 }
 
-/// Marks a tool whose calls need approval.
-const APPROVAL: &str = r#"{"callsheet/requires-approval":true}"#;
+/// Marks a tool whose calls need approval. Beside it stand the daemons that a tool came through.
+const APPROVAL: &str = r#""callsheet/requires-approval":true"#;
 
 /// A member of the tool, if it is of the kind that the protocol has there and every reader can read
 /// it.

@@ -37,6 +37,8 @@ mod mcp;
 mod openapi;
 mod routes;
 
+pub use self::http::accept::OpenConnections;
+
 /// The other parts of the daemon that the server needs.
 #[derive(Debug)]
 pub struct ServerParts {
@@ -60,6 +62,8 @@ pub struct ServerParts {
     /// The key with which it signs and encrypts what MCP clients give back, as the store keeps it.
     /// Without one they begin anew after each start.
     pub key: Option<Secret>,
+    /// Counts the open connections.
+    pub connections: OpenConnections,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the tasks of connections.
@@ -116,7 +120,20 @@ type SharedState = Arc<ServerState>;
 /// # Errors
 /// [`ServeError::Cut`] if connections had to be cut; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
-    let ServerParts { reader, views, engine, calls, events, readiness, config, settings, key, clock, tasks } = parts;
+    let ServerParts {
+        reader,
+        views,
+        engine,
+        calls,
+        events,
+        readiness,
+        config,
+        settings,
+        key,
+        connections,
+        clock,
+        tasks,
+    } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let server = config.borrow().server.clone();
     let limits = http::accept::ConnectionLimits {
@@ -144,7 +161,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))
     };
     tracing::info!(address = %local, "serving");
-    match http::accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
+    match http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop)).await {
         0 => Ok(()),
         connections => Err(ServeError::Cut { connections }),
     }

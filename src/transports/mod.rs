@@ -60,6 +60,11 @@ impl Transports {
         }
     }
 
+    /// The id of this daemon, by which it recognises tools that came through itself.
+    pub fn own_id(&self) -> Option<&str> {
+        self.client.own_id.get().map(AsRef::as_ref)
+    }
+
     /// The time that one poll of a scenario may take.
     pub fn poll_timeout(&self) -> Duration {
         self.client.limits().whole

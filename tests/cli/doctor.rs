@@ -11,7 +11,7 @@ use callsheet::provide::ToolDefinition;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::support::command::{Home, Ran, Scenario, json, nobody, office, rows, run};
+use crate::support::command::{Home, Ran, Scenario, json, nobody, office, rows, run, until};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 /// A server that gives one answer to everything, until it is dropped.
@@ -306,6 +306,34 @@ fn a_running_daemon_tells_of_its_scenarios() {
     );
     assert!(of("future")[2].starts_with("incompatible: ") && of("future")[3].contains("`protocol.accept`"), "{all:?}");
     assert!(of("late")[0] == "warning" && of("late")[2].contains("does not know it"), "{all:?}");
+}
+
+#[test]
+fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
+    let faults = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_faults.py");
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"missing\"\ncommand = \"no-such-command\"\n\
+         [[scenarios]]\nname = \"gone\"\ncommand = \"python3\"\nargs = [{faults:?}, \"gone\"]\n\
+         env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n\
+         [[scenarios]]\nname = \"closed\"\nprotocol = \"mcp\"\nurl = \"{}/mcp\"\n",
+        nobody()
+    ));
+    let daemon = home.serve(&[]);
+    let look = || found(&json(&home.run(&["doctor", "--json", "--url", &daemon.url]).out), "scenarios");
+    let mut all = look();
+    until("all were tried", || {
+        all = look();
+        all.iter().filter(|entry| entry[0] == "error").count() == 3
+    });
+    let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
+    assert!(of("missing")[2].contains("`no-such-command` was not found"), "{all:?}");
+    assert!(of("missing")[3].contains("whole path"), "{all:?}");
+    assert!(of("gone")[2].contains("exit code 1") && of("gone")[2].contains("the key of the service"), "{all:?}");
+    assert!(of("gone")[3].contains("callsheet scenarios gone"), "{all:?}");
+    assert!(of("closed")[3].starts_with("start it, or fix its address"), "{all:?}");
+    // The lines that it wrote stay readable.
+    let shown = home.run(&["scenarios", "gone", "--url", &daemon.url]).ok();
+    assert!(shown.contains("its last lines on standard error:"), "{shown}");
 }
 
 #[test]

@@ -45,11 +45,12 @@ fn what_is_no_daemon_is_told_apart() {
 }
 
 #[test]
-fn a_port_that_is_only_known_when_it_runs_has_to_be_named() {
+fn a_port_that_is_only_known_when_it_runs_is_found_in_the_runtime_folder() {
     let home = Home::with("");
-    let error = home.run(&["tools"]).failed(2);
-    assert!(error.starts_with("error: the configured address 127.0.0.1:0 does not name the port"), "{error}");
+    let error = home.run(&["tools"]).failed(3);
+    assert!(error.starts_with("error: no daemon of this user runs"), "{error}");
     let daemon = home.serve(&[]);
+    assert!(home.run(&["tools"]).ok().starts_with("no tools; "));
     let mut by_variable = home.command(&["tools"]);
     let out = command::run(by_variable.env("CALLSHEET_URL", &daemon.url)).ok();
     assert!(out.starts_with("no tools; `callsheet scenarios` lists"), "{out}");

@@ -160,6 +160,7 @@ tokens = { m_1 = "64" }
 command = "x"
 [mcp]
 files = ["~/.cursor/mcp.json"]
+linger = "131s"
 [permissions]
 unknown = "guest"
 [[profiles]]
@@ -313,7 +314,7 @@ fn mcp(machine: &Machine) -> McpConfig {
     let target = EntryTarget::Program { command: "x".into(), args: Vec::new(), env: Vec::new(), cwd: None };
     let entry = ClientEntry { target, disabled: false, ignored: Vec::new() };
     let servers = vec![ReadEntry { name: "m".into(), entry: Ok(entry) }];
-    McpConfig { files: vec![machine.path("home/.cursor/mcp.json")], servers }
+    McpConfig { files: vec![machine.path("home/.cursor/mcp.json")], servers, linger: Duration::from_secs(131) }
 }
 
 fn modules() -> ModulesConfig {

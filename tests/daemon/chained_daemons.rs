@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callsheet::catalog::Snapshot;
 use callsheet::config::Config;
+use callsheet::discovery::SourceTrust;
 use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
 use serde_json::json;
@@ -64,6 +65,38 @@ async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
     until_names(&second, &["write"]).await;
     second.finish().await;
     back.finish().await;
+}
+
+/// Each lists the other over MCP, and gets nothing back that it gave.
+#[tokio::test]
+async fn daemons_that_list_each_other_over_mcp_go_round_no_circle() {
+    let files = Callee::echo(manifest("files", &[tool("read"), tool("write")])).await;
+    let first = House::of(&[("files", files.url())]).await;
+    let address = first.serve().await;
+    let mcp = |address: SocketAddr| url(address).join("mcp").unwrap();
+    let second = House::of(&[("first", mcp(address))]).await;
+    until_names(&second, &["files__read", "files__write"]).await;
+
+    let back = second.serve().await;
+    first.place("second", mcp(back), SourceTrust::Trusted);
+    let left_out = "2 tools that it has from this daemon are left out";
+    first
+        .until("its own tools are left out", |snapshot| {
+            snapshot.findings.iter().any(|finding| finding.message.contains(left_out))
+        })
+        .await;
+    assert_eq!(first.names(), ["read", "write"]);
+
+    // The list of a daemon itself is no scenario of it.
+    first.place("itself", mcp(address), SourceTrust::Trusted);
+    let itself = |snapshot: &Snapshot| {
+        let error = snapshot.health.get(&scenario("itself")).and_then(|health| health.last_error.clone());
+        error.is_some_and(|error| error.message.contains("the list of this daemon itself"))
+    };
+    first.until("it is refused", itself).await;
+    assert_eq!(first.names(), ["read", "write"]);
+    second.finish().await;
+    first.finish().await;
 }
 
 #[tokio::test]

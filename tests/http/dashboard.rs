@@ -249,6 +249,8 @@ async fn an_empty_daemon_says_what_to_do_next() {
     let server = serve_inputs(&Inputs::default()).await;
     let front = page(&server, "/").await;
     assert!(front.contains("id=\"empty\"") && front.contains("[[scenarios]]"));
+    assert!(front.contains("data-copy=\"connect-cursor\""), "clients can be connected");
+    assert!(front.contains(&format!("{}/mcp", server.address)), "by the address of this daemon");
     for target in ["/dashboard/findings", "/dashboard/preferences", "/dashboard/configuration"] {
         assert!(page(&server, target).await.contains("id=\"empty\""), "{target}");
     }

@@ -123,6 +123,7 @@ impl Home {
             config: watch::Sender::new(Arc::clone(&config)).subscribe(),
             settings: tokio::sync::watch::Sender::default().subscribe(),
             key: None,
+            connections: server::OpenConnections::default(),
             clock,
             tasks: tasks.clone(),
         };

@@ -129,6 +129,7 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
             .subscribe(),
         settings: watch::Sender::default().subscribe(),
         key: None,
+        connections: server::OpenConnections::default(),
         clock: Clock::system(),
         tasks: tasks.clone(),
     };

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, value};
 
 use crate::cli::CommandError;
+use crate::cli::replace::{FileReaders, replace};
 use crate::config::client_files::EntryTarget;
 use crate::model::ScenarioName;
 
@@ -106,14 +106,15 @@ impl Addition {
                     document[scenario][name] = value(secret);
                 }
             }
-            replace(secrets, &document.to_string(), true).map_err(|error| refused(secrets, &error.to_string()))?;
+            replace(secrets, &document.to_string(), FileReaders::Owner)
+                .map_err(|error| refused(secrets, &error.to_string()))?;
         }
         let before = std::fs::read_to_string(place).unwrap_or_default();
         let separator = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
         let added = if before.is_empty() { self.text.trim_start() } else { &self.text };
         let after = format!("{before}{separator}{added}");
         after.parse::<DocumentMut>().map_err(|error| refused(place, &error.to_string()))?;
-        replace(place, &after, false).map_err(failed)?;
+        replace(place, &after, FileReaders::AsBefore).map_err(failed)?;
         Ok(WrittenFiles::Added { secrets })
     }
 }
@@ -139,35 +140,6 @@ fn read(place: &Path) -> Result<DocumentMut, CommandError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DocumentMut::new()),
         Err(error) => Err(refused(place, &error.to_string())),
     }
-}
-
-/// Replaces a file by one rename, with the mode that it had. A new file with secrets can be read by
-/// its owner only.
-fn replace(place: &Path, text: &str, is_secret: bool) -> std::io::Result<()> {
-    // What a link points to is replaced, not the link.
-    let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-    let folder = place.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".callsheet").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    match std::fs::metadata(&place) {
-        Ok(known) if !is_secret => file.as_file().set_permissions(known.permissions())?,
-        _ if is_secret => {}
-        _ => open_to_readers(file.as_file())?,
-    }
-    file.as_file().sync_all()?;
-    file.persist(&place)?;
-    Ok(())
-}
-
-/// The usual mode of a file without secrets; a temporary file can be read by its owner only.
-fn open_to_readers(file: &std::fs::File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
 }
 
 fn refused(place: &Path, why: &str) -> CommandError {

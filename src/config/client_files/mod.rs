@@ -5,6 +5,7 @@
 //! aliases of types, and the TOML of Codex. What has no meaning here is reported, and an entry that
 //! cannot be used says why. Nothing is run, contacted or written.
 
+mod connect;
 mod entry;
 mod servers;
 mod variables;
@@ -13,6 +14,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+pub use connect::{ClientConnection, ClientSnippet, KnownClient};
 pub use entry::{ClientEntry, EntryTarget};
 pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
 pub use variables::Variables;

@@ -134,3 +134,30 @@ impl fmt::Display for LeftOutReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callsheet_itself_is_known_by_its_name_and_by_its_address() {
+        let own = ClientServers { own: "127.0.0.1:7400".parse().ok(), ..ClientServers::default() };
+        let program = |command: &str| EntryTarget::Program {
+            command: command.to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+        };
+        let address = |url: &str| EntryTarget::Address { url: url.parse().unwrap(), headers: Vec::new() };
+        for (target, is_own) in [
+            (program("/usr/bin/callsheet"), true),
+            (program("callsheet-server"), false),
+            (address("http://localhost:7400/mcp"), true),
+            (address("http://[::1]:7400/mcp/work"), true),
+            (address("http://127.0.0.1:7401/mcp"), false),
+            (address("http://tools.example:7400/mcp"), false),
+        ] {
+            assert_eq!(own.is_callsheet(&target), is_own, "{target}");
+        }
+    }
+}

@@ -32,6 +32,7 @@ mod session;
 mod sse;
 mod stdio;
 mod stream_messages;
+mod through_daemons;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub(crate) use headers::{HeaderArgument, header_arguments};
 pub use patience::Patience;
 pub(crate) use request::header_value;
 pub use session::McpSession;
+pub(crate) use through_daemons::VIA;
 
 /// The protocol's id.
 pub const ID: ProtocolId = "mcp";

@@ -24,6 +24,8 @@ pub(super) struct ServerDescription {
     pub(super) list_changed: bool,
     /// Whether it offers tools at all.
     pub(super) has_tools: bool,
+    /// The ids of the daemons that its list comes through, where it is one.
+    pub(super) via: Vec<String>,
 }
 
 /// The answer to `server/discover` or `initialize`.
@@ -56,6 +58,8 @@ struct Sent<'a> {
 struct Meta<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/serverInfo")]
     server_info: Option<&'a RawValue>,
+    #[serde(borrow, rename = "callsheet/via")]
+    via: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -84,7 +88,8 @@ impl Greeting {
     /// Reads the answer. `None` if it is no object, or has members of another kind.
     pub(super) fn parse(result: &JsonText) -> Option<Self> {
         let sent: Sent<'_> = serde_json::from_str(result.get()).ok()?;
-        let info = sent.server_info.or_else(|| sent.meta.and_then(|meta| meta.server_info));
+        let (of_meta, via) = sent.meta.map_or((None, None), |meta| (meta.server_info, meta.via));
+        let info = sent.server_info.or(of_meta);
         let info: Implementation = info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
         let info = ServerDescription {
             name: bounded(info.name),
@@ -93,6 +98,7 @@ impl Greeting {
             instructions: bounded(sent.instructions.unwrap_or_default()),
             list_changed: sent.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed),
             has_tools: sent.capabilities.tools.is_some(),
+            via: via.and_then(|via| serde_json::from_str(via.get()).ok()).unwrap_or_default(),
         };
         let revision = sent.protocol_version.as_deref().and_then(McpRevision::parse);
         Some(Self { info, revision, supported: sent.supported_versions, version: sent.protocol_version })

@@ -25,6 +25,7 @@ use super::over_http;
 use super::patience::Patience;
 use super::request::RequestError;
 use super::stdio;
+use super::through_daemons;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Finding, FindingCode, Interaction, StdioTarget, Target};
 use crate::protocols::{
@@ -184,6 +185,7 @@ impl McpSession {
         let (bounds, wants_headers) = (request.bounds, server.wants_headers());
         let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
         let decoded = self.transports.tasks().off_thread(work).await?;
+        let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
         let DecodedTools { manifest, mut findings, quarantined, headers } = decoded;
         findings.extend(output_noise(&server));
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);

@@ -18,7 +18,7 @@ use crate::model::{Extra, Finding, FindingCode, JsonText, Manifest, Tool};
 use crate::protocols::ListError;
 
 /// The member that holds a chain, in manifests and in tools.
-const VIA: &str = "via";
+pub(in crate::protocols) const MEMBER: &str = "via";
 /// The most bytes of one chain as written: enough for about a hundred daemons.
 const CHAIN: usize = 4 * 1024;
 /// The most bytes of all different chains that the tools of one list get.
@@ -27,14 +27,14 @@ const CHAINS: usize = 256 * 1024;
 /// Adds the chain of a manifest that a daemon wrote to its tools, and leaves out the tools that
 /// came through this daemon. Any other manifest does not change. `own_id` is the id of this daemon.
 /// Fails when the manifest is this daemon's own list, or when its chain is too long.
-pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), ListError> {
+pub(in crate::protocols) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), ListError> {
     let head = ids(chain(&decoded.manifest.extra));
     let head = head.ok_or_else(|| ListError::Malformed(format!("the manifest's /via is longer than {CHAIN} bytes")))?;
     let (Some(own_id), false) = (own_id, head.is_empty()) else { return Ok(()) };
     if head.iter().any(|id| id == own_id) {
         return Err(ListError::Malformed("this is the list of this daemon itself".to_owned()));
     }
-    let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: VIA.into() };
+    let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: MEMBER.into() };
     let (mut ours, mut too_long) = (0_usize, 0_usize);
     decoded.manifest.tools.retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
         ChainResult::Further(whole) => {
@@ -71,7 +71,7 @@ pub(super) fn is_of_a_daemon(manifest: &Manifest) -> bool {
 
 /// The member `via` as written; empty when it is absent.
 fn chain(extra: &Extra) -> &str {
-    extra.iter().find(|(name, _)| &**name == VIA).map_or("", |(_, json)| json.get())
+    extra.iter().find(|(name, _)| &**name == MEMBER).map_or("", |(_, json)| json.get())
 }
 
 /// The ids of a chain; empty when the member is not a list of texts. `None` when the chain is too
@@ -100,7 +100,7 @@ struct Chains<'a> {
     known: HashMap<Box<str>, ChainResult>,
     /// Bytes that further chains may take.
     room: usize,
-    /// The name [`VIA`], shared by all tools.
+    /// The name [`MEMBER`], shared by all tools.
     member: Arc<str>,
 }
 
@@ -125,7 +125,7 @@ impl Chains<'_> {
     }
 
     fn extend(&self, tool: &mut Tool, whole: JsonText) {
-        let others = std::mem::take(&mut tool.extra).into_iter().filter(|(name, _)| &**name != VIA);
+        let others = std::mem::take(&mut tool.extra).into_iter().filter(|(name, _)| &**name != MEMBER);
         tool.extra = others.chain([(Arc::clone(&self.member), whole)]).collect();
     }
 }

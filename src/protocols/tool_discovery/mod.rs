@@ -20,7 +20,7 @@
 //! and it never builds a tree of values where the text is enough.
 
 mod call;
-mod daemon_chain;
+pub(in crate::protocols) mod daemon_chain;
 mod decode;
 mod follow;
 pub(super) mod head;

@@ -28,6 +28,7 @@ mod bulk;
 mod bulk_bar;
 mod calls;
 mod configuration;
+mod connect;
 mod docs;
 mod findings;
 mod history;

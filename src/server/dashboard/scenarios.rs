@@ -13,6 +13,7 @@ use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
 use crate::model::{Health, ScenarioState};
+use crate::server::dashboard::connect;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::scenario_row::{badge, row};
 use crate::server::dashboard::text::{IN, count, foreign, relative_time};
@@ -128,6 +129,7 @@ pub(super) fn page(
             hx-trigger="sse:health, input delay:150ms from:#filter, submit from:#filter" {
             (list(&shared, &snapshot, &wanted, now))
         }
+        (connect::section(&shared, asked))
     };
     let page = Page { nav: Some(NavPage::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
     html_response(asked, page.render(&main))

@@ -18,7 +18,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
@@ -54,6 +54,31 @@ impl Default for ConnectionLimits {
     }
 }
 
+/// How many connections are open. Clones share the number.
+#[derive(Debug, Clone, Default)]
+pub struct OpenConnections(watch::Sender<usize>);
+
+/// One open connection; dropping it counts it as closed.
+struct CountedConnection(watch::Sender<usize>);
+
+impl OpenConnections {
+    /// Follows the number. It also signals a connection that was opened and closed meanwhile.
+    pub fn subscribe(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
+    }
+
+    fn count(&self) -> CountedConnection {
+        self.0.send_modify(|open| *open += 1);
+        CountedConnection(self.0.clone())
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
 /// Spawns the tasks of HTTP/2 streams among the daemon's own tasks.
 #[derive(Debug, Clone)]
 struct TaskExecutor(Tasks);
@@ -76,7 +101,7 @@ pub(in crate::server) async fn serve<M, S, B>(
     limits: ConnectionLimits,
     clock: Clock,
     tasks: &Tasks,
-    stop: &Stop,
+    (open, stop): (&OpenConnections, &Stop),
 ) -> usize
 where
     M: Fn(&TcpStream, StopTrigger) -> S,
@@ -92,8 +117,10 @@ where
         let (disconnect, disconnected) = cut.child();
         let service = service(&stream, disconnect);
         let connection = serve_connection(builder.clone(), stream, service, limits, disconnected, stop.clone());
+        let counted = open.count();
         tasks.spawn(async move {
             connection.await;
+            drop(counted);
             // The slot is held until the connection ends.
             drop(slot);
         });
@@ -230,7 +257,6 @@ mod tests {
     use hyper::service::service_fn;
     use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::sync::{Notify, watch};
     use tokio::task::JoinHandle;
 
     /// A server that answers `/` at once, and `/slow` after a `release`. `entered` counts requests.
@@ -264,8 +290,12 @@ mod tests {
             })
         };
         let served = tasks.clone();
-        let ended =
-            tasks.spawn(async move { serve(listener, service, limits, Clock::system(), &served, &stopping).await });
+        let ended = tasks.spawn(async move {
+            {
+                let ways = (&OpenConnections::default(), &stopping);
+                serve(listener, service, limits, Clock::system(), &served, ways).await
+            }
+        });
         Fake { address, release, entered, stop, ended }
     }
 

@@ -31,6 +31,11 @@ pub(super) enum McpClient {
 }
 
 impl McpContext {
+    /// The id of this daemon.
+    pub(super) fn own_id(&self) -> Option<String> {
+        self.shared.config.borrow().discovery.mdns.id.clone()
+    }
+
     /// Whether the answer may be a stream of events.
     pub(super) fn takes_events(&self) -> bool {
         let accepted = self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());

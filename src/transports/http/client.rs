@@ -52,7 +52,7 @@ pub struct Client {
     connection_tasks: Tasks,
     closing: StopTrigger,
     /// The id of this daemon for other daemons, once it is set.
-    own_id: OnceLock<Arc<str>>,
+    pub(in crate::transports) own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
     pub(in crate::transports) clock: Clock,
     pub(in crate::transports) tasks: Tasks,

@@ -46,6 +46,19 @@
     while (toasts.children.length > 4) toasts.firstChild.remove();
   }
 
+  document.addEventListener('click', function (event) {
+    var button = event.target.closest ? event.target.closest('[data-copy]') : null;
+    var source = button && document.getElementById(button.dataset.copy);
+    if (!source) return;
+    // Browsers let pages copy only over TLS and on this machine; elsewhere the text is selected.
+    if (navigator.clipboard) {
+      navigator.clipboard.writeText(source.textContent).then(function () { toast('Copied.'); });
+    } else {
+      getSelection().selectAllChildren(source);
+      toast('The text is selected: copy it.');
+    }
+  });
+
   // A failed action changed nothing, so the control gets back the value that the page was rendered
   // with.
   function takeBack(control) {

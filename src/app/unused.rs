@@ -1,0 +1,49 @@
+//! Notices that a daemon has no clients any more.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::runtime::Clock;
+
+/// Completes when no connection was open for `mcp.linger`, counted from the start or from the end of
+/// the last one.
+pub(super) async fn wait(mut connections: watch::Receiver<usize>, config: watch::Receiver<Arc<Config>>, clock: Clock) {
+    // The sender is a field of the daemon, so waiting fails only at its end.
+    while connections.wait_for(|open| *open == 0).await.is_ok() {
+        let linger = config.borrow().mcp.linger;
+        tokio::select! {
+            changed = connections.changed() => if changed.is_err() { return },
+            () = clock.sleep(linger) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_counts_from_the_end_of_the_last_connection() {
+        let mut config = Config::for_state("state.db");
+        config.mcp.linger = Duration::from_secs(60);
+        let (open, config) = (watch::Sender::new(0), watch::Sender::new(Arc::new(config)));
+        let (clock, connections) = (Clock::system(), open.subscribe());
+        let begun = clock.now();
+        let waiting = tokio::spawn(wait(connections, config.subscribe(), clock));
+        clock.sleep(Duration::from_secs(50)).await;
+        open.send_replace(1);
+        clock.sleep(Duration::from_secs(100)).await;
+        assert!(!waiting.is_finished(), "a client is there");
+        open.send_replace(0);
+        clock.sleep(Duration::from_secs(50)).await;
+        // A short request counts too, also when it has ended before anything noticed it.
+        open.send_replace(1);
+        open.send_replace(0);
+        waiting.await.unwrap();
+        assert_eq!((clock.now() - begun).as_secs(), 50 + 100 + 50 + 60);
+    }
+}

@@ -1,0 +1,95 @@
+//! The file in which a running daemon of this user says where it is, so that every command finds it
+//! from any folder.
+//!
+//! The folder belongs to the user alone. A file that a killed daemon left behind names an address
+//! where nothing accepts connections; then it counts as absent.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::config::LoadOptions;
+
+/// The name of the file.
+const FILE: &str = "daemon.json";
+/// The most bytes of the file.
+const MAX_FILE: u64 = 64 * 1024;
+/// How long a connection on this machine may take.
+const CONNECT: Duration = Duration::from_millis(500);
+
+/// Where a daemon is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DaemonRecord {
+    /// Its address, as clients on this machine reach it.
+    pub(super) url: String,
+    /// Its process.
+    pub(super) pid: u32,
+    /// The configuration file that it follows, absolute.
+    pub(super) config: Option<PathBuf>,
+}
+
+/// A record that is published until it is dropped.
+#[derive(Debug)]
+pub(super) struct PublishedRecord {
+    path: PathBuf,
+    record: DaemonRecord,
+}
+
+impl DaemonRecord {
+    /// The record of the daemon that runs, if one does.
+    pub(super) fn running(options: &LoadOptions) -> Option<Self> {
+        let record = read(&options.runtime_folder()?.join(FILE))?;
+        Url::parse(&record.url).is_ok_and(|url| accepts(&url)).then_some(record)
+    }
+
+    /// Writes the record. Where there is no folder for it, commands find the daemon by its
+    /// configuration only.
+    pub(super) fn publish(self, options: &LoadOptions) -> std::io::Result<Option<PublishedRecord>> {
+        let Some(folder) = options.runtime_folder() else { return Ok(None) };
+        private_folder(&folder)?;
+        let path = folder.join(FILE);
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        file.write_all(serde_json::to_string(&self)?.as_bytes())?;
+        file.persist(&path)?;
+        Ok(Some(PublishedRecord { path, record: self }))
+    }
+}
+
+impl Drop for PublishedRecord {
+    fn drop(&mut self) {
+        // Another daemon may have written its own record meanwhile.
+        if read(&self.path).as_ref() == Some(&self.record) {
+            // It may be gone with its folder.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes a folder that only this user can enter, unless it is there.
+pub(super) fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn read(path: &Path) -> Option<DaemonRecord> {
+    let about = std::fs::metadata(path).ok()?;
+    if !about.is_file() || about.len() > MAX_FILE {
+        return None;
+    }
+    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+/// Whether something accepts connections at an address of this machine.
+pub(super) fn accepts(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let ip = if host == "localhost" { Some(std::net::Ipv4Addr::LOCALHOST.into()) } else { host.parse().ok() };
+    let address = ip.zip(url.port_or_known_default()).map(|(ip, port)| SocketAddr::new(ip, port));
+    address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
+}

@@ -1,0 +1,37 @@
+//! The first page's section on how MCP clients are connected to this daemon: for each client the
+//! entry for its file, with a button that copies it.
+
+use http::HeaderMap;
+use http::header::HOST;
+use maud::{Markup, html};
+
+use crate::config::client_files::{ClientConnection, KnownClient};
+use crate::server::ServerState;
+
+/// The name of callsheet's entry.
+const ENTRY: &str = env!("CARGO_PKG_NAME");
+
+/// The section, folded until it is opened.
+pub(super) fn section(shared: &ServerState, asked: &HeaderMap) -> Markup {
+    // The address by which this browser reaches the daemon; the guard has checked it.
+    let host = asked.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    let host = host.unwrap_or_else(|| shared.config.borrow().server.listen.to_string());
+    let address = ClientConnection::Address(format!("http://{host}/mcp"));
+    let command = ClientConnection::Command { program: ENTRY.to_owned(), args: vec!["mcp".to_owned()] };
+    html! {
+        details class="card" id="connect" {
+            summary { "Connect an MCP client" }
+            p { "One entry gives a client the tools of all scenarios. " code { "callsheet connect CLIENT --write" }
+                " writes it into the client's file and keeps what was there." }
+            @for client in KnownClient::ALL {
+                @let connection = if client.takes_address() { &address } else { &command };
+                @let id = format!("connect-{}", client.id());
+                section aria-labelledby={ (id) "-title" } {
+                    h2 id={ (id) "-title" } { (client.name()) }
+                    pre tabindex="0" { code id=(id) { (client.snippet(connection).text(ENTRY)) } }
+                    p { button type="button" data-copy=(id) aria-label={ "Copy the entry for " (client.name()) } { "Copy" } }
+                }
+            }
+        }
+    }
+}
