@@ -139,6 +139,7 @@ fn offer(scenario: &str, mut tools: Vec<Tool>, categories: Vec<Category>) -> Res
         categories: categories.into(),
         generated_at: None,
         extra: Box::default(),
+        relayed: callsheet::model::RelayedOffers::default(),
         digest,
     };
     Ok((scenario.parse()?, Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }))

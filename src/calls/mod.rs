@@ -37,6 +37,7 @@ pub mod limits;
 mod pending;
 pub mod pending_calls;
 mod recorder;
+pub mod relay;
 mod request;
 pub mod resolve;
 mod routing;
@@ -51,6 +52,7 @@ pub use breaker::{BreakerState, BreakerStatus};
 pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
 pub use error::{ExecuteError, Violation};
+pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 
 use audit::Audit;

@@ -99,7 +99,7 @@ impl CatalogEntry {
         } else {
             tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
         };
-        let digest = digest(&name, manifest.digest, &tools);
+        let digest = digest(&name, manifest.list_digest(), &tools);
         Self {
             name,
             manifest,

@@ -68,7 +68,7 @@ impl Catalog {
         let mut next =
             Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers);
         for (name, old) in &self.entries {
-            if next.entries.get(name).is_some_and(|new| new.digest == old.digest && new.visibility == old.visibility) {
+            if next.entries.get(name).is_some_and(|new| new.is_as(old)) {
                 next.entries.insert(name.clone(), Arc::clone(old));
             }
         }
@@ -110,7 +110,7 @@ impl Catalog {
             let known = old.filter(|_| names_stay).map(|old| &**old);
             let entry = offer.map(|offer| CatalogEntry::admit(name.clone(), offer, rules, &next.names, known));
             let same = match (&entry, old) {
-                (Some(new), Some(old)) => new.digest == old.digest && new.visibility == old.visibility,
+                (Some(new), Some(old)) => new.is_as(old),
                 _ => false,
             };
             if !same {
@@ -191,6 +191,11 @@ impl CatalogEntry {
     /// published. The reasons of withdrawals and everything about health stay out of it.
     fn share(&self) -> u128 {
         if self.is_published() { self.digest.0 } else { 0 }
+    }
+
+    /// Whether it shows nothing else than `old`, in any list.
+    fn is_as(&self, old: &Self) -> bool {
+        self == old && self.manifest.relayed == old.manifest.relayed
     }
 
     /// Its claims as the catalog that it stands in has them.

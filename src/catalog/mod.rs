@@ -26,6 +26,7 @@ mod merge;
 mod name_claim;
 mod prefer;
 mod profiles;
+mod relayed;
 mod resolve;
 pub mod revision_history;
 mod scoped_catalog;
@@ -38,6 +39,7 @@ pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
 pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
 pub use find::{NameLookup, find_in_scope};
 pub use profiles::UnknownProfile;
+pub use relayed::RelayedItem;
 pub use revision_history::RevisionHistory;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, StateTransitions, catalog_store};
@@ -198,13 +200,7 @@ impl Catalog {
     /// Whether a tool that the scope of `query` may see can go on after the answer to its call. Only
     /// the scenarios of the query are looked at, so the answer changes with them alone.
     pub(crate) fn may_run_long(&self, query: &ViewQuery) -> bool {
-        let bounds = self.bounds(query);
-        let shown = |entry: &CatalogEntry| {
-            entry.is_published()
-                && bounds.is_none_or(|bounds| bounds.allows_scenario(&entry.name))
-                && (query.scenarios.is_empty() || query.scenarios.contains(&entry.name))
-        };
-        self.entries.values().any(|entry| shown(entry) && entry.may_run_long())
+        self.shown(query).any(|entry| entry.may_run_long())
     }
 
     /// One scenario.

@@ -4,16 +4,32 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::{Digest, Manifest};
+use super::relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 use super::tool::Extra;
 
 impl Manifest {
     /// The digest of its content. `generated_at` and the digest that it has are not looked at.
     pub fn content_digest(&self) -> Digest {
-        digest(self)
+        digest(self, true)
+    }
+
+    /// The digest of what shows in a list of tools: the content without what is offered besides
+    /// them.
+    pub fn list_digest(&self) -> Digest {
+        if self.relayed.is_empty() { self.digest } else { digest(self, false) }
     }
 }
 
-fn digest(manifest: &Manifest) -> Digest {
+impl RelayedOffers {
+    /// The digest of one kind: equal for equal offers.
+    pub fn digest(&self, kind: RelayedKind) -> Digest {
+        let mut feed = Feed(Xxh3::new());
+        feed.relayed(self.of(kind));
+        Digest(feed.0.digest128())
+    }
+}
+
+fn digest(manifest: &Manifest, with_relayed: bool) -> Digest {
     let mut feed = Feed(Xxh3::new());
     feed.text(&manifest.protocol_version);
     let scenario = &manifest.scenario;
@@ -42,6 +58,11 @@ fn digest(manifest: &Manifest) -> Digest {
         feed.extra(&category.extra);
     }
     feed.extra(&manifest.extra);
+    if with_relayed && !manifest.relayed.is_empty() {
+        for kind in RelayedKind::ALL {
+            feed.relayed(manifest.relayed.of(kind));
+        }
+    }
     Digest(feed.0.digest128())
 }
 
@@ -62,6 +83,14 @@ impl Feed {
         self.count(usize::from(text.is_some()));
         if let Some(text) = text {
             self.text(text);
+        }
+    }
+
+    fn relayed(&mut self, offers: &[RelayedOffer]) {
+        self.count(offers.len());
+        for offer in offers {
+            self.text(&offer.key);
+            self.extra(&offer.members);
         }
     }
 

@@ -242,6 +242,8 @@ codes! {
     TaskRequired = "task-required", Warning;
     /// A program writes lines to its standard output that are no messages; they are skipped.
     OutputNoise = "output-noise", Warning;
+    /// A prompt, a resource or a template of an MCP server is left out, or their list failed.
+    OfferLeftOut = "offer-left-out", Warning;
 }
 
 impl CappedFindings {

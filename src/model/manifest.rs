@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::relayed::RelayedOffers;
 use super::tool::{Extra, Tool};
 
 /// A scenario's whole offer (`ToolManifest`), judged well-formed, with its tools sorted by name.
@@ -24,6 +25,8 @@ pub struct Manifest {
     pub generated_at: Option<Timestamp>,
     /// Unknown members of the manifest object (`capabilities` among them).
     pub extra: Extra,
+    /// What it offers besides tools.
+    pub relayed: RelayedOffers,
     /// Over everything above but `generated_at`: equal digests mean equal offers.
     pub digest: Digest,
 }

@@ -15,6 +15,7 @@ pub mod name;
 pub mod operation;
 pub mod preference;
 pub mod profile;
+pub mod relayed;
 pub mod scenario;
 pub mod secret;
 pub mod stdio_target;
@@ -38,6 +39,7 @@ pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
+pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 pub use scenario::{
     Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId,
     StateTransition, ToolCounts,

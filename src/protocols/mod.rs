@@ -36,7 +36,7 @@ pub use call_log::{CallLog, LogLevel};
 pub use input::{CallerOffers, InputMethod, InputRefused, InputReply, InputRequired, InputWanted, ResumedInput};
 pub use io::{CallIo, CallProgress, Cancelled, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};
-pub use session::{EndReason, Hint, Relay, Session};
+pub use session::{EndReason, Hint, Relay, RelayMethod, Session};
 pub use validity::{Validators, Validity};
 
 /// The id of a protocol, as it is written in the configuration and in answers.

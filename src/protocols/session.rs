@@ -6,11 +6,12 @@
 //! `docs/protocols.md`.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome};
+use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome, ResumedInput};
 use crate::model::JsonText;
 use crate::transports::http::Upstream;
 
@@ -29,8 +30,9 @@ pub trait Session: Send + Sync {
         unsupported("tools of this protocol can be listed only")
     }
 
-    /// Sends a request that is no call of a tool, such as for a prompt, and gives the answer as it comes.
-    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<JsonText, CallError>> {
+    /// Sends a request that is no call of a tool, such as for a prompt. The result is in
+    /// [`Outcome::content`] as it came; an error of the scenario is an outcome with its code.
+    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         let _ = (request, io);
         unsupported("this protocol has tools only")
     }
@@ -73,10 +75,47 @@ pub struct EndReason(pub String);
 /// A request that is no call of a tool, in the words of its protocol.
 #[derive(Debug, Clone)]
 pub struct Relay {
-    /// What is wanted.
-    pub method: String,
-    /// With what.
+    /// The method.
+    pub method: RelayMethod,
+    /// The parameters: the text of one JSON object, without `_meta`.
     pub params: JsonText,
+    /// The input with which a request that needed some is sent again.
+    pub resumed: Option<ResumedInput>,
+    /// The longest time until the answer.
+    pub longest: Duration,
+    /// The most bytes of the answer.
+    pub max_body: usize,
+}
+
+/// The requests of MCP that are passed on to the scenario that owns their subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelayMethod {
+    /// `prompts/get`
+    GetPrompt,
+    /// `resources/read`
+    ReadResource,
+    /// `completion/complete`
+    Complete,
+}
+
+impl RelayMethod {
+    /// The method as MCP has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GetPrompt => "prompts/get",
+            Self::ReadResource => "resources/read",
+            Self::Complete => "completion/complete",
+        }
+    }
+
+    /// The member of the parameters that names the subject, if there is one.
+    pub fn subject(self) -> Option<&'static str> {
+        match self {
+            Self::GetPrompt => Some("name"),
+            Self::ReadResource => Some("uri"),
+            Self::Complete => None,
+        }
+    }
 }
 
 impl fmt::Display for EndReason {

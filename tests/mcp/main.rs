@@ -11,6 +11,7 @@ mod face;
 mod hints;
 mod hostile;
 mod listing;
+mod relayed;
 mod served;
 mod sessions;
 mod stdio;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, Visibility, build};
 use callsheet::model::{
     Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget, PublishedName,
-    ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
+    RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -92,6 +92,7 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
         categories: categories.into_iter().map(category).collect(),
         generated_at: None,
         extra: Box::default(),
+        relayed: RelayedOffers::default(),
         digest: Digest(xxh3_128(content.as_bytes())),
     }
 }

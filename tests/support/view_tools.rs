@@ -6,8 +6,8 @@ use callsheet::catalog::search::Indexed;
 use callsheet::catalog::view::Part;
 use callsheet::catalog::{CatalogEntry, Linted, RunsLong, View, Visibility};
 use callsheet::model::{
-    Category, Digest, Effective, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, ScenarioInfo,
-    ScenarioName, Tool, ToolId, ViewTool,
+    Category, Digest, Effective, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, RelayedOffers,
+    ScenarioInfo, ScenarioName, Tool, ToolId, ViewTool,
 };
 use jiff::Timestamp;
 
@@ -75,6 +75,7 @@ pub(crate) fn manifest(scenario: &str, tools: Vec<Arc<Tool>>, categories: Vec<Ca
         categories: categories.into(),
         generated_at: None,
         extra: Extra::default(),
+        relayed: RelayedOffers::default(),
         digest: Digest::default(),
     }
 }

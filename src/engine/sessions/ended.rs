@@ -5,7 +5,7 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::model::{JsonText, Target};
+use crate::model::Target;
 use crate::protocols::{Call, CallError, CallIo, EndReason, ListError, ListRequest, Listing, Outcome, Relay, Session};
 use crate::transports::TransportError;
 
@@ -46,7 +46,7 @@ impl Session for EndedSession {
         self.errors.clone()
     }
 
-    fn relay<'a>(&'a self, _: &'a Relay, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<JsonText, CallError>> {
+    fn relay<'a>(&'a self, _: &'a Relay, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
     }
 }

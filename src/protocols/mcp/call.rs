@@ -57,17 +57,30 @@ pub(super) async fn call(
     let params = table.get(&call.tool).map_or(&[][..], Vec::as_slice);
     let headers = headers::of_call(params, call.arguments.get());
     let own = format!(r#""name":{},"arguments":{}"#, serde_json::Value::from(&*call.tool), call.arguments.get());
+    let request = McpRequest {
+        subject: Some(call.tool.to_string()),
+        headers,
+        longest: call.longest,
+        progress: true,
+        ..McpRequest::new("tools/call", own, limit, call.max_body)
+    };
+    converse(server, request, call.resumed.as_ref(), io, address).await
+}
+
+/// Sends a request as often as the server needs input of the caller, and gives the outcome.
+pub(super) async fn converse(
+    server: &McpServer,
+    mut request: McpRequest,
+    input: Option<&ResumedInput>,
+    io: &mut dyn CallIo,
+    address: &str,
+) -> Result<Outcome, Failed> {
     let (interaction, offers) = (&*server.interaction, io.offers());
-    let mut more = call.resumed.as_ref().map(resumed).unwrap_or_default();
+    request.capabilities = inputs::capabilities(interaction, offers);
+    let own = std::mem::take(&mut request.params);
+    let mut more = input.map(resumed).unwrap_or_default();
     for _ in 0..MAX_ROUNDS {
-        let request = McpRequest {
-            subject: Some(call.tool.to_string()),
-            headers: headers.clone(),
-            longest: call.longest,
-            progress: true,
-            capabilities: inputs::capabilities(interaction, offers),
-            ..McpRequest::new("tools/call", format!("{own}{more}"), limit, call.max_body)
-        };
+        request.params = format!("{own}{more}");
         let reply = server.send(&request, io).await.map_err(|error| match error {
             RequestError::SessionLost => Failed::SessionLost,
             error => Failed::Other(error.into_call_error(address)),

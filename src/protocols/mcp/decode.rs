@@ -11,8 +11,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::headers::{self, HeaderParam, HeaderTable};
+use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
-use crate::model::{Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool};
+use crate::model::{
+    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, Tool,
+};
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
 use crate::protocols::json::envelope::Members;
@@ -41,7 +44,7 @@ pub(super) struct DecodedTools {
 pub(super) struct ToolsPage<'a> {
     #[serde(borrow)]
     tools: &'a RawValue,
-    pub(super) next_cursor: Option<String>,
+    next_cursor: Option<String>,
     #[serde(borrow)]
     ttl_ms: Option<&'a RawValue>,
 }
@@ -52,11 +55,21 @@ impl<'a> ToolsPage<'a> {
         serde_json::from_str(result.get())
             .map_err(|error| ListError::Malformed(format!("its answer to `tools/list` cannot be read: {error}")))
     }
+}
 
-    /// The lifetime that the server gives its list, in milliseconds; zero where it gives none.
-    pub(super) fn ttl_ms(&self) -> u64 {
-        self.ttl_ms.and_then(|ttl| ttl.get().parse().ok()).unwrap_or_default()
-    }
+/// The list of the tools of a server. One without tools need not know the method.
+pub(super) fn tools_list(server: &ServerDescription) -> ServerList {
+    let next = |result: &JsonText| {
+        let page = ToolsPage::parse(result)?;
+        Ok(NextPage { cursor: page.next_cursor, ttl_ms: milliseconds(page.ttl_ms) })
+    };
+    let unknown = (!server.has_tools).then_some(r#"{"tools":[]}"#);
+    ServerList { method: "tools/list", next, unknown }
+}
+
+/// A lifetime as a server writes it; zero where it gives none.
+pub(super) fn milliseconds(ttl: Option<&RawValue>) -> u64 {
+    ttl.and_then(|ttl| ttl.get().parse().ok()).unwrap_or_default()
 }
 
 /// Decodes all pages of a list.
@@ -105,6 +118,7 @@ pub(super) fn decode(
         categories: Arc::default(),
         generated_at: None,
         extra: Extra::default(),
+        relayed: RelayedOffers::default(),
         digest: Digest::default(),
     };
     manifest.digest = manifest.content_digest();

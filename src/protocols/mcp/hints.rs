@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::connection::{Carrier, McpServer};
 use super::http::HttpConnection;
 use super::request::{McpRequest, RequestError};
+use super::server::{ServerDescription, is_change};
 use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use crate::protocols::{Hint, NoCaller};
 use crate::transports::TransportError;
@@ -33,14 +34,16 @@ pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>>
     match &server.carrier {
         Carrier::Lines(lines, revision) => {
             let changes = changes(lines.incoming().changes(), server.info.list_changed && !revision.is_modern());
-            if !(revision.is_modern() && server.info.list_changed) {
+            if !(revision.is_modern() && server.info.signals_changes()) {
                 return Some(changes);
             }
             // A modern server signals changes for as long as a request to listen has no answer.
             let listening = stream::once(listen_on_lines(Arc::clone(server))).filter_map(std::future::ready);
             Some(stream::select(listening, changes).boxed())
         }
-        Carrier::Http(_) if server.info.list_changed => Some(stream::once(open(Arc::clone(server))).flatten().boxed()),
+        Carrier::Http(_) if server.info.signals_changes() => {
+            Some(stream::once(open(Arc::clone(server))).flatten().boxed())
+        }
         Carrier::Http(_) => None,
     }
 }
@@ -57,7 +60,7 @@ fn changes(changes: watch::Receiver<u64>, follows: bool) -> BoxStream<'static, H
 /// Sends the request to listen. It ends when the server answers it, which may be at once. While it
 /// has no answer, the server counts as followed from its first change on.
 async fn listen_on_lines(server: Arc<McpServer>) -> Option<Hint> {
-    let request = listen_request(Duration::from_secs(24 * 3600));
+    let request = listen_request(&server.info, Duration::from_secs(24 * 3600));
     let answered = server.send(&request, &mut NoCaller).await;
     if let Ok(Err(error)) = answered
         && error.code == METHOD_NOT_FOUND
@@ -67,19 +70,26 @@ async fn listen_on_lines(server: Arc<McpServer>) -> Option<Hint> {
     None
 }
 
-fn listen_request(limit: Duration) -> McpRequest {
-    McpRequest::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#, limit, 64 * 1024)
+fn listen_request(server: &ServerDescription, limit: Duration) -> McpRequest {
+    let wanted = [
+        (server.list_changed, r#""toolsListChanged":true"#),
+        (server.prompts_changed, r#""promptsListChanged":true"#),
+        (server.resources_changed, r#""resourcesListChanged":true"#),
+    ];
+    let wanted: Vec<_> = wanted.into_iter().filter(|(declared, _)| *declared).map(|(_, member)| member).collect();
+    let params = format!(r#""notifications":{{{}}}"#, wanted.join(","));
+    McpRequest::new("subscriptions/listen", params, limit, 64 * 1024)
 }
 
 /// Opens the stream over HTTP.
 async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
     let Carrier::Http(http) = &server.carrier else { return stream::empty().boxed() };
     let modern = http.revision().is_modern();
-    let opened = if modern { listen(http).await } else { http.event_stream(LIMITS).await };
+    let opened = if modern { listen(&server.info, http).await } else { http.event_stream(LIMITS).await };
     match opened {
         Ok(Some(events)) => {
             // A legacy stream carries every change from the beginning; a modern one says so first.
-            let first = stream::iter((!modern).then_some(Hint::Following));
+            let first = stream::iter((!modern && server.info.list_changed).then_some(Hint::Following));
             let hints = read(events, Arc::clone(&server));
             first.chain(hints).boxed()
         }
@@ -92,9 +102,9 @@ async fn open(server: Arc<McpServer>) -> BoxStream<'static, Hint> {
     }
 }
 
-async fn listen(http: &HttpConnection) -> Result<Option<EventStream>, TransportError> {
+async fn listen(server: &ServerDescription, http: &HttpConnection) -> Result<Option<EventStream>, TransportError> {
     let limit = http.upstream().poll_limits().timeout;
-    match http.listen(&listen_request(limit), LIMITS).await {
+    match http.listen(&listen_request(server, limit), LIMITS).await {
         Ok(events) => Ok(events),
         Err(RequestError::Unanswered(error) | RequestError::Unsent(error)) => Err(error),
         Err(_) => Ok(None),
@@ -108,8 +118,8 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
             for message in json_rpc::parse(&event.data).unwrap_or_default() {
                 let hint = match message {
                     RpcMessage::Notification { method, .. } => match method.as_str() {
-                        "notifications/subscriptions/acknowledged" => Hint::Following,
-                        "notifications/tools/list_changed" => Hint::Changed,
+                        "notifications/subscriptions/acknowledged" if server.info.list_changed => Hint::Following,
+                        method if is_change(method) => Hint::Changed,
                         _ => continue,
                     },
                     RpcMessage::Response { result: Err(error), .. } => {

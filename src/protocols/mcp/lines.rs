@@ -19,6 +19,7 @@ use super::inputs::{self, InputAnswer};
 use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
+use super::server::is_change;
 use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallIo, EndReason, InputMethod};
@@ -156,7 +157,7 @@ impl Incoming {
                 None
             }
             RpcMessage::Notification { method, params } => {
-                if method == "notifications/tools/list_changed" {
+                if is_change(&method) {
                     self.changes.send_modify(|count| *count += 1);
                 } else if let Some((about, note)) = Note::parse(&method, params.as_ref()) {
                     let pending = self.pending();

@@ -1,4 +1,4 @@
-//! Lists the tools of a server: all pages of `tools/list`, or a failure.
+//! Lists what a server offers: all pages of a list, or a failure.
 //!
 //! A part of a list is a failed listing. The pages of one list are bounded in number, bytes and
 //! time, and a cursor that comes twice ends the listing.
@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::connection::McpServer;
-use super::decode::ToolsPage;
 use super::request::{McpRequest, RequestError};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
@@ -19,6 +18,26 @@ use crate::transports::TransportError;
 const MAX_PAGES: usize = 1_000;
 /// The longest lifetime of a list that is believed.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// A list of a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServerList {
+    /// The method that gives a page of it.
+    pub(super) method: &'static str,
+    /// Reads what follows a page.
+    pub(super) next: fn(&JsonText) -> Result<NextPage, ListError>,
+    /// The result in place of the first one, if the server does not know the method.
+    pub(super) unknown: Option<&'static str>,
+}
+
+/// What a page says of the list.
+#[derive(Debug)]
+pub(super) struct NextPage {
+    /// The cursor of the next page, if there is one.
+    pub(super) cursor: Option<String>,
+    /// How long the list may be used, in milliseconds; zero where the server does not say it.
+    pub(super) ttl_ms: u64,
+}
 
 /// All pages of a list.
 #[derive(Debug, Clone)]
@@ -35,8 +54,8 @@ pub(super) struct Pages {
 pub(super) enum PagesError {
     /// A request had no answer.
     Request(RequestError),
-    /// The server answered an error.
-    Refused(RpcError),
+    /// The server answered an error to this method.
+    Refused(&'static str, RpcError),
     /// The answers cannot be used.
     Unusable(ListError),
 }
@@ -45,7 +64,7 @@ impl From<PagesError> for ListError {
     fn from(error: PagesError) -> Self {
         match error {
             PagesError::Request(error) => error.into_list_error(),
-            PagesError::Refused(error) => Self::Malformed(format!("it refused `tools/list`: {error}")),
+            PagesError::Refused(method, error) => Self::Malformed(format!("it refused `{method}`: {error}")),
             PagesError::Unusable(error) => error,
         }
     }
@@ -54,6 +73,7 @@ impl From<PagesError> for ListError {
 /// Requests all pages, in `limit` altogether and at most `max_bytes`.
 pub(super) async fn pages(
     server: &McpServer,
+    list: ServerList,
     limit: Duration,
     max_bytes: usize,
     (address, clock): (&str, Clock),
@@ -68,32 +88,33 @@ pub(super) async fn pages(
             let timeout = TransportError::Timeout { url: address.to_owned(), limit };
             return Err(PagesError::Request(RequestError::Unanswered(timeout)));
         }
-        let request = McpRequest::new("tools/list", params, left, max_bytes - bytes);
+        let request = McpRequest::new(list.method, params, left, max_bytes - bytes);
         let reply = server.send(&request, &mut NoCaller).await.map_err(PagesError::Request)?;
         let result = match reply {
             Ok(result) => result,
-            // A server without tools need not know the method.
-            Err(error) if error.code == METHOD_NOT_FOUND && !server.info.has_tools && pages.is_empty() => {
-                JsonText::known(r#"{"tools":[]}"#)
-            }
-            Err(error) => return Err(PagesError::Refused(error)),
+            Err(error) => match list.unknown.filter(|_| error.code == METHOD_NOT_FOUND && pages.is_empty()) {
+                Some(empty) => JsonText::known(empty),
+                None => return Err(PagesError::Refused(list.method, error)),
+            },
         };
         bytes += result.get().len();
         if bytes > max_bytes {
             let too_large = TransportError::TooLarge { url: address.to_owned(), limit: max_bytes };
             return Err(PagesError::Request(RequestError::Unanswered(too_large)));
         }
-        let page = ToolsPage::parse(&result).map_err(PagesError::Unusable)?;
-        lifetime = lifetime.min(page.ttl_ms());
-        let next = page.next_cursor;
+        let NextPage { cursor, ttl_ms } = (list.next)(&result).map_err(PagesError::Unusable)?;
+        lifetime = lifetime.min(ttl_ms);
         pages.push(result);
-        let Some(cursor) = next else { break };
+        let Some(cursor) = cursor else { break };
         if pages.len() == MAX_PAGES {
-            return Err(malformed(format!("its list of tools has more than {MAX_PAGES} pages")));
+            return Err(malformed(format!("its answer to `{}` has more than {MAX_PAGES} pages", list.method)));
         }
         params = format!(r#""cursor":{}"#, serde_json::Value::from(&*cursor));
         if !cursors.insert(cursor) {
-            return Err(malformed("its list of tools has no end: a cursor came for the second time".to_owned()));
+            return Err(malformed(format!(
+                "its answer to `{}` has no end: a cursor came for the second time",
+                list.method
+            )));
         }
     }
     let lifetime = Duration::from_millis(lifetime).min(LONGEST);

@@ -3,7 +3,8 @@
 //!
 //! The revision is found out for each server alone; one server's age changes nothing for others.
 //! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
-//! `call` calls, `hints` follows changes. Over HTTP each request is its own exchange (`http`); a
+//! `offers` those of what is offered besides tools, `call` calls, `relay` passes other requests on,
+//! `hints` follows changes. Over HTTP each request is its own exchange (`http`); a
 //! process or an HTTP+SSE stream carries messages both ways (`lines`).
 //!
 //! Schemas and unknown members are kept as they came. This module never repeats a call that may
@@ -23,8 +24,10 @@ mod lines;
 mod listing;
 mod negotiate;
 mod notes;
+mod offers;
 mod over_http;
 mod patience;
+mod relay;
 mod request;
 mod revision;
 mod server;

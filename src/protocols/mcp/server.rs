@@ -15,6 +15,7 @@ const TEXT: usize = 16 * 1024;
 
 /// A server, as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a capability by itself")]
 pub(super) struct ServerDescription {
     pub(super) name: String,
     pub(super) title: String,
@@ -22,6 +23,16 @@ pub(super) struct ServerDescription {
     pub(super) instructions: String,
     /// Whether it signals changes of its list of tools.
     pub(super) list_changed: bool,
+    /// The same of its prompts.
+    pub(super) prompts_changed: bool,
+    /// The same of its resources.
+    pub(super) resources_changed: bool,
+    /// Whether it offers prompts.
+    pub(super) has_prompts: bool,
+    /// Whether it offers resources.
+    pub(super) has_resources: bool,
+    /// Whether it completes arguments.
+    pub(super) completes: bool,
     /// Whether it offers tools at all.
     pub(super) has_tools: bool,
     /// The ids of the daemons that its list comes through, where it is one.
@@ -40,13 +51,20 @@ pub(super) struct Greeting {
     pub(super) version: Option<String>,
 }
 
+impl ServerDescription {
+    /// Whether it signals changes of any of its lists.
+    pub(super) fn signals_changes(&self) -> bool {
+        self.list_changed || self.prompts_changed || self.resources_changed
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sent<'a> {
     protocol_version: Option<String>,
     supported_versions: Option<Vec<String>>,
-    #[serde(default)]
-    capabilities: Capabilities,
+    #[serde(borrow, default)]
+    capabilities: Capabilities<'a>,
     #[serde(borrow)]
     server_info: Option<&'a RawValue>,
     instructions: Option<String>,
@@ -63,13 +81,17 @@ struct Meta<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Capabilities {
-    tools: Option<ToolsCapability>,
+struct Capabilities<'a> {
+    tools: Option<ListCapability>,
+    prompts: Option<ListCapability>,
+    resources: Option<ListCapability>,
+    #[serde(borrow)]
+    completions: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct ToolsCapability {
+struct ListCapability {
     #[serde(default)]
     list_changed: bool,
 }
@@ -96,13 +118,33 @@ impl Greeting {
             title: bounded(info.title.unwrap_or_default()),
             version: bounded(info.version),
             instructions: bounded(sent.instructions.unwrap_or_default()),
-            list_changed: sent.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed),
+            list_changed: changes(sent.capabilities.tools.as_ref()),
+            prompts_changed: changes(sent.capabilities.prompts.as_ref()),
+            resources_changed: changes(sent.capabilities.resources.as_ref()),
             has_tools: sent.capabilities.tools.is_some(),
+            has_prompts: sent.capabilities.prompts.is_some(),
+            has_resources: sent.capabilities.resources.is_some(),
+            completes: sent.capabilities.completions.is_some(),
             via: via.and_then(|via| serde_json::from_str(via.get()).ok()).unwrap_or_default(),
         };
         let revision = sent.protocol_version.as_deref().and_then(McpRevision::parse);
         Some(Self { info, revision, supported: sent.supported_versions, version: sent.protocol_version })
     }
+}
+
+/// Whether a notification says that a list changed.
+pub(super) fn is_change(method: &str) -> bool {
+    matches!(
+        method,
+        "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed"
+    )
+}
+
+/// Whether changes of a list are signalled.
+fn changes(capability: Option<&ListCapability>) -> bool {
+    capability.is_some_and(|list| list.list_changed)
 }
 
 /// A text without what is beyond the limit.

@@ -15,21 +15,23 @@ use tokio::sync::{Mutex, watch};
 
 use super::call;
 use super::connection::{Carrier, McpServer};
-use super::decode::{DecodedTools, decode};
+use super::decode::{DecodedTools, decode, tools_list};
 use super::eras::Eras;
 use super::hints;
 use super::lines::Noise;
 use super::listing::{Pages, PagesError, pages};
 use super::negotiate::Era;
+use super::offers::{self, ListedOffers};
 use super::over_http;
 use super::patience::Patience;
 use super::request::RequestError;
 use super::stdio;
 use super::through_daemons;
 use crate::model::finding::quoted_excerpt;
-use crate::model::{Finding, FindingCode, Interaction, StdioTarget, Target};
+use crate::model::{Bounds, Finding, FindingCode, Interaction, RelayedOffers, StdioTarget, Target};
 use crate::protocols::{
-    Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Session, Validators, Validity,
+    Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
+    Validity,
 };
 use crate::transports::http::Upstream;
 use crate::transports::stdio::StderrTail;
@@ -55,6 +57,8 @@ pub struct McpSession {
     server: ArcSwapOption<McpServer>,
     /// What the latest process of a program writes to standard error.
     stderr: ArcSwapOption<StderrTail>,
+    /// What it offered besides tools when that was listed last.
+    offered: std::sync::Mutex<RelayedOffers>,
     /// Held while the server is greeted.
     greeting: Mutex<()>,
     /// Why the session ended.
@@ -78,6 +82,7 @@ impl McpSession {
             interaction: Arc::new(target.interaction().cloned().unwrap_or_default()),
             server: ArcSwapOption::empty(),
             stderr: ArcSwapOption::empty(),
+            offered: std::sync::Mutex::default(),
             greeting: Mutex::new(()),
             ended: watch::Sender::new(None),
         }
@@ -88,7 +93,7 @@ impl McpSession {
     }
 
     /// The server, greeted now if it was not yet.
-    async fn server(&self) -> Result<Arc<McpServer>, ListError> {
+    pub(super) async fn server(&self) -> Result<Arc<McpServer>, ListError> {
         if let Some(server) = self.server.load_full() {
             return Ok(server);
         }
@@ -133,16 +138,31 @@ impl McpSession {
     }
 
     /// Forgets a greeting that the server does not know any more.
-    fn lose(&self, server: &Arc<McpServer>) {
+    pub(super) fn lose(&self, server: &Arc<McpServer>) {
         let now = self.server.load_full();
         if now.is_some_and(|now| Arc::ptr_eq(&now, server)) {
             self.server.store(None);
         }
     }
 
+    /// How the server is reached, for messages.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The time in which the server has to answer what is no call of a tool.
+    pub(super) fn relay_limit(&self) -> Duration {
+        let configured = match &self.way {
+            Way::Http(upstream) => upstream.call_timeout(),
+            Way::Stdio(target) => target.call_timeout(),
+        };
+        configured.unwrap_or(call::TIMEOUT)
+    }
+
     async fn pages(&self, server: &Arc<McpServer>, max_body: usize) -> Result<Pages, PagesError> {
         let limit = self.transports.poll_timeout();
-        let result = pages(server, limit, max_body, (&self.address, self.transports.clock())).await;
+        let list = tools_list(&server.info);
+        let result = pages(server, list, limit, max_body, (&self.address, self.transports.clock())).await;
         if result.is_ok() {
             server.has_listed.store(true, Ordering::Relaxed);
         }
@@ -160,7 +180,7 @@ impl McpSession {
         let claims = server.revision().is_modern() && !server.has_listed.load(Ordering::Relaxed);
         match &failed {
             PagesError::Request(RequestError::SessionLost) => {}
-            PagesError::Refused(_) | PagesError::Request(RequestError::Unanswered(TransportError::Timeout { .. }))
+            PagesError::Refused(..) | PagesError::Request(RequestError::Unanswered(TransportError::Timeout { .. }))
                 if claims =>
             {
                 self.eras.remember(&self.target, Era::Legacy);
@@ -173,6 +193,15 @@ impl McpSession {
         Ok((again, pages))
     }
 
+    /// What the server offers besides tools. The last good lists are kept for a list that fails.
+    async fn offers(&self, server: &McpServer, (max_body, bounds): (usize, Bounds)) -> ListedOffers {
+        let known = self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let limits = (self.transports.poll_timeout(), max_body, bounds);
+        let listed = offers::list(server, &known, limits, (&self.address, self.transports.clock())).await;
+        *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = listed.offers.clone();
+        listed
+    }
+
     async fn list_once(&self, request: &ListRequest) -> Result<Listing, ListError> {
         let _turn = match &self.way {
             Way::Http(upstream) => Some(upstream.poll_turn().await),
@@ -183,10 +212,18 @@ impl McpSession {
         let (server, Pages { results, lifetime, took }) = self.listed(max_body).await?;
         let (info, revision) = (server.info.clone(), server.revision().as_str());
         let (bounds, wants_headers) = (request.bounds, server.wants_headers());
+        let results_bytes: usize = results.iter().map(|page| page.get().len()).sum();
         let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
         let decoded = self.transports.tasks().off_thread(work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
-        let DecodedTools { manifest, mut findings, quarantined, headers } = decoded;
+        let DecodedTools { mut manifest, mut findings, quarantined, headers } = decoded;
+        let offered = self.offers(&server, (max_body.saturating_sub(results_bytes), bounds)).await;
+        let lifetime = offered.lifetime.map_or(lifetime, |shortest| shortest.min(lifetime));
+        findings.extend(offered.findings);
+        if !offered.offers.is_empty() {
+            manifest.relayed = offered.offers;
+            manifest.digest = manifest.content_digest();
+        }
         findings.extend(output_noise(&server));
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);
         let clock = self.transports.clock();
@@ -239,7 +276,7 @@ impl McpSession {
 
 /// Keeps the arguments that a list wants in headers.
 fn keep_headers(server: &McpServer, pages: &Pages) {
-    let decoded = decode(&pages.results, (&server.info, ""), (crate::model::Bounds::NONE, true));
+    let decoded = decode(&pages.results, (&server.info, ""), (Bounds::NONE, true));
     if let Ok(decoded) = decoded {
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
     }
@@ -256,7 +293,7 @@ pub(super) fn output_noise(server: &McpServer) -> Option<Finding> {
 }
 
 /// The reason why a call was not sent: the server could not be greeted.
-fn ungreeted(address: &str) -> impl FnOnce(ListError) -> CallError {
+pub(super) fn ungreeted(address: &str) -> impl FnOnce(ListError) -> CallError {
     move |error| {
         CallError::Unsent(match error {
             ListError::Transport(error) => error,
@@ -272,6 +309,10 @@ impl Session for McpSession {
 
     fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.call_once(call, io))
+    }
+
+    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(self.relay_once(request, io))
     }
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {

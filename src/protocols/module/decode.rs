@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::parameters;
-use crate::model::{Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
+use crate::model::{
+    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, RelayedOffers, ScenarioInfo, Tool,
+};
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
 use crate::protocols::json::envelope::Members;
@@ -59,6 +61,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         categories: Arc::default(),
         generated_at: None,
         extra,
+        relayed: RelayedOffers::default(),
         digest: Digest::default(),
     };
     manifest.digest = manifest.content_digest();

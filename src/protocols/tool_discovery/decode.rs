@@ -12,7 +12,8 @@ use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{kind, string};
 use super::{Decoded, head, tool};
 use crate::model::{
-    AcceptedVersions, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
+    AcceptedVersions, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, RelayedOffers,
+    ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
@@ -54,8 +55,16 @@ pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> 
     };
     let (tools, malformed) = tools(items, (protojson, bounds), &mut shared, &mut findings);
     let quarantined = malformed + beyond;
-    let mut manifest =
-        Manifest { protocol_version, scenario, tools, categories, generated_at, extra, digest: Digest::default() };
+    let mut manifest = Manifest {
+        protocol_version,
+        scenario,
+        tools,
+        categories,
+        generated_at,
+        extra,
+        relayed: RelayedOffers::default(),
+        digest: Digest::default(),
+    };
     manifest.digest = manifest.content_digest();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })
 }

@@ -63,7 +63,8 @@ fn name_daemon(result: &mut Value, own_id: Option<&str>) {
 
 /// What the daemon can do, in both eras.
 fn capabilities() -> Value {
-    json!({"tools": {"listChanged": true}, "logging": {}})
+    // Whether or not a scenario has any of it now.
+    json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}})
 }
 
 fn server_info() -> Value {

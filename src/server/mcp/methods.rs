@@ -6,13 +6,13 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::JsonText;
+use crate::model::{JsonText, RelayedKind};
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::era::ModernClient;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::LiveSession;
-use crate::server::mcp::{calls, changes, greeting, lists, logging, own_tools};
+use crate::server::mcp::{calls, changes, greeting, lists, logging, own_tools, prompts, relayed, resources};
 
 /// Answers a request without a handshake.
 pub(super) async fn modern(
@@ -74,6 +74,12 @@ async fn common(
                 None => calls::call(context, client, (id, params.as_ref())).await,
             }
         }
+        "prompts/list" => relayed::list(context, RelayedKind::Prompts, params).map(Answer::Result),
+        "prompts/get" => prompts::get(context, &client, params).await.map(Answer::Result),
+        "resources/list" => relayed::list(context, RelayedKind::Resources, params).map(Answer::Result),
+        "resources/templates/list" => relayed::list(context, RelayedKind::Templates, params).map(Answer::Result),
+        "resources/read" => resources::read(context, &client, params).await.map(Answer::Result),
+        "completion/complete" => resources::complete(context, &client, params).await.map(Answer::Result),
         _ => Err(Refusal::unknown_method(client.is_modern(), method)),
     }
 }

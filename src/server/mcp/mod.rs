@@ -7,7 +7,8 @@
 //! daemon. The list comes from memory and is the one of `format=mcp`; the query of the address
 //! narrows it as in `GET /api/v1/tools`. Calls take the way of every call.
 //!
-//! Each family of methods has a module; `methods` says which. Never here: prompts and resources.
+//! Each family of methods has a module; `methods` says which. Prompts and resources of scenarios are
+//! passed on.
 
 mod adjusted;
 mod answer;
@@ -26,13 +27,17 @@ mod messages;
 mod methods;
 mod own_tools;
 mod param_headers;
+mod prompts;
 #[allow(dead_code, reason = "calls that take part need the rest")]
 mod refusal;
+mod relayed;
+mod resources;
 #[allow(dead_code, reason = "calls that take part need the rest")]
 mod sealing;
 mod session_id;
 #[allow(dead_code, reason = "calls that take part need the rest")]
 mod sessions;
+mod uri_template;
 
 use axum::Router;
 use axum::extract::{Extension, Path, RawQuery, State};

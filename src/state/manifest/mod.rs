@@ -9,5 +9,8 @@
 mod read;
 mod write;
 
+/// The member with what a scenario offers besides tools.
+const RELAYED: &str = "callsheet/relayed";
+
 pub use read::read;
 pub use write::write;

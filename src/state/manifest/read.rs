@@ -9,7 +9,11 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Error;
 use serde_json::value::RawValue;
 
-use crate::model::{Category, Digest, Extra, Facts, JsonText, Manifest, Permission, ScenarioInfo, Tool};
+use super::RELAYED;
+use crate::model::{
+    Category, Digest, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers,
+    ScenarioInfo, Tool,
+};
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
 pub fn read(document: &str) -> Result<Manifest, Error> {
@@ -32,12 +36,30 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
         scenario: scenario(members.need("scenario")?)?,
         tools,
         categories,
+        relayed: members.take(RELAYED)?.map(relayed).transpose()?.unwrap_or_default(),
         generated_at: stamp.transpose().map_err(|error| in_member("generated_at", &error))?,
         extra: members.rest(),
         digest: Digest::default(),
     };
     manifest.digest = manifest.content_digest();
     Ok(manifest)
+}
+
+/// What is offered besides tools. A kind that is not there has none.
+fn relayed(mut members: StoredMembers<'_>) -> Result<RelayedOffers, Error> {
+    let mut all = RelayedOffers::default();
+    for kind in RelayedKind::ALL {
+        let offers = members.take::<Vec<_>>(kind.member())?.unwrap_or_default().into_iter();
+        let offers = offers.map(|mut members: StoredMembers<'_>| {
+            Ok(RelayedOffer { key: members.need(kind.key())?, members: members.rest() })
+        });
+        let offers = offers.collect::<Result<Arc<[RelayedOffer]>, Error>>()?;
+        if !offers.is_sorted_by(|one, next| one.key < next.key) {
+            return Err(Error::custom(format_args!("`{}`: not in order", kind.member())));
+        }
+        all.set(kind, offers);
+    }
+    Ok(all)
 }
 
 fn scenario(mut members: StoredMembers<'_>) -> Result<ScenarioInfo, Error> {

@@ -1,8 +1,11 @@
 //! Writes the stored form of a manifest.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
+use super::RELAYED;
+use crate::model::{Category, Extra, JsonText, Manifest, RelayedKind, RelayedOffers, ScenarioInfo, Tool};
 
 /// Writes a manifest in its compact stored form; [`super::read()`] of the result gives an equal
 /// manifest.
@@ -18,7 +21,26 @@ pub fn write(manifest: &Manifest) -> String {
     if let Some(at) = manifest.generated_at {
         object.text("generated_at", &at.to_string());
     }
-    object.close(&manifest.extra)
+    if !manifest.relayed.is_empty() {
+        object.nested(RELAYED, |out| relayed(out, &manifest.relayed));
+    }
+    // A scenario that speaks another protocol may send any member.
+    object.close_with(manifest.extra.iter().filter(|(name, _)| &**name != RELAYED))
+}
+
+/// What is offered besides tools.
+fn relayed(out: String, offers: &RelayedOffers) -> String {
+    let mut object = Object::open(out);
+    for kind in RelayedKind::ALL.into_iter().filter(|kind| !offers.of(*kind).is_empty()) {
+        object.nested(kind.member(), |out| {
+            list(out, offers.of(kind), |out, offer| {
+                let mut object = Object::open(out);
+                object.text(kind.key(), &offer.key);
+                object.close(&offer.members)
+            })
+        });
+    }
+    object.close(&Extra::default())
 }
 
 /// The approximate size of the text around the values of a tool.
@@ -55,7 +77,7 @@ fn category(out: String, category: &Category) -> String {
     object.close(&category.extra)
 }
 
-fn list<T>(mut out: String, items: &[T], item: fn(String, &T) -> String) -> String {
+fn list<T>(mut out: String, items: &[T], item: impl Fn(String, &T) -> String) -> String {
     out.push('[');
     for (index, each) in items.iter().enumerate() {
         if index > 0 {
@@ -113,7 +135,11 @@ impl Object {
         self.out = write(std::mem::take(&mut self.out));
     }
 
-    fn close(mut self, extra: &Extra) -> String {
+    fn close(self, extra: &Extra) -> String {
+        self.close_with(extra.iter())
+    }
+
+    fn close_with<'a>(mut self, extra: impl Iterator<Item = &'a (Arc<str>, JsonText)>) -> String {
         for (name, value) in extra {
             self.raw(name, value.get());
         }

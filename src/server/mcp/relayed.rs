@@ -1,0 +1,184 @@
+//! What scenarios offer besides tools: lists from memory, and requests that are passed on to the
+//! scenario that owns their subject.
+//!
+//! Results and errors come through as the scenario sent them; only what the client's era wants
+//! besides is added.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::calls::{ExecuteError, RelayRequest};
+use crate::catalog::{NamingStyle, RelayedItem, Snapshot};
+use crate::model::{JsonText, RelayedKind, ScenarioName};
+use crate::protocols::{Outcome, RelayMethod};
+use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::lists;
+use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
+
+/// An own error: the scenario gave no answer.
+const UNANSWERED: i64 = -31_010;
+/// A resource that is not known, to legacy clients.
+const RESOURCE_NOT_FOUND: i64 = -32_002;
+/// The members of parameters that are of the request, not of its subject.
+const OF_THE_REQUEST: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+
+/// The naming of this face.
+pub(super) fn naming(context: &McpContext) -> NamingStyle {
+    context.shared.config.borrow().mcp_face.naming
+}
+
+/// A list of one kind, or the page of it that the client wants.
+pub(super) fn list(context: &McpContext, kind: RelayedKind, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+    let snapshot = context.shared.reader.snapshot();
+    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let mut body = format!(r#"{{"resultType":"complete","{}":["#, kind.member());
+    let mut is_first = true;
+    let mut write = |key: &str, item: &RelayedItem<'_>| {
+        if !std::mem::take(&mut is_first) {
+            body.push(',');
+        }
+        let _ = write!(body, r#"{{"{}":{}"#, kind.key(), Value::from(key));
+        for (name, value) in &item.offer.members {
+            let _ = write!(body, ",{}:{}", Value::from(&**name), value.get());
+        }
+        body.push('}');
+    };
+    if kind == RelayedKind::Prompts {
+        for (name, item) in catalog.prompts(view, naming(context)) {
+            write(name.as_str(), &item);
+        }
+    } else {
+        catalog.relayed(view, kind).for_each(|item| write(&item.offer.key, &item));
+    }
+    body.push_str(r#"],"ttlMs":60000,"cacheScope":"private"}"#);
+    lists::page(context, &body.into(), kind.member(), params)
+}
+
+/// The parameters of a request as an object.
+pub(super) fn object(method: RelayMethod, params: Option<&JsonText>) -> Result<Value, Refusal> {
+    let params: Value = serde_json::from_str(params.map_or("{}", JsonText::get))
+        .map_err(|error| Refusal::invalid(format!("the parameters of {} cannot be read: {error}", method.as_str())))?;
+    if params.is_object() { Ok(params) } else { Err(Refusal::invalid("the parameters are no object")) }
+}
+
+/// Sends a request to a scenario and writes its result.
+pub(super) async fn send(
+    context: &McpContext,
+    client: &McpClient,
+    (scenario, method): (&ScenarioName, RelayMethod),
+    mut params: Value,
+) -> Result<Bytes, Refusal> {
+    let subject = method.subject().and_then(|member| params[member].as_str()).unwrap_or_default().to_owned();
+    if let Some(members) = params.as_object_mut() {
+        members.retain(|name, _| !OF_THE_REQUEST.contains(&name.as_str()));
+    }
+    let params = JsonText::parse(&params.to_string())
+        .map_err(|error| Refusal::invalid(format!("the parameters cannot be sent: {error}")))?;
+    let scope = context.list.view.clone();
+    let request = RelayRequest { scenario: scenario.clone(), method, params, resumed: None, scope };
+    match context.shared.calls.relay(request, None).await {
+        Ok(outcome) => finished(outcome, method, (client, &subject)),
+        Err(refused) => Err(unanswered(&refused)),
+    }
+}
+
+fn unanswered(refused: &ExecuteError) -> Refusal {
+    Refusal::new(StatusCode::OK, UNANSWERED, refused.to_string())
+}
+
+/// The result of a scenario, or its error.
+fn finished(outcome: Outcome, method: RelayMethod, (client, subject): (&McpClient, &str)) -> Result<Bytes, Refusal> {
+    if let Some(result) = outcome.content {
+        return Ok(completed(result.get(), method).into());
+    }
+    let code = outcome.code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(UNANSWERED);
+    if method == RelayMethod::ReadResource && code == RESOURCE_NOT_FOUND {
+        return Err(unknown_resource(client, subject));
+    }
+    let mut refusal = Refusal::new(status(code), code, outcome.error.unwrap_or_default());
+    refusal.error.data = outcome.document;
+    Err(refusal)
+}
+
+/// The status of an error of a scenario: some codes belong to one (MCP 2026-07-28, error codes).
+fn status(code: i64) -> StatusCode {
+    if (-32_022..=-32_020).contains(&code) { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+}
+
+/// A resource that no scenario of this client has.
+pub(super) fn unknown_resource(client: &McpClient, uri: &str) -> Refusal {
+    let message = format!("no resource is known as {uri:?}");
+    let code = if client.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    Refusal::new(StatusCode::OK, code, message).with_data(&json!({"uri": uri}))
+}
+
+/// A result with the members that only modern servers write.
+fn completed(result: &str, method: RelayMethod) -> String {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ResultHints<'a> {
+        #[serde(borrow)]
+        result_type: Option<&'a RawValue>,
+        #[serde(borrow)]
+        ttl_ms: Option<&'a RawValue>,
+        #[serde(borrow)]
+        cache_scope: Option<&'a RawValue>,
+    }
+    let Ok(has) = serde_json::from_str::<ResultHints<'_>>(result) else { return result.to_owned() };
+    let mut own = Vec::new();
+    if has.result_type.is_none() {
+        own.push(r#""resultType":"complete""#);
+    }
+    if method == RelayMethod::ReadResource {
+        own.extend(has.ttl_ms.is_none().then_some(r#""ttlMs":0"#));
+        own.extend(has.cache_scope.is_none().then_some(r#""cacheScope":"private""#));
+    }
+    let rest = result[1..].trim_start();
+    let comma = if own.is_empty() || rest.starts_with('}') { "" } else { "," };
+    format!("{{{}{comma}{rest}", own.join(","))
+}
+
+/// The only scenario among these, or the refusal that names them all.
+pub(super) fn only_owner<'a>(
+    mut owners: impl Iterator<Item = &'a ScenarioName>,
+    uri: &str,
+) -> Result<Option<&'a ScenarioName>, Refusal> {
+    let Some(first) = owners.next() else { return Ok(None) };
+    let others: Vec<_> = owners.filter(|other| *other != first).collect();
+    if others.is_empty() {
+        return Ok(Some(first));
+    }
+    let all: Vec<String> = std::iter::once(first).chain(others).map(ToString::to_string).collect();
+    let message = format!(
+        "several scenarios have the resource {uri:?}: {}; connect to `/mcp?scenario=NAME` or to a profile with one of them",
+        all.join(", ")
+    );
+    Err(Refusal::invalid(message).with_data(&json!({"uri": uri, "scenarios": all})))
+}
+
+/// The present snapshot.
+pub(super) fn snapshot(context: &McpContext) -> std::sync::Arc<Snapshot> {
+    context.shared.reader.snapshot()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_gets_what_it_lacks_and_nothing_else() {
+        let read = |result: &str| completed(result, RelayMethod::ReadResource);
+        assert_eq!(
+            read(r#"{ "contents":[]}"#),
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#
+        );
+        let whole = r#"{"contents":[],"resultType":"complete","ttlMs":5,"cacheScope":"public"}"#;
+        assert_eq!(read(whole), whole);
+        assert_eq!(completed("{}", RelayMethod::Complete), r#"{"resultType":"complete"}"#);
+    }
+}

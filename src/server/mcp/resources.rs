@@ -1,0 +1,74 @@
+//! `resources/read` and `completion/complete`: which scenario a URI belongs to.
+//!
+//! URIs are those of the scenarios. One that several scenarios have is refused with their names.
+
+use bytes::Bytes;
+
+use crate::catalog::Catalog;
+use crate::model::{JsonText, RelayedKind, ScenarioName};
+use crate::protocols::RelayMethod;
+use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::{prompts, relayed, uri_template};
+
+/// `resources/read`: the resource as its scenario gives it.
+pub(super) async fn read(
+    context: &McpContext,
+    client: &McpClient,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
+    let params = relayed::object(RelayMethod::ReadResource, params)?;
+    let uri = params["uri"].as_str().ok_or_else(|| Refusal::invalid("`uri` is missing"))?;
+    let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client, uri))?;
+    relayed::send(context, client, (&owner, RelayMethod::ReadResource), params).await
+}
+
+/// `completion/complete`: for a prompt by its name here, for a resource by its URI or template.
+pub(super) async fn complete(
+    context: &McpContext,
+    client: &McpClient,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
+    let mut params = relayed::object(RelayMethod::Complete, params)?;
+    let reference = &params["ref"];
+    let scenario = match (reference["type"].as_str(), reference["name"].as_str(), reference["uri"].as_str()) {
+        (Some("ref/prompt"), Some(name), _) => {
+            let (scenario, own) = prompts::find(context, name)?;
+            params["ref"]["name"] = own.into();
+            scenario
+        }
+        (Some("ref/resource"), _, Some(uri)) => {
+            owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client, uri))?
+        }
+        _ => {
+            return Err(Refusal::invalid(
+                "`ref` is neither a `ref/prompt` with a name nor a `ref/resource` with a URI",
+            ));
+        }
+    };
+    relayed::send(context, client, (&scenario, RelayMethod::Complete), params).await
+}
+
+/// The scenario that has a resource or template with this URI; else the one with the template that
+/// it fits, of several templates the most specific one.
+pub(super) fn owner(context: &McpContext, uri: &str) -> Result<Option<ScenarioName>, Refusal> {
+    let snapshot = relayed::snapshot(context);
+    let (catalog, view) = (&snapshot.catalog, &context.list.view);
+    let exact = [RelayedKind::Resources, RelayedKind::Templates]
+        .into_iter()
+        .flat_map(|kind| catalog.relayed_with_key(view, kind, uri))
+        .map(|item| item.scenario);
+    if let Some(owner) = relayed::only_owner(exact, uri)? {
+        return Ok(Some(owner.clone()));
+    }
+    let fitting = by_template(catalog, context, uri);
+    relayed::only_owner(fitting.into_iter(), uri).map(Option::<&ScenarioName>::cloned)
+}
+
+fn by_template<'a>(catalog: &'a Catalog, context: &'a McpContext, uri: &str) -> Vec<&'a ScenarioName> {
+    let templates = catalog.relayed(&context.list.view, RelayedKind::Templates);
+    let fitting = templates.filter_map(|item| Some((uri_template::fit(&item.offer.key, uri)?, item.scenario)));
+    let fitting: Vec<_> = fitting.collect();
+    let best = fitting.iter().map(|(literal, _)| *literal).max();
+    fitting.into_iter().filter(|(literal, _)| Some(*literal) == best).map(|(_, scenario)| scenario).collect()
+}
