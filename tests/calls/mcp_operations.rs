@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::operations::{begin, behaviour, config, runs, telling, until_state};
 use crate::support::callee::{Callee, done, manifest, tool_with};
 use crate::support::daemon::{Daemon, Home};
+use crate::support::mcp_client::McpClient;
 
 /// A request of an MCP client.
 async fn mcp(daemon: &Daemon, target: &str, method: &str, params: Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    daemon.send_json("POST", target, &message).await.json()["result"].clone()
+    McpClient::modern(daemon.address, json!({})).at(target).result(method, params).await
 }
 
 async fn names(daemon: &Daemon, target: &str) -> Vec<String> {

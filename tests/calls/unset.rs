@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 
 use crate::support::callee::{Callee, manifest, tool_with};
 use crate::support::house::House;
+use crate::support::mcp_client::McpClient;
 use crate::support::serving::ask;
 use crate::support::view_tools::tool;
 
 /// Calls that a server answers over HTTP.
-async fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
-    let headers: Vec<_> = headers.iter().copied().chain([("content-type", "application/json")]).collect();
-    let answer = ask(address, "POST", path, &headers, &body.to_string()).await;
+async fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, Value) {
+    let answer = ask(address, "POST", path, &[("content-type", "application/json")], &body.to_string()).await;
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
@@ -38,7 +38,7 @@ async fn nulls_for_optional_members_are_taken_out_before_the_call_is_checked_and
     let (callee, house, address) = weather(false).await;
     let execute = async |arguments: Value| -> Value {
         let body = json!({"tool_name": "forecast", "arguments": arguments});
-        post(address, "/api/v1/tools/execute", &[], &body).await.1
+        post(address, "/api/v1/tools/execute", &body).await.1
     };
 
     let answer = execute(json!({"city": "Oslo", "unit": null, "place": {"lat": null}})).await;
@@ -63,15 +63,14 @@ async fn nulls_are_taken_out_on_every_way_in() {
     let as_text = json!({"tool_name": "forecast", "arguments": sent.to_string()});
     let inbox = json!({"scenario": "weather", "tool_name": "forecast", "arguments": sent, "chat_id": "7"});
     for body in [as_text, inbox] {
-        let (status, answer) = post(address, "/api/v1/tools/execute", &[], &body).await;
+        let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
         assert_eq!((status, &answer["adjusted"]), (200, &json!(["/unit"])), "{answer}");
     }
     assert_eq!(house.call("forecast", &sent).await.unwrap().adjusted, ["/unit"]);
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "forecast", "arguments": sent}});
-    let (_, answer) = post(address, "/mcp", &[("mcp-protocol-version", "2025-06-18")], &message).await;
-    assert_eq!(answer["result"]["_meta"], json!({"callsheet/adjusted": ["/unit"]}), "{answer}");
-    assert_eq!(answer["result"].get("isError"), None, "{answer}");
+    let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
+    let result = client.result("tools/call", json!({"name": "forecast", "arguments": sent})).await;
+    assert_eq!(result["_meta"], json!({"callsheet/adjusted": ["/unit"]}), "{result}");
+    assert_eq!(result.get("isError"), None, "{result}");
 
     let ran: Vec<_> = callee.ran().into_iter().map(|ran| ran.arguments).collect();
     assert_eq!(ran, vec![json!({"city": "Oslo"}); 4]);
@@ -82,7 +81,7 @@ async fn nulls_are_taken_out_on_every_way_in() {
 async fn nulls_are_taken_out_before_an_approval_is_shown() {
     let (callee, house, address) = weather(true).await;
     let body = json!({"tool_name": "forecast", "arguments": {"city": "Oslo", "unit": null}});
-    let (status, answer) = post(address, "/api/v1/tools/execute", &[], &body).await;
+    let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
     assert_eq!((status, &answer["adjusted"]), (202, &json!(["/unit"])), "{answer}");
     let id = answer["approval_id"].as_str().unwrap();
     let shown = house.app.calls().approvals().unwrap().get(id).unwrap();
@@ -90,11 +89,11 @@ async fn nulls_are_taken_out_before_an_approval_is_shown() {
 
     // The same call without what was taken out is the same call.
     let again = json!({"tool_name": "forecast", "arguments": {"city": "Oslo"}});
-    let (_, again) = post(address, "/api/v1/tools/execute", &[], &again).await;
+    let (_, again) = post(address, "/api/v1/tools/execute", &again).await;
     assert_eq!((&again["approval_id"], again.get("adjusted")), (&json!(id), None), "{again}");
 
     let approve = format!("/api/v1/approvals/{id}/approve");
-    let (status, decided) = post(address, &approve, &[], &json!({})).await;
+    let (status, decided) = post(address, &approve, &json!({})).await;
     assert_eq!(status, 200, "{decided}");
     assert_eq!(callee.ran()[0].arguments, json!({"city": "Oslo"}));
     house.finish().await;
@@ -129,7 +128,7 @@ async fn no_tool_of_a_real_scenario_refuses_what_a_strict_list_makes_a_model_sen
                 let schema = &tool["parameters"];
                 let sent = obeying(schema, schema, &mut std::iter::repeat(LAST));
                 let body = json!({"tool_name": tool["name"], "arguments": sent});
-                let (status, answer) = post(address, "/api/v1/tools/execute", &[], &body).await;
+                let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
                 assert!((200..300).contains(&status), "{} with {sent}: {answer}", tool["name"]);
                 calls += 1;
                 adjusted += usize::from(answer.get("adjusted").is_some());

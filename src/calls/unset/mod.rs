@@ -113,10 +113,11 @@ mod tests {
         let schema = json!({"type": "object", "required": ["must"], "properties": {
             "must": {"type": "string"}, "may": {"type": "string"}, "null": {"type": ["string", "null"]}, "any": {}}});
         let (text, removed) =
-            left(&schema, r#"{ "must":null,"may":null, "null":null,"any":null,"other":null,"n":1e999 }"#).unwrap();
-        assert_eq!(text, r#"{"must":null,"null":null,"any":null,"other":null,"n":1e999}"#);
+            left(&schema, r#"{ "must":null,"may":null, "null":null,"any":null,"other":null,"n":1.50 }"#).unwrap();
+        assert_eq!(text, r#"{"must":null,"null":null,"any":null,"other":null,"n":1.50}"#);
         assert_eq!(removed, ["/may"]);
-        for untouched in [r#"{"must":"x"}"#, r#"{"must":"null"}"#, r#"{"null":null}"#] {
+        // The last has a number that no check can read, so the call is refused for that.
+        for untouched in [r#"{"must":"x"}"#, r#"{"must":"null"}"#, r#"{"null":null}"#, r#"{"may":null,"n":1e999}"#] {
             assert_eq!(left(&schema, untouched), None, "{untouched}");
         }
     }
