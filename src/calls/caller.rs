@@ -2,13 +2,15 @@
 //!
 //! Texts of a tool go to its caller and nowhere else. The log only says that there were some.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::model::ToolId;
 use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted};
-use crate::runtime::{Stop, StopTrigger};
+use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The part that a caller may take in its running call. Every method has a default for callers that
 /// take no part.
@@ -48,6 +50,9 @@ pub(super) struct CallLine {
     tool: ToolId,
     caller: Option<Arc<dyn Caller>>,
     gone: Stop,
+    clock: Clock,
+    /// How long the caller was waited for before, and since when it is waited for now.
+    waits: Mutex<(Duration, Option<Instant>)>,
 }
 
 /// Held by the task that waits for the outcome of a call. If it is dropped before the call is over,
@@ -56,9 +61,19 @@ pub(super) struct CallerPresence(StopTrigger);
 
 impl CallLine {
     /// A line to this caller, if there is one, and its presence.
-    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, CallerPresence) {
+    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>, clock: Clock) -> (Arc<Self>, CallerPresence) {
         let (trigger, gone) = StopTrigger::new();
-        (Self { tool, caller, gone }, CallerPresence(trigger))
+        (Arc::new(Self { tool, caller, gone, clock, waits: Mutex::default() }), CallerPresence(trigger))
+    }
+
+    /// How long the tool has waited for input of the caller. That is not the tool's time.
+    pub(super) fn waited(&self) -> Duration {
+        let (before, since) = *self.waits();
+        before + since.map_or(Duration::ZERO, |since| self.clock.now() - since)
+    }
+
+    fn waits(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when the caller cancelled the call. A caller that went away did not cancel: a call
@@ -74,7 +89,24 @@ impl Drop for CallerPresence {
     }
 }
 
-impl CallIo for CallLine {
+/// Counts the time for which a caller is waited for, until it is dropped.
+struct InputWait<'a>(&'a CallLine);
+
+impl<'a> InputWait<'a> {
+    fn begin(line: &'a CallLine) -> Self {
+        line.waits().1 = Some(line.clock.now());
+        Self(line)
+    }
+}
+
+impl Drop for InputWait<'_> {
+    fn drop(&mut self) {
+        let waited = self.0.waited();
+        *self.0.waits() = (waited, None);
+    }
+}
+
+impl CallIo for Arc<CallLine> {
     fn offers(&self) -> CallerOffers {
         self.caller.as_ref().map(|caller| caller.offers()).unwrap_or_default()
     }
@@ -95,8 +127,12 @@ impl CallIo for CallLine {
     }
 
     fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        match &self.caller {
-            Some(caller) if wanted.is_offered(caller.offers()) => caller.input(wanted),
+        let line: &'a CallLine = self;
+        match &line.caller {
+            Some(caller) if wanted.is_offered(caller.offers()) => Box::pin(async move {
+                let _wait = InputWait::begin(line);
+                caller.input(wanted).await
+            }),
             _ => Box::pin(std::future::ready(Err(InputRefused))),
         }
     }

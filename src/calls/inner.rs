@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::active::ActiveCalls;
 use super::audit::Audit;
 use super::limits::CallLimiter;
 use super::pending::PendingCalls;
@@ -29,6 +30,7 @@ pub(super) struct CallsInner {
     pub(super) audited: Arc<AuditCounts>,
     /// Set after the start, because approvals and operations need the calls themselves.
     pub(super) registers: OnceLock<PendingCalls>,
+    pub(super) active: ActiveCalls,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
 }

@@ -25,6 +25,7 @@ use crate::metrics::{CallCounts, Family};
 use crate::model::{Finding, ScenarioName, ToolId, ToolUsage};
 use crate::runtime::{Clock, Tasks};
 
+pub mod active;
 pub mod allow;
 pub mod approval;
 mod audit;
@@ -55,6 +56,7 @@ pub use error::{ExecuteError, Violation};
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 
+use active::ActiveCalls;
 use audit::Audit;
 use inner::CallsInner;
 use limits::CallLimiter;
@@ -79,6 +81,7 @@ impl Calls {
         let limits = CallLimiter::new(clock);
         let validators = ArgumentValidator::new(clock);
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
+        let active = ActiveCalls::default();
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let audit = ArcSwapOption::new(Audit::configured(&config.load(), None, &audited, &tasks));
         Self(Arc::new(CallsInner {
@@ -92,6 +95,7 @@ impl Calls {
             audit,
             audited,
             registers,
+            active,
             clock,
             tasks,
         }))

@@ -79,7 +79,7 @@ impl Calls {
         caller: Option<Arc<dyn Caller>>,
     ) -> impl Future<Output = Result<CallResponse, ExecuteError>> + use<> {
         let id = sending.ready.tool.id.clone();
-        let (line, presence) = CallLine::new(id.clone(), caller);
+        let (line, presence) = CallLine::new(id.clone(), caller, self.0.clock);
         let span =
             tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
         let told = span.clone();
@@ -163,7 +163,7 @@ struct Used {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, mut line: CallLine, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
+    async fn run(self: Box<Self>, mut line: Arc<CallLine>, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
@@ -269,12 +269,29 @@ impl Sending {
     }
 
     /// One try. Its result is reported to the engine and to the breaker.
-    async fn try_at(&self, to: &CallRoute, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
+    async fn try_at(&self, to: &CallRoute, call: &Call, line: &mut Arc<CallLine>) -> Result<Outcome, CallError> {
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = call.longest.saturating_add(SLACK);
-        let outcome = tokio::time::timeout(limit, to.session.call(call, line)).await.unwrap_or_else(|_| {
-            Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
-        });
+        let (waits, began) = (Arc::clone(line), self.inner.clock.now());
+        let expired = async {
+            let mut waited = waits.waited();
+            // Time in which the caller was waited for does not count.
+            loop {
+                self.inner.clock.sleep_until(began + limit + waited).await;
+                let now = waits.waited();
+                if now == waited {
+                    return;
+                }
+                waited = now;
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = to.session.call(call, line) => outcome,
+            () = expired => {
+                Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
+            }
+        };
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),

@@ -160,6 +160,7 @@ impl Default for CallsConfig {
             validators_bytes: 64 * MIB as usize,
             approval_expiry: Duration::from_secs(3600),
             approval_token: None,
+            input_timeout: Duration::from_secs(600),
             approvals_max: 1000,
             operations_max: 1000,
             kept_bytes: 32 * MIB as usize,

@@ -168,6 +168,7 @@ keys! {
     "calls.validators_bytes"                 Live    size(1..=MAX_BODY)       calls.validators_bytes;
     "calls.approval_expiry"                  Live    text(positive_duration)               calls.approval_expiry;
     "calls.approval_token"                   Live    secret(operator_token)       calls.approval_token;
+    "calls.input_timeout"                    Live    text(positive_duration)               calls.input_timeout;
     "calls.approvals_max"                    Live    number(1..=MAX_CONCURRENT)     calls.approvals_max;
     "calls.operations_max"                   Live    number(1..=MAX_CONCURRENT)     calls.operations_max;
     "calls.kept_bytes"                       Live    size(1..=MAX_BODY)       calls.kept_bytes;

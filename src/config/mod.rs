@@ -22,6 +22,7 @@ mod defaults;
 mod effective_values;
 mod error;
 mod file;
+mod interaction;
 mod keys;
 mod layer;
 mod load;
@@ -306,6 +307,8 @@ pub struct CallsConfig {
     pub approval_expiry: Duration,
     /// `approval_token`: the old name of `server.operator_token`.
     pub approval_token: Option<Secret>,
+    /// `input_timeout`: how long a caller has to give input that a tool waits for.
+    pub input_timeout: Duration,
     /// `approvals_max`: calls that need approval and are kept, in any state.
     pub approvals_max: usize,
     /// `operations_max`: long-running operations that are kept, in any state.

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::address::address;
 use super::client_servers;
+use super::interaction::interaction;
 use super::path::{KeyPath, PathStep};
 use super::rules::{bearer, scenario_name};
 use super::shape::Shape;
@@ -28,6 +29,9 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("headers", Shape::Map(&Shape::SecretValue)),
     ("auth", Shape::SecretValue),
     ("protocol", Shape::Text),
+    ("interaction", Shape::TEXTS),
+    ("roots", Shape::List(&Shape::Verbatim)),
+    ("revision", Shape::Text),
     ("command", Shape::Verbatim),
     ("args", Shape::List(&Shape::Verbatim)),
     ("env", Shape::Map(&Shape::SecretValue)),
@@ -145,7 +149,8 @@ fn http(at: &mut ValueReader<'_>) -> Option<Target> {
         Ok(name) => headers.extend(at.secret_value(header_value).map(|value| (name, value))),
         Err(wrong) => at.reject(wrong),
     });
-    url.map(|url| HttpTarget { token, headers, ..HttpTarget::at(url) }.into())
+    let (interaction, revision) = interaction(at);
+    url.map(|url| HttpTarget { token, headers, interaction, revision, ..HttpTarget::at(url) }.into())
 }
 
 /// A header that may be set.
@@ -195,7 +200,9 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     });
     // A path counts from the folder of the file it is written in.
     let command = path.map(|path| path.to_string_lossy().into_owned()).or(command)?;
-    Some(StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd).into())
+    let (interaction, revision) = interaction(at);
+    let target = StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd);
+    Some(target.with_interaction(interaction).with_revision(revision).into())
 }
 
 /// A text that the system can hand to a program.

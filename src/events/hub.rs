@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::cursor::{Cursor, Epoch};
 use super::message::{Event, EventType, Message};
+use super::seen::CallsSeen;
 use super::snapshot_diff::SnapshotDiff;
 use super::subscription::{Subscription, SubscriptionParts};
 use super::topic::{Moment, Opening, Topic};
@@ -69,6 +70,8 @@ pub struct SubscribeRequest {
     /// The position of the reader. Later events come first. A snapshot comes instead if there is no
     /// cursor, or if the hub does not know it any more.
     pub cursor: Option<Cursor>,
+    /// The calls whose events are published.
+    pub calls: CallsSeen,
 }
 
 /// Why no further reader can subscribe.
@@ -82,7 +85,7 @@ pub enum SubscribeError {
 impl Default for SubscribeRequest {
     /// All kinds of events of the plain list, from now on.
     fn default() -> Self {
-        Self { query: ViewQuery::default(), kinds: EventType::ALL.into(), cursor: None }
+        Self { query: ViewQuery::default(), kinds: EventType::ALL.into(), cursor: None, calls: CallsSeen::All }
     }
 }
 
@@ -126,7 +129,7 @@ impl Hub {
             _ = told.wait_for(|told| *told >= published) => {}
             () = shared.stop.wait() => {}
         }
-        let SubscribeRequest { query, kinds, cursor } = ask;
+        let SubscribeRequest { query, kinds, cursor, calls } = ask;
         let mut state = shared.state();
         let HubState { moment, topics } = &mut *state;
         let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
@@ -137,7 +140,7 @@ impl Hub {
         Ok(Subscription::new(
             topic,
             begun,
-            SubscriptionParts { kinds, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
+            SubscriptionParts { kinds, calls, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
         ))
     }
 
@@ -147,6 +150,11 @@ impl Hub {
     pub async fn publish(&self, event: Event) {
         // Fails only after the stop, when no event is published any more.
         let _ = self.0.said.send(event).await;
+    }
+
+    /// The same without waiting: while the queue is full, the event is dropped.
+    pub fn try_publish(&self, event: Event) {
+        let _ = self.0.said.try_send(event);
     }
 
     /// How many events went to how many readers.
@@ -214,7 +222,8 @@ impl HubInner {
             for topic in state.topics.values() {
                 let covered = message.event.call().is_some_and(|(scenario, asker)| {
                     let query = &topic.query;
-                    let of_scenario = query.scenarios.is_empty() || query.scenarios.contains(scenario);
+                    let of_scenario =
+                        query.scenarios.is_empty() || scenario.is_some_and(|name| query.scenarios.contains(name));
                     of_scenario && asker.is_within(query.chat.as_deref(), query.profile.as_deref())
                 });
                 let messages = if covered { vec![Arc::clone(&message)] } else { Vec::new() };

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::cursor::Cursor;
 use crate::catalog::{CatalogDiff, Revision, ToolChange};
 use crate::model::{
-    ApprovalRequest, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
+    ApprovalRequest, CallEvent, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
 };
 
 /// The kinds of events that readers can choose. A snapshot may come whatever they chose.
@@ -25,6 +25,8 @@ pub enum EventType {
     Approval,
     /// Changes of long-running operations.
     Operation,
+    /// What happens in a call while it runs. Only its caller and operators get it.
+    Call,
 }
 
 /// An event with its cursor, shared by all readers.
@@ -62,6 +64,8 @@ pub enum Event {
     Approval(Arc<ApprovalRequest>),
     /// A long-running operation started, changed or ended.
     Operation(Arc<Operation>),
+    /// Something happened in a call.
+    Call(Arc<CallEvent>),
 }
 
 /// Everything that a filter covers at one moment.
@@ -103,7 +107,8 @@ pub enum FindingChange {
 
 impl EventType {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation];
+    pub const ALL: [Self; 6] =
+        [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation, Self::Call];
 
     /// The written name of the kind.
     pub fn as_str(self) -> &'static str {
@@ -113,6 +118,7 @@ impl EventType {
             Self::Finding => "finding",
             Self::Approval => "approval",
             Self::Operation => "operation",
+            Self::Call => "call",
         }
     }
 }
@@ -127,15 +133,17 @@ impl Event {
             Self::Finding(_) => Some(EventType::Finding),
             Self::Approval(_) => Some(EventType::Approval),
             Self::Operation(_) => Some(EventType::Operation),
+            Self::Call(_) => Some(EventType::Call),
         }
     }
 
-    /// The scenario and the caller of the call that this event is about; `None` for events that
-    /// come from snapshots.
-    pub(super) fn call(&self) -> Option<(&ScenarioName, &CallerInfo)> {
+    /// The scenario, where it is known, and the caller of the call that this event is about; `None`
+    /// for events that come from snapshots.
+    pub(super) fn call(&self) -> Option<(Option<&ScenarioName>, &CallerInfo)> {
         match self {
-            Self::Approval(request) => Some((&request.tool.scenario, &request.caller)),
-            Self::Operation(operation) => Some((&operation.tool.scenario, &operation.caller)),
+            Self::Approval(request) => Some((Some(&request.tool.scenario), &request.caller)),
+            Self::Operation(operation) => Some((Some(&operation.tool.scenario), &operation.caller)),
+            Self::Call(event) => Some((None, &event.caller)),
             Self::Snapshot(_) | Self::Catalog(_) | Self::Scenario(_) | Self::Finding(_) => None,
         }
     }
@@ -159,6 +167,7 @@ impl Event {
             // The contents are kept elsewhere anyhow, and neither answers nor arguments are
             // written.
             Self::Approval(_) | Self::Operation(_) => 1_000,
+            Self::Call(event) => event.weight() * 3,
         };
         inner + 400
     }

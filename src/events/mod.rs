@@ -1,5 +1,5 @@
 //! Events: changes of a reader's list, every change of a scenario's state, findings that are added
-//! or removed, and changes of approvals and operations.
+//! or removed, changes of approvals and operations, and what happens in a call.
 //!
 //! One task ([`hub`]) compares each snapshot with the one before. The differences for a filter are
 //! computed once, however many readers it has, and are kept in the ring of that filter ([`topic`]).
@@ -14,6 +14,7 @@
 pub mod cursor;
 pub mod hub;
 pub mod message;
+mod seen;
 mod snapshot_diff;
 mod subscription;
 mod topic;
@@ -21,4 +22,5 @@ mod topic;
 pub use cursor::{Cursor, Epoch};
 pub use hub::{Hub, SubscribeError, SubscribeRequest};
 pub use message::{CatalogChange, Event, EventType, FindingChange, Form, Message, Overview};
+pub use seen::CallsSeen;
 pub use subscription::{DisconnectWatch, Ending, Next, Subscription};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::message::{EventType, Message};
+use super::message::{Event, EventType, Message};
+use super::seen::CallsSeen;
 use super::topic::{Opening, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -18,6 +19,7 @@ pub struct Subscription {
     opening: Option<Arc<Opening>>,
     pushed: watch::Receiver<u64>,
     kinds: BTreeSet<EventType>,
+    calls: CallsSeen,
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
@@ -54,6 +56,7 @@ pub struct DisconnectWatch {
 /// What a subscription needs besides its position.
 pub(super) struct SubscriptionParts {
     pub(super) kinds: BTreeSet<EventType>,
+    pub(super) calls: CallsSeen,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) stop: Stop,
@@ -64,8 +67,8 @@ pub(super) struct SubscriptionParts {
 impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
         let ReaderStart { reader, opening, pushed } = begun;
-        let SubscriptionParts { kinds, clock, tasks, stop, place, counts } = parts;
-        Self { topic, reader, opening, pushed, kinds, clock, tasks, stop, counts, _place: place }
+        let SubscriptionParts { kinds, calls, clock, tasks, stop, place, counts } = parts;
+        Self { topic, reader, opening, pushed, kinds, calls, clock, tasks, stop, counts, _place: place }
     }
 
     /// Waits for the next message. Cancel-safe.
@@ -91,7 +94,7 @@ impl Subscription {
                 return Next::Ended(Ending::Overrun);
             }
             match self.topic.read(&self.reader) {
-                Some(message) if message.event.kind().is_none_or(|kind| self.kinds.contains(&kind)) => {
+                Some(message) if self.wants(&message.event) => {
                     return Next::Message(message);
                 }
                 Some(_) => continue,
@@ -107,6 +110,14 @@ impl Subscription {
                 }
             }
         }
+    }
+
+    fn wants(&self, event: &Event) -> bool {
+        let sees = match (event, &self.calls) {
+            (Event::Call(event), CallsSeen::WithIds(ids)) => ids.contains(&event.call_id),
+            _ => true,
+        };
+        sees && event.kind().is_none_or(|kind| self.kinds.contains(&kind))
     }
 
     /// A watch that reports when this reader has to be disconnected, even while its next message is

@@ -6,7 +6,7 @@ use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
 /// All names of events.
-const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation"];
+const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation", "call"];
 
 /// Counts sent events, and subscribers that were disconnected because they were too slow.
 #[derive(Debug)]

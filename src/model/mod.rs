@@ -4,6 +4,7 @@
 //! module that owns the wire.
 
 pub mod approval;
+pub mod call_event;
 pub mod caller;
 pub mod config_state;
 mod digest;
@@ -27,6 +28,7 @@ pub mod version;
 pub mod view;
 
 pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
+pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -30,6 +31,7 @@ pub struct StdioTarget {
     cwd: Option<PathBuf>,
     call_timeout: Option<Duration>,
     interaction: Interaction,
+    revision: Option<Arc<str>>,
     /// Follows from the other fields.
     url: Url,
 }
@@ -39,7 +41,8 @@ impl StdioTarget {
     pub fn new(command: impl Into<String>) -> Self {
         let url = url("stdio:");
         let (command, args, env) = (command.into(), Vec::new(), BTreeMap::new());
-        Self { command, args, env, cwd: None, call_timeout: None, interaction: Interaction::default(), url }.located()
+        let interaction = Interaction::default();
+        Self { command, args, env, cwd: None, call_timeout: None, interaction, revision: None, url }.located()
     }
 
     /// The same with these arguments.
@@ -73,6 +76,12 @@ impl StdioTarget {
         Self { interaction, ..self }.located()
     }
 
+    /// The same, greeted in this revision of MCP first.
+    #[must_use]
+    pub fn with_revision(self, revision: Option<Arc<str>>) -> Self {
+        Self { revision, ..self }.located()
+    }
+
     /// The program: a path, or a name that is looked up in `PATH`.
     pub fn command(&self) -> &str {
         &self.command
@@ -96,6 +105,11 @@ impl StdioTarget {
     /// The time that a call of one of its tools may take which does not say so itself.
     pub fn call_timeout(&self) -> Option<Duration> {
         self.call_timeout
+    }
+
+    /// The revision of MCP that it is greeted in first, instead of the newest.
+    pub fn revision(&self) -> Option<&str> {
+        self.revision.as_deref()
     }
 
     /// What it may request of its callers.
@@ -136,6 +150,9 @@ impl StdioTarget {
         }
         part(self.cwd.as_ref().map_or(&[][..], |cwd| cwd.as_os_str().as_encoded_bytes()));
         part(format!("{:?}", self.call_timeout).as_bytes());
+        if let Some(revision) = &self.revision {
+            part(revision.as_bytes());
+        }
         if self.interaction != Interaction::default() {
             part(format!("{:?}", self.interaction).as_bytes());
         }
@@ -247,6 +264,7 @@ mod tests {
             base().with_cwd(Some("/tmp".into())),
             base().with_call_timeout(Some(Duration::from_secs(1))),
             base().with_interaction(Interaction { sampling: true, ..Interaction::default() }),
+            base().with_revision(Some("2025-06-18".into())),
             StdioTarget::new("//usr/bin/srv").with_args(["a", "b"]),
             StdioTarget::new("srv"),
             StdioTarget::new("./../srv"),

@@ -45,6 +45,8 @@ pub struct HttpTarget {
     pub call_timeout: Option<Duration>,
     /// What it may request of its callers.
     pub interaction: Interaction,
+    /// The revision of MCP that it is greeted in first, instead of the newest.
+    pub revision: Option<Arc<str>>,
 }
 
 /// The name of a target inside this process, as an address of the scheme `local`.
@@ -75,6 +77,15 @@ impl Target {
         }
     }
 
+    /// The revision of MCP that it is greeted in first, instead of the newest.
+    pub fn revision(&self) -> Option<&str> {
+        match self {
+            Self::Http(target) => target.revision.as_deref(),
+            Self::Stdio(target) => target.revision(),
+            Self::InProcess(_) => None,
+        }
+    }
+
     /// What it may request of its callers. `None` where there are no such requests.
     pub fn interaction(&self) -> Option<&Interaction> {
         match self {
@@ -95,6 +106,7 @@ impl HttpTarget {
             headers: Vec::new(),
             call_timeout: None,
             interaction: Interaction::default(),
+            revision: None,
         }
     }
 

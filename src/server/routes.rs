@@ -15,11 +15,11 @@ use crate::calls::track::CancelError;
 use crate::engine::EngineError;
 use crate::events::SubscribeError;
 use crate::metrics::Requests;
-use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody};
+use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    approvals, call_json, calls, findings, health, metrics, operations, preferences, scenarios, search, shared_json,
-    tools,
+    active_calls, approvals, call_json, calls, findings, health, metrics, operations, preferences, scenarios, search,
+    shared_json, tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -103,6 +103,7 @@ const ALREADY_DECIDED: RefusalSpec = refusal(
     "It was decided before, is being decided, came too late, or is not what was asked for; `code` says which.",
 )
 .with_example(|| DecideError::from(Undecided::Late).into());
+const NO_CALL: RefusalSpec = refusal(404, "No call under way has this id.").with_example(active_calls::unknown_call);
 const NO_OPERATION: RefusalSpec =
     refusal(404, "No such operation is followed, or it was forgotten.").with_example(|| CancelError::Unknown.into());
 
@@ -222,7 +223,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
             .about("By the name that the asker's list has it under. What was not called, or came to nothing, is refused with `success`, `error` and `code`.")
             .body::<CallBody>()
-            .also(&[json::<Accepted>("it goes on, or a human has to say yes first").status(202)])
+            .also(&[json::<Accepted<'_>>("it goes on, its tool needs input, or a human has to say yes first").status(202)])
             .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/approvals", &[], &[
@@ -245,6 +246,21 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .body::<approvals::RejectBody>()
             .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
+    ]),
+    route("/api/v1/calls/{call_id}", &[params::CALL_ID], &[
+        operation(Get, Read, Calls, "getCall", "how far a call is, by the id that its caller gave or got", json::<CallState<'_>>("it is under way, or its answer if it is kept"), || get(active_calls::show))
+            .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")
+            .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202)])
+            .refuses(&[NO_CALL]),
+        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202), || delete(active_calls::cancel))
+            .about("A caller that only goes away cancels nothing.")
+            .refuses(&[NO_CALL, refusal(409, "It is over already.")]),
+    ]),
+    route("/api/v1/interactions/{id}", &[params::INTERACTION_ID], &[
+        operation(Post, Call, Calls, "giveInput", "gives the input that a tool waits for, and answers as the call does", json::<CallAnswer>("what the tool gave back"), || post(active_calls::give))
+            .body::<active_calls::InputBody>()
+            .also(&[json::<Accepted<'_>>("it goes on, or its tool needs more input").status(202)])
+            .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/operations", &[], &[
         operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list))

@@ -108,3 +108,24 @@ fn a_command_comes_from_a_file_only() {
     let machine = Machine::new().env("CALLSHEET_SCENARIOS", "[{name = s, url = http://h, auth = hush}]");
     assert_eq!(target(&machine).http().unwrap().token.as_ref().unwrap().expose(), "hush");
 }
+
+#[test]
+fn what_an_mcp_server_may_request_is_allowed_by_name() {
+    let text = "[[scenarios]]\nname = \"files\"\nurl = \"http://h/mcp\"\ninteraction = [\"roots\", \"sampling\"]\nroots = [\"/srv/files\", \"~/work\"]\nrevision = \"2025-06-18\"\n";
+    let machine = Machine::new().file(text);
+    let target = target(&machine);
+    let interaction = target.interaction().unwrap();
+    assert!(interaction.roots && interaction.sampling && !interaction.elicitation);
+    assert_eq!(interaction.folders[0].as_str(), "file:///srv/files");
+    assert!(interaction.folders[1].as_str().ends_with("/home/work"), "{:?}", interaction.folders);
+    assert_eq!(target.revision(), Some("2025-06-18"));
+    for (line, part) in [
+        ("interaction = [\"everything\"]", "known are: elicitation, sampling, roots"),
+        ("roots = [\"/srv\"]", "may not request folders"),
+        ("revision = \"2020-01-01\"", "known are: 2026-07-28"),
+    ] {
+        let text = format!("[[scenarios]]\nname = \"files\"\ncommand = \"srv\"\n{line}\n");
+        let error = Machine::new().file(&text).error();
+        assert!(error.contains(part), "{line}: {error}");
+    }
+}

@@ -117,8 +117,9 @@ async fn what_differs_is_found_once_for_all_who_follow_the_same() {
 async fn only_what_was_asked_for_comes() {
     let mut stage = Stage::new(|_| {});
     let query = ViewQuery { scenarios: [scenario("b")].into(), ..ViewQuery::default() };
-    let (mut states, _) =
-        stage.follow(SubscribeRequest { query, kinds: [EventType::Scenario].into(), cursor: None }).await;
+    let (mut states, _) = stage
+        .follow(SubscribeRequest { query, kinds: [EventType::Scenario].into(), ..SubscribeRequest::default() })
+        .await;
     for name in ["a", "b"] {
         stage.turns.push(turn(name));
     }

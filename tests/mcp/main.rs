@@ -5,11 +5,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attended;
 mod calls;
 mod eras;
 mod face;
 mod hints;
 mod hostile;
+mod inputs;
 mod listing;
 mod relayed;
 mod served;

@@ -10,6 +10,12 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
         output::line(&output::sanitize(&format!("waits for approval as {id}")));
         return Ok(());
     }
+    if let Some(id) = answer["interaction"]["id"].as_str() {
+        let message = answer["interaction"]["message"].as_str().unwrap_or_default();
+        output::line(&output::sanitize(&format!("waits for input as {id}: {message}")));
+        output::note("give it on the dashboard's page Calls, or by `POST /api/v1/interactions/{id}`");
+        return Ok(());
+    }
     verdict(answer)?;
     match &answer["result"] {
         Value::Null => {}
@@ -30,7 +36,8 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
 
 /// Whether the tool succeeded, as an exit code.
 pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
-    if answer["success"] != Value::Bool(false) || answer["approval_id"].is_string() {
+    if answer["success"] != Value::Bool(false) || answer["approval_id"].is_string() || answer["interaction"].is_object()
+    {
         return Ok(());
     }
     let error = answer["error"].as_str().unwrap_or("the tool failed and does not say why");

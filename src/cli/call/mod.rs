@@ -3,7 +3,7 @@
 //! A flag of this command is never a flag of the tool: a parameter of that name is given with
 //! `--args`.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 
 use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches as _};
@@ -14,6 +14,7 @@ use super::{CommandError, RemoteArgs, output};
 
 mod answer;
 mod flags;
+mod progress;
 
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
@@ -48,6 +49,9 @@ pub(super) struct CallArgs {
     /// By its name in this earlier revision of the list.
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
+    /// Show progress and log messages on standard error also where that is no terminal.
+    #[arg(long)]
+    progress: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -73,7 +77,11 @@ impl CallArgs {
             }
         }
         let body = self.body(name, &arguments);
-        let answer = daemon.execute(&body).await?;
+        let answer = if self.progress || std::io::stderr().is_terminal() {
+            progress::execute(&daemon, body).await?
+        } else {
+            daemon.execute(&body).await?
+        };
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
             return answer::verdict(&answer.value);
@@ -123,6 +131,7 @@ impl CallArgs {
             self.remote.config = later.remote.config;
         }
         self.remote.json |= later.remote.json;
+        self.progress |= later.progress;
         Ok(theirs)
     }
 

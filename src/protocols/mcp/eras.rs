@@ -5,8 +5,16 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::negotiate::Era;
 use crate::model::Target;
+
+/// What is known of a server before it is greeted, from an earlier connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    Modern,
+    Legacy,
+    /// Legacy, over HTTP+SSE.
+    Sse,
+}
 
 /// The most servers that are remembered.
 const MOST: usize = 10_000;

@@ -120,11 +120,6 @@ impl Incoming {
         })
     }
 
-    /// The input that the server may request.
-    pub(super) fn interaction(&self) -> &Interaction {
-        &self.interaction
-    }
-
     fn pending(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }

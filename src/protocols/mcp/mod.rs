@@ -32,6 +32,7 @@ mod request;
 mod revision;
 mod server;
 mod session;
+mod setup;
 mod sse;
 mod stdio;
 mod stream_messages;
@@ -51,6 +52,7 @@ use crate::transports::Transports;
 pub(crate) use headers::{HeaderArgument, header_arguments};
 pub use patience::Patience;
 pub(crate) use request::header_value;
+pub(crate) use revision::REVISIONS;
 pub use session::McpSession;
 pub(crate) use through_daemons::VIA;
 

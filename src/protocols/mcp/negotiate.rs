@@ -10,7 +10,8 @@ use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, client_info};
 use super::revision::McpRevision;
 use super::server::{Greeting, ServerDescription};
-use crate::model::{Interaction, JsonText};
+use super::setup::ServerSetup;
+use crate::model::JsonText;
 use crate::protocols::ListError;
 use crate::protocols::json_rpc::{self, RpcError};
 use crate::transports::TransportError;
@@ -21,15 +22,6 @@ pub(super) const UNSUPPORTED_VERSION: i64 = -32_022;
 const MODERN_ERRORS: [i64; 2] = [-32_020, -32_021];
 /// The most bytes of a greeting.
 const GREETING: usize = 1024 * 1024;
-
-/// What is known of a server before it is greeted, from an earlier connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
-    Modern,
-    Legacy,
-    /// Legacy, over HTTP+SSE.
-    Sse,
-}
 
 /// What the answer to `server/discover` means.
 pub(super) enum Discovered {
@@ -48,11 +40,11 @@ pub(super) fn discover(limit: Duration) -> McpRequest {
 }
 
 /// The request that begins a session with a legacy server.
-pub(super) fn initialize(limit: Duration, interaction: &Interaction) -> McpRequest {
+pub(super) fn initialize(limit: Duration, setup: &ServerSetup) -> McpRequest {
     let params = format!(
         r#""protocolVersion":"{}","capabilities":{},"clientInfo":{}"#,
-        McpRevision::LEGACY,
-        inputs::session_capabilities(interaction),
+        setup.handshake(),
+        inputs::session_capabilities(&setup.interaction),
         client_info()
     );
     McpRequest::new("initialize", params, limit, GREETING)

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::connection::{Carrier, McpServer};
+use super::eras::Era;
 use super::http::{Dialect, HttpConnection};
-use super::negotiate::{self, Discovered, Era};
+use super::negotiate::{self, Discovered};
 use super::request::RequestError;
 use super::revision::McpRevision;
+use super::setup::ServerSetup;
 use super::sse;
-use crate::model::Interaction;
 use crate::protocols::{ListError, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::Upstream;
@@ -22,19 +23,25 @@ use crate::transports::http::Upstream;
 pub(super) async fn connect(
     upstream: &Upstream,
     known: Option<Era>,
-    interaction: &Arc<Interaction>,
+    setup: &ServerSetup,
 ) -> Result<(McpServer, Era), ListError> {
     let limit = upstream.poll_limits().timeout;
     if !matches!(known, Some(Era::Legacy | Era::Sse)) {
         let modern =
-            HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(interaction));
+            HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(&setup.interaction));
         for _ in 0..2 {
             let answered = modern.send(&negotiate::discover(limit), &mut NoCaller).await;
             match negotiate::judge(answered.map(|answered| answered.reply)) {
                 Discovered::Modern(info, revision) => {
-                    let http =
-                        HttpConnection::new(upstream.clone(), Dialect::Modern(revision), Arc::clone(interaction));
-                    return Ok((McpServer::new(Carrier::Http(http), info, Arc::clone(interaction)), Era::Modern));
+                    let http = HttpConnection::new(
+                        upstream.clone(),
+                        Dialect::Modern(revision),
+                        Arc::clone(&setup.interaction),
+                    );
+                    return Ok((
+                        McpServer::new(Carrier::Http(http), info, Arc::clone(&setup.interaction)),
+                        Era::Modern,
+                    ));
                 }
                 Discovered::Again => {}
                 Discovered::Legacy => break,
@@ -43,22 +50,22 @@ pub(super) async fn connect(
         }
     }
     if known == Some(Era::Sse) {
-        return sse::connect(upstream, interaction).await.map(|connected| (connected, Era::Sse));
+        return sse::connect(upstream, setup).await.map(|connected| (connected, Era::Sse));
     }
-    let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(interaction));
-    match handshake.send(&negotiate::initialize(limit, interaction), &mut NoCaller).await {
+    let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(&setup.interaction));
+    match handshake.send(&negotiate::initialize(limit, setup), &mut NoCaller).await {
         Ok(answered) if !is_http_refusal(answered.head.status) => {
             let (info, revision) = negotiate::begun(&answered.reply.map_err(|error| negotiate::refused(&error))?)?;
             let session = handshake.in_session(revision, &answered.head);
             session.notify(negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-            Ok((McpServer::new(Carrier::Http(session), info, Arc::clone(interaction)), Era::Legacy))
+            Ok((McpServer::new(Carrier::Http(session), info, Arc::clone(&setup.interaction)), Era::Legacy))
         }
         Ok(answered) => {
             let refusal = answered.reply.err().map_or_else(not_mcp, |error| negotiate::refused(&error));
-            sse_or((upstream, interaction), refusal).await
+            sse_or((upstream, setup), refusal).await
         }
         Err(RequestError::NotRpc { status, error }) if is_refusal(status) => {
-            sse_or((upstream, interaction), ListError::NotThisProtocol(error.to_string())).await
+            sse_or((upstream, setup), ListError::NotThisProtocol(error.to_string())).await
         }
         Err(RequestError::NotRpc { error, .. }) => Err(ListError::NotThisProtocol(error.to_string())),
         Err(error) => Err(error.into_list_error()),
@@ -72,10 +79,10 @@ fn not_mcp() -> ListError {
 /// Tries HTTP+SSE; a server that does not speak it either is refused for the reason that came
 /// before.
 async fn sse_or(
-    (upstream, interaction): (&Upstream, &Arc<Interaction>),
+    (upstream, setup): (&Upstream, &ServerSetup),
     refusal: ListError,
 ) -> Result<(McpServer, Era), ListError> {
-    match sse::connect(upstream, interaction).await {
+    match sse::connect(upstream, setup).await {
         Ok(connected) => Ok((connected, Era::Sse)),
         Err(ListError::NotThisProtocol(_) | ListError::Transport(TransportError::Status { .. })) => Err(refusal),
         Err(error) => Err(error),

@@ -14,6 +14,12 @@ pub(super) enum McpRevision {
     V20241105,
 }
 
+/// The names of all revisions that can be spoken, newest first.
+pub(crate) const REVISIONS: [&str; 5] = {
+    let all = McpRevision::ALL;
+    [all[0].as_str(), all[1].as_str(), all[2].as_str(), all[3].as_str(), all[4].as_str()]
+};
+
 impl McpRevision {
     const ALL: [Self; 5] = [Self::V20260728, Self::V20251125, Self::V20250618, Self::V20250326, Self::V20241105];
 
@@ -28,7 +34,7 @@ impl McpRevision {
     }
 
     /// Its name on the wire.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::V20260728 => "2026-07-28",
             Self::V20251125 => "2025-11-25",

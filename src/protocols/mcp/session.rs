@@ -16,19 +16,19 @@ use tokio::sync::{Mutex, watch};
 use super::call;
 use super::connection::{Carrier, McpServer};
 use super::decode::{DecodedTools, decode, tools_list};
-use super::eras::Eras;
+use super::eras::{Era, Eras};
 use super::hints;
 use super::lines::Noise;
 use super::listing::{Pages, PagesError, pages};
-use super::negotiate::Era;
 use super::offers::{self, ListedOffers};
 use super::over_http;
 use super::patience::Patience;
 use super::request::RequestError;
+use super::setup::ServerSetup;
 use super::stdio;
 use super::through_daemons;
 use crate::model::finding::quoted_excerpt;
-use crate::model::{Bounds, Finding, FindingCode, Interaction, RelayedOffers, StdioTarget, Target};
+use crate::model::{Bounds, Finding, FindingCode, RelayedOffers, StdioTarget, Target};
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
     Validity,
@@ -51,8 +51,8 @@ pub struct McpSession {
     transports: Transports,
     eras: Arc<Eras>,
     patience: Patience,
-    /// The input that the server may request of callers.
-    interaction: Arc<Interaction>,
+    /// What is configured for it.
+    setup: ServerSetup,
     /// The server, once it was greeted.
     server: ArcSwapOption<McpServer>,
     /// What the latest process of a program writes to standard error.
@@ -79,7 +79,7 @@ impl McpSession {
             transports: transports.clone(),
             eras,
             patience,
-            interaction: Arc::new(target.interaction().cloned().unwrap_or_default()),
+            setup: ServerSetup::new(target),
             server: ArcSwapOption::empty(),
             stderr: ArcSwapOption::empty(),
             offered: std::sync::Mutex::default(),
@@ -101,12 +101,12 @@ impl McpSession {
         if let Some(server) = self.server.load_full() {
             return Ok(server);
         }
-        let known = self.eras.known(&self.target);
+        let known = self.eras.known(&self.target).or(self.setup.era());
         let greeted = match &self.way {
-            Way::Http(upstream) => over_http::connect(upstream, known, &self.interaction).await,
+            Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
             Way::Stdio(target) => {
                 let known = (known, self.patience);
-                stdio::connect(&self.transports, target, &self.interaction, known, &self.stderr).await
+                stdio::connect(&self.transports, target, &self.setup, known, &self.stderr).await
             }
         };
         let (server, era) = match greeted {

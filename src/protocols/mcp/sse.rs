@@ -14,7 +14,7 @@ use super::lines::{Incoming, Lines, Outgoing};
 use super::negotiate;
 use super::request::{RequestError, version_header};
 use super::revision::McpRevision;
-use crate::model::Interaction;
+use super::setup::ServerSetup;
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, Upstream};
@@ -50,7 +50,7 @@ async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError
 }
 
 /// Opens the stream and greets the server.
-pub(super) async fn connect(upstream: &Upstream, interaction: &Arc<Interaction>) -> Result<McpServer, ListError> {
+pub(super) async fn connect(upstream: &Upstream, setup: &ServerSetup) -> Result<McpServer, ListError> {
     let limits = upstream.poll_limits();
     let limits =
         EventLimits { max_event: limits.max_body, silence: SILENCE, per_minute: limits.max_body.saturating_mul(4) };
@@ -60,16 +60,16 @@ pub(super) async fn connect(upstream: &Upstream, interaction: &Arc<Interaction>)
     let first = tokio::time::timeout(step, endpoint(&mut events)).await;
     let endpoint = first.map_err(|_| TransportError::Timeout { url: upstream.to_string(), limit: step })??;
     let posts = upstream.redirected_to(&endpoint)?;
-    let incoming = Incoming::new(interaction);
+    let incoming = Incoming::new(&setup.interaction);
     let reader = read(events, Arc::clone(&incoming), posts.clone());
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
     let outgoing = Box::new(Posts { upstream: posts, _reader: reader });
     let lines = Lines::new(upstream.to_string(), outgoing, incoming, upstream.clock());
-    let answered = lines.send(&negotiate::initialize(step, interaction), McpRevision::LEGACY, &mut NoCaller).await;
+    let answered = lines.send(&negotiate::initialize(step, setup), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(RequestError::into_list_error)?;
     let (info, revision) = negotiate::begun(&reply.map_err(|error| negotiate::refused(&error))?)?;
     lines.notify(&negotiate::initialized()).await.map_err(RequestError::into_list_error)?;
-    Ok(McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(interaction)))
+    Ok(McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)))
 }
 
 /// The address that the first event names.

@@ -13,13 +13,15 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::connection::{Carrier, McpServer};
+use super::eras::Era;
 use super::lines::{Incoming, Lines, Outgoing};
-use super::negotiate::{self, Discovered, Era, UNSUPPORTED_VERSION};
+use super::negotiate::{self, Discovered, UNSUPPORTED_VERSION};
 use super::patience::Patience;
 use super::request::RequestError;
 use super::revision::McpRevision;
 use super::server::ServerDescription;
-use crate::model::{Interaction, StdioTarget};
+use super::setup::ServerSetup;
+use crate::model::StdioTarget;
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::stdio::{ChildLine, ChildProcess, MAX_LINE, StderrTail};
 use crate::transports::{TransportError, Transports};
@@ -45,40 +47,44 @@ impl Outgoing for Input {
 pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,
-    interaction: &Arc<Interaction>,
+    setup: &ServerSetup,
     (known, patience): (Option<Era>, Patience),
     stderr: &ArcSwapOption<StderrTail>,
 ) -> Result<(McpServer, Era), ListError> {
     if known != Some(Era::Legacy) {
-        let lines = start(transports, target, interaction, stderr)?;
-        if let Some(greeted) = either_way(&lines, patience).await? {
-            return Ok(connected(lines, greeted, Arc::clone(interaction)));
+        let lines = start(transports, target, setup, stderr)?;
+        if let Some(greeted) = either_way(&lines, setup, patience).await? {
+            return Ok(connected(lines, greeted, setup));
         }
     }
-    let lines = start(transports, target, interaction, stderr)?;
-    let greeted = handshake(&lines, patience).await.map_err(Refused::into_list_error)?;
-    Ok(connected(lines, greeted, Arc::clone(interaction)))
+    let lines = start(transports, target, setup, stderr)?;
+    let greeted = handshake(&lines, setup, patience).await.map_err(Refused::into_list_error)?;
+    Ok(connected(lines, greeted, setup))
 }
 
 fn connected(
     lines: Lines,
     (info, revision): (ServerDescription, McpRevision),
-    interaction: Arc<Interaction>,
+    setup: &ServerSetup,
 ) -> (McpServer, Era) {
     let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-    (McpServer::new(Carrier::Lines(lines, revision), info, interaction), era)
+    (McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)), era)
 }
 
 /// Greets a process in the modern way and, where that fails, in the old one. `None` when another
 /// process has to be started, because this one ended or gives no answer.
-async fn either_way(lines: &Lines, patience: Patience) -> Result<Option<(ServerDescription, McpRevision)>, ListError> {
+async fn either_way(
+    lines: &Lines,
+    setup: &ServerSetup,
+    patience: Patience,
+) -> Result<Option<(ServerDescription, McpRevision)>, ListError> {
     if let Some(greeted) = discover(lines, patience).await {
         return Ok(Some(greeted));
     }
     if lines.incoming().end_reason().is_some() {
         return Ok(None);
     }
-    match handshake(lines, patience).await {
+    match handshake(lines, setup, patience).await {
         Ok(greeted) => Ok(Some(greeted)),
         // It answered late, and now it is bound to the modern era.
         Err(Refused::Version(error)) => match discover(lines, patience).await {
@@ -119,14 +125,12 @@ impl Refused {
     }
 }
 
-async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescription, McpRevision), Refused> {
-    let answered = lines
-        .send(
-            &negotiate::initialize(patience.start, lines.incoming().interaction()),
-            McpRevision::LEGACY,
-            &mut NoCaller,
-        )
-        .await;
+async fn handshake(
+    lines: &Lines,
+    setup: &ServerSetup,
+    patience: Patience,
+) -> Result<(ServerDescription, McpRevision), Refused> {
+    let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
         UNSUPPORTED_VERSION => Refused::Version(negotiate::refused(&error)),
@@ -142,12 +146,12 @@ async fn handshake(lines: &Lines, patience: Patience) -> Result<(ServerDescripti
 fn start(
     transports: &Transports,
     target: &StdioTarget,
-    interaction: &Arc<Interaction>,
+    setup: &ServerSetup,
     stderr: &ArcSwapOption<StderrTail>,
 ) -> Result<Lines, ListError> {
     let mut child = transports.stdio(target)?;
     stderr.store(Some(Arc::new(child.stderr())));
-    let (incoming, output) = (Incoming::new(interaction), child.lines());
+    let (incoming, output) = (Incoming::new(&setup.interaction), child.lines());
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));

@@ -4,6 +4,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
+use crate::protocols::LogLevel;
+use crate::server::api::active_calls::ActiveCallJson;
+use crate::server::api::call_event_json::InteractionJson;
 use crate::server::api::shared_json::Time;
 use crate::server::http::params::grammar;
 
@@ -33,6 +36,22 @@ pub(in crate::server) struct CallBody {
     /// The `ETag` or `revision` of the list that the name was taken from. Without it the name is looked up in the present list.
     #[schemars(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
+    /// An id that no other call has, by which the call is followed and cancelled; one is made without it.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "call_ids")]
+    call_id: Option<String>,
+    /// The least severe log messages of the tool that are wanted as events; `info` without it.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "log_levels")]
+    log_level: Option<String>,
+}
+
+fn call_ids(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"type": "string", "pattern": "^[A-Za-z0-9._-]{8,100}$"}, {"enum": ["", null]}]})
+}
+
+fn log_levels(_: &mut SchemaGenerator) -> Schema {
+    let mut known: Vec<Value> = LogLevel::ALL.iter().map(|level| Value::from(level.as_str())).collect();
+    known.extend([Value::from(""), Value::Null]);
+    json_schema!({"enum": known})
 }
 
 fn arguments(_: &mut SchemaGenerator) -> Schema {
@@ -76,6 +95,8 @@ pub(in crate::server) struct CallAnswer {
     url: String,
     /// How often it was sent.
     attempts: u32,
+    /// The id of the call.
+    call_id: String,
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     #[schemars(skip_serializing_if = "Option::is_none")]
     adjusted: Option<Vec<String>>,
@@ -128,7 +149,34 @@ pub(in crate::server) struct CallWaits {
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "CallAccepted")]
 #[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
-pub(in crate::server) enum Accepted {
+pub(in crate::server) enum Accepted<'a> {
     GoesOn(CallAnswer),
     Waits(CallWaits),
+    NeedsInput(CallNeedsInput<'a>),
+}
+
+/// A call whose tool waits for input.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct CallNeedsInput<'a> {
+    success: bool,
+    result: (),
+    error: String,
+    /// `input_required`.
+    code: String,
+    /// `waiting_for_input`.
+    status: String,
+    /// The name that the caller used.
+    tool_name: String,
+    call_id: String,
+    interaction: InteractionJson<'a>,
+}
+
+/// A call under way, or the answer of one that is over.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) enum CallState<'a> {
+    UnderWay(ActiveCallJson<'a>),
+    Over(CallAnswer),
 }

@@ -10,18 +10,16 @@ use std::time::Duration;
 
 use axum::extract::State;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Response, StatusCode};
-use http_body_util::Full;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use http::StatusCode;
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, ExecuteError, Request};
-use crate::model::{ApprovalRequest, JsonText, Scope, ToolId, ViewTool};
-use crate::protocols::CallError;
+use crate::calls::active::{ActiveCall, AttendError, Attended};
+use crate::calls::{ExecuteError, Request};
+use crate::model::{CallerInfo, JsonText, Scope, ToolId};
+use crate::protocols::{CallError, LogLevel};
+use crate::server::api::call_answers::{CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer};
 use crate::server::api::lookup;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
@@ -29,8 +27,6 @@ use crate::server::http::query::NoQuery;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::TransportError;
-
-type CallHttpResponse = Response<Full<Bytes>>;
 
 /// The body of a call. Unknown members are ignored, as in the original agent-inbox.
 #[derive(Deserialize)]
@@ -49,13 +45,17 @@ struct ExecuteBody<'a> {
     user_id: Option<String>,
     #[serde(default)]
     revision: Option<String>,
+    #[serde(default)]
+    call_id: Option<String>,
+    #[serde(default)]
+    log_level: Option<String>,
 }
 
 /// The body is `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?,
-/// "revision"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
+/// "revision"?, "call_id"?, "log_level"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
 /// "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?,
 /// "operation_id"?, "untracked"?}`, or 202 with `approval_id` if the call needs the approval of a
-/// human first.
+/// human first, or with `interaction` if its tool needs input.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
@@ -65,23 +65,31 @@ pub(in crate::server) async fn execute(
 }
 
 async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Problem> {
-    let request = parse_request(&body)?;
+    let (request, call_id, log_level) = parse_call(&body)?;
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
-    let place = CallScope { chat: request.chat.clone(), profile: request.profile.clone() };
-    match shared.calls.execute(request).await {
-        Ok(answered) => Ok(answer(&answered, takes_part_in_operations(shared, &answered.tool))),
-        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
-            Ok(waiting_answer(&id, &waiting, &adjusted))
-        }
-        Err(refused) => Err(problem(shared, &place, &refused)),
-    }
+    let call = shared.calls.attend(&request, call_id, log_level)?;
+    let attended = shared.calls.execute_attended(request, Arc::clone(&call)).await;
+    answer_of(shared, &call, &attended)
 }
 
-/// The chat and the profile in which a call was made.
-struct CallScope {
-    chat: Option<String>,
-    profile: Option<String>,
+/// The answer for a call that is over or needs input.
+pub(in crate::server) fn answer_of(
+    shared: &ServerState,
+    call: &ActiveCall,
+    attended: &Attended,
+) -> Result<CallHttpResponse, Problem> {
+    let answered = match attended {
+        Attended::NeedsInput(input) => return Ok(input_answer(call, input)),
+        Attended::Over(answered) => answered,
+    };
+    match &**answered {
+        Ok(answered) => Ok(answer(answered, call.id(), takes_part_in_operations(shared, &answered.tool))),
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
+            Ok(waiting_answer(id, waiting, adjusted))
+        }
+        Err(refused) => Err(problem(shared, call.caller_info(), refused)),
+    }
 }
 
 /// The statuses of calls that are refused or fail, for the `OpenAPI` document.
@@ -90,7 +98,7 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
         .with_example(|| example(|id| ExecuteError::NotTrusted { id, reason: "its scenario is blocked".into() })),
     refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
-    refusal(409, "The name could mean several tools (`candidates`), or the list with this `revision` is not remembered."),
+    refusal(409, "The name could mean several tools (`candidates`), the list with this `revision` is not remembered, or another call has this `call_id`."),
     refusal(429, "Called too often, too many calls under way, or too many that wait for approval; `Retry-After` says when to try again.")
         .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
     refusal(501, "Its scenario says of no way to call it.")
@@ -114,8 +122,14 @@ fn failed(id: ToolId, error: CallError, attempts: u32) -> ExecuteError {
     ExecuteError::Failed { id, error, attempts }
 }
 
-/// Parses the body of a call. An empty text counts as left out.
+/// Parses the body of a call, without what only callers that take part give.
 pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> {
+    parse_call(body).map(|(request, ..)| request)
+}
+
+/// Parses the body of a call, with its id and the least severe log messages that are wanted. An
+/// empty text counts as left out.
+fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
         Problem::bad_request(format!(
             "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
@@ -131,7 +145,11 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
     if asked.tool_name.is_empty() {
         return Err(Problem::bad_request("`tool_name` is empty"));
     }
-    Ok(Request {
+    let level = match given(asked.log_level) {
+        None => LogLevel::Info,
+        Some(text) => LogLevel::parse(&text).ok_or_else(|| unknown_level(&text))?,
+    };
+    let request = Request {
         resumed: None,
         arguments: arguments(asked.arguments)?,
         scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
@@ -141,7 +159,13 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
         revision: given(asked.revision),
         remembered: false,
         name: asked.tool_name,
-    })
+    };
+    Ok((request, given(asked.call_id), level))
+}
+
+fn unknown_level(text: &str) -> Problem {
+    let known: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
+    Problem::bad_request(format!("`log_level` cannot be `{}`: allowed are {}", excerpt(text), known.join(", ")))
 }
 
 /// Parses the arguments: an object, which is empty if they are left out or `null`. Some LLM vendors
@@ -168,146 +192,8 @@ fn object(arguments: JsonText) -> Result<JsonText, Problem> {
     )))
 }
 
-/// Whether operations of a tool are followed, or those of another one are followed or cancelled by it.
-fn takes_part_in_operations(shared: &ServerState, tool: &ViewTool) -> bool {
-    let named = |other: &Arc<ViewTool>| other.companions.iter().any(|known| known.original == tool.id.tool);
-    let snapshot = shared.reader.snapshot();
-    !tool.companions.is_empty()
-        || snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.tools.iter().any(named))
-}
-
-/// The members of a scenario's answer apart from its result.
-fn beside_result(document: Option<&JsonText>) -> Value {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct ProviderAnswer {
-        #[serde(rename = "result")]
-        _result: IgnoredAny,
-        #[serde(flatten)]
-        others: Map<String, Value>,
-    }
-    let answer = document.and_then(|text| serde_json::from_str::<ProviderAnswer>(text.get()).ok());
-    answer.map(|answer| answer.others).unwrap_or_default().into()
-}
-
-/// The answer of a scenario. Its result is passed on byte for byte. Where operations are followed,
-/// the rest of what it answered is passed on too: another daemon reads the status there.
-fn answer(answered: &CallResponse, with_others: bool) -> CallHttpResponse {
-    let outcome = &answered.outcome;
-    let goes_on = !matches!(answered.going, FollowUp::Over);
-    let (status, word) = match &outcome.running {
-        None if goes_on => (StatusCode::ACCEPTED, "running"),
-        Some(running) => (StatusCode::ACCEPTED, running.status.as_deref().unwrap_or("running")),
-        None if outcome.success => (StatusCode::OK, "completed"),
-        None => (StatusCode::OK, "failed"),
-    };
-    let id = &answered.tool.id;
-    let mut body = JsonMembers::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
-    body.member("success", &outcome.success);
-    body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
-    if let Some(content) = &outcome.content {
-        body.raw("content", content.get());
-    }
-    if let Some(error) = &outcome.error {
-        body.member("error", error);
-    }
-    if let Some(code) = &outcome.code {
-        body.member("code", code);
-    }
-    body.member("status", word);
-    body.member("execution_time_ms", &u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX));
-    body.member("scenario", id.scenario.as_str());
-    body.member("tool_name", &*id.tool);
-    body.member("name", answered.tool.name.as_str());
-    body.member("url", &answered.url);
-    body.member("attempts", &answered.attempts);
-    if !answered.adjusted.is_empty() {
-        body.member("adjusted", &answered.adjusted);
-    }
-    if with_others {
-        body.member("provider_answer", &beside_result(outcome.document.as_ref()));
-    }
-    if let Some(running) = &outcome.running {
-        body.member("is_async", &true);
-        body.member("run_id", &running.run_id);
-    } else if goes_on {
-        body.member("is_async", &true);
-    }
-    match &answered.going {
-        FollowUp::Over => {}
-        FollowUp::Followed(operation) => body.member("operation_id", &*operation.id),
-        FollowUp::Untracked(why) => body.member("untracked", &why.to_string()),
-    }
-    json_answer(status, body.finish())
-}
-
-/// Usual size in bytes of an answer without its result.
-const SMALL: usize = 320;
-
-/// A JSON object that is written member by member. A tree of values with the result in it would
-/// take longer than all other work here.
-struct JsonMembers(Vec<u8>);
-
-impl JsonMembers {
-    fn with_capacity(bytes: usize) -> Self {
-        Self(Vec::with_capacity(bytes))
-    }
-
-    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        self.name(name);
-        // Strings, numbers and booleans can always be written, and a buffer never fails.
-        let _ = serde_json::to_writer(&mut self.0, value);
-    }
-
-    /// Writes a member whose value is JSON text already.
-    fn raw(&mut self, name: &str, value: &str) {
-        self.name(name);
-        self.0.extend_from_slice(value.as_bytes());
-    }
-
-    /// Writes a name without escaping: all names are constants of this module.
-    fn name(&mut self, name: &str) {
-        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
-        for part in ["\"", name, "\":"] {
-            self.0.extend_from_slice(part.as_bytes());
-        }
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.0.push(b'}');
-        self.0
-    }
-}
-
-fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> CallHttpResponse {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
-}
-
-/// The answer for a call that waits for approval: 202 with the id of the approval.
-fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest, adjusted: &[String]) -> CallHttpResponse {
-    let mut body = json!({
-        "success": false,
-        "result": null,
-        "error": format!("a call of `{id}` needs the approval of a human, and waits for it"),
-        "code": "approval_required",
-        "status": "waiting_for_approval",
-        "scenario": id.scenario.as_str(),
-        "tool_name": &*id.tool,
-        "approval_id": &*waiting.id,
-        "expires_at": waiting.expires_at.to_string(),
-    });
-    if !adjusted.is_empty() {
-        body["adjusted"] = adjusted.into();
-    }
-    json_answer(StatusCode::ACCEPTED, body.to_string())
-}
-
 /// The problem of a call that was refused or failed, with hints from the active catalog.
-fn problem(shared: &ServerState, place: &CallScope, refused: &ExecuteError) -> Problem {
+fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> Problem {
     let told = match refused {
         ExecuteError::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
         ExecuteError::Disabled { id, .. } => {
@@ -351,6 +237,17 @@ fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
     match refused.retry_after() {
         Some(wait) => told.retry_after(wait),
         None => told,
+    }
+}
+
+impl From<AttendError> for Problem {
+    fn from(error: AttendError) -> Self {
+        let (status, code) = match error {
+            AttendError::InvalidId(_) => (StatusCode::BAD_REQUEST, "invalid_call_id"),
+            AttendError::Taken(_) => (StatusCode::CONFLICT, "call_id_taken"),
+            AttendError::Full => (StatusCode::TOO_MANY_REQUESTS, "busy"),
+        };
+        Self::new(status, error.to_string()).with_member("success", false).with_member("code", code)
     }
 }
 

@@ -1,7 +1,10 @@
 //! The resources of `/api/v1` and of the daemon itself: one file each with its handlers and its
 //! answers. Makes no decisions about tools.
 
+pub(super) mod active_calls;
 pub(super) mod approvals;
+mod call_answers;
+pub(super) mod call_event_json;
 pub(super) mod call_json;
 pub(super) mod call_schemas;
 pub(super) mod calls;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::calls::approval::Approvals;
 use crate::calls::track::OperationTracker;
 use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, JsonText, Operation};
-use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
+use crate::server::dashboard::{interactions, links};
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of arguments are shown; the API shows all of them.
@@ -27,11 +27,11 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "Calls" }
-        p class="lead" { "Calls that need an approval wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
+        p class="lead" { "Calls that need an approval or input wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
         (operator(shared.config.borrow().operator_token().is_some()))
         // A stream of its own, because snapshots do not contain calls.
-        div sse-connect="/api/v1/events?kind=approval,operation" {
-            div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
+        div sse-connect="/api/v1/events?kind=approval,operation,call" {
+            div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:call, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
         }
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
@@ -56,6 +56,7 @@ fn present(shared: &ServerState, now: Timestamp) -> Markup {
             @for request in waits.iter().take(WAITING) { (waiting(request, now)) }
             @if waits.len() > WAITING { p class="quiet" { (waits.len() - WAITING) " more: " a href="/api/v1/approvals?state=waiting" { "all as JSON" } } }
         }
+        (interactions::waiting(&shared.calls.active().waiting(), now))
         section aria-labelledby="operations-title" {
             h2 id="operations-title" { "Operations " span class="quiet" { (going.len()) " under way" } }
             @if operations.is_empty() { p class="card" { "No long-running operations." } }

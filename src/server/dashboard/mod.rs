@@ -32,6 +32,7 @@ mod connect;
 mod docs;
 mod findings;
 mod history;
+mod interactions;
 mod links;
 mod live;
 mod page;

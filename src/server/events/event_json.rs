@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::catalog::ToolChange;
 use crate::events::{CatalogChange, Event, FindingChange, Message, Overview};
 use crate::model::{PublishedName, ScenarioName, ScenarioState, StateTransition};
+use crate::server::api::call_event_json::{self, CallEventJson};
 use crate::server::api::call_json;
 use crate::server::api::shared_json;
 use crate::server::api::shared_json::Time;
@@ -20,7 +21,7 @@ use crate::server::api::shared_json::Time;
 pub(in crate::server) struct EventJson<'a> {
     /// The place behind it, `EPOCH.SEQ`: give it as `cursor` to go on from here.
     id: String,
-    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval` or `operation`.
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation` or `call`.
     event: &'static str,
     data: EventData<'a>,
 }
@@ -33,7 +34,7 @@ pub(in crate::server) struct SseEventJson {
     /// The place behind it, `EPOCH.SEQ`; `Last-Event-ID` of who reconnects. Only the event `end` has none.
     #[schemars(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`, or `end`, which says why the stream ends.
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`, `call`, or `end`, which says why the stream ends.
     event: String,
     /// JSON.
     #[schemars(schema_with = "streamed_data")]
@@ -56,6 +57,7 @@ enum EventData<'a> {
     Finding(FindingChangeJson<'a>),
     Approval(call_json::ApprovalEvent<'a>),
     Operation(call_json::OperationEvent<'a>),
+    Call(CallEventJson<'a>),
 }
 
 /// Where things stand: what a follower begins with.
@@ -159,6 +161,7 @@ fn data(event: &Event) -> EventData<'_> {
         }
         Event::Approval(request) => EventData::Approval(call_json::approval_event(request)),
         Event::Operation(operation) => EventData::Operation(call_json::operation_event(operation)),
+        Event::Call(event) => EventData::Call(call_event_json::call_event(event)),
     }
 }
 

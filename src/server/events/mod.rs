@@ -14,11 +14,14 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, Version};
 
-use crate::events::{Cursor, DisconnectWatch, Ending, EventType, Form, Next, SubscribeRequest, Subscription};
+use crate::events::{
+    CallsSeen, Cursor, DisconnectWatch, Ending, EventType, Form, Next, SubscribeRequest, Subscription,
+};
 use crate::runtime::{Clock, StopTrigger};
 use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
 use crate::server::api::lookup;
+use crate::server::auth::Access;
 use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
 use crate::server::http::params::ParamType;
@@ -40,19 +43,24 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(in crate::server) struct DisconnectTrigger(pub(in crate::server) Arc<StopTrigger>);
 
 /// The parameters: those of a list that can be followed, and the kinds of events.
-pub(in crate::server) const PARAMS: [Param; 14] = {
-    let mut all = [KIND; 14];
+pub(in crate::server) const PARAMS: [Param; 15] = {
+    let mut all = [KIND; 15];
     let mut at = 0;
     while at < ListQuery::FOLLOWED.len() {
         all[at] = ListQuery::FOLLOWED[at];
         at += 1;
     }
     all[13] = CURSOR;
+    all[14] = CALL_ID;
     all
 };
 const KIND: Param = many("kind")
     .takes(ParamType::Word(|| EventType::ALL.map(EventType::as_str).to_vec()))
     .about("Only events of these kinds; all when not given.", "catalog");
+const CALL_ID: Param = many("call_id").about(
+    "Events of the kind `call` of the calls with these ids. Without it operators get those of all calls, and others of none.",
+    "",
+);
 const CURSOR: Param = once("cursor")
     .about("The `id` of the last message that the client has. One that is not known gets a snapshot.", "");
 /// The header that a client sends when it reconnects by itself.
@@ -70,16 +78,17 @@ struct SseStream {
 }
 
 /// `GET /api/v1/events`: takes the parameters of the list, `kind` (`catalog`, `scenario`,
-/// `finding`, `approval`, `operation`; all by default) and, for clients that cannot set
+/// `finding`, `approval`, `operation`, `call`; all by default), `call_id`, and, for clients that cannot set
 /// `Last-Event-ID`, `cursor`. 503 when there are too many subscriptions.
 pub(in crate::server) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     version: Version,
     headers: HeaderMap,
+    access: Access,
     Extension(connection): Extension<DisconnectTrigger>,
 ) -> Result<Response, Problem> {
-    let ask = parse_subscription(raw.as_deref(), &headers)?;
+    let ask = parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
@@ -96,6 +105,7 @@ pub(in crate::server) async fn follow(
 pub(in crate::server) fn parse_subscription(
     raw: Option<&str>,
     headers: &HeaderMap,
+    access: Access,
 ) -> Result<SubscribeRequest, Problem> {
     let query = QueryParams::parse(raw, &PARAMS)?;
     let list = ListQuery::from_params(&query)?;
@@ -105,7 +115,10 @@ pub(in crate::server) fn parse_subscription(
     // header has precedence.
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let cursor = known_to.or_else(|| query.optional("cursor"));
+    let ids: BTreeSet<Arc<str>> = query.list("call_id")?.into_iter().map(Into::into).collect();
+    let calls = if ids.is_empty() && access == Access::Full { CallsSeen::All } else { CallsSeen::WithIds(ids) };
     Ok(SubscribeRequest {
+        calls,
         query: views::effective(&list.view, list.format),
         kinds: if kinds.is_empty() { EventType::ALL.into() } else { kinds },
         // An invalid cursor counts as an unknown one: the client gets a snapshot.

@@ -21,6 +21,7 @@ use crate::events::{DisconnectWatch, Ending, Form, Next, Subscription};
 use crate::runtime::Clock;
 use crate::server::SharedState;
 use crate::server::api::lookup;
+use crate::server::auth::Access;
 use crate::server::events;
 use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
@@ -64,9 +65,10 @@ pub(in crate::server) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
+    access: Access,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let ask = events::parse_subscription(raw.as_deref(), &headers)?;
+    let ask = events::parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;

@@ -148,6 +148,13 @@ pub(in crate::server) const APPROVAL_ID: Param =
 /// An operation in a path.
 pub(in crate::server) const OPERATION_ID: Param =
     once("id").about("The `operation_id` that the caller got.", "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f").required();
+/// A call in a path.
+pub(in crate::server) const CALL_ID: Param =
+    once("call_id").about("The `call_id` that the caller gave or got.", "my-call-1").required();
+/// Input that a call waits for, in a path.
+pub(in crate::server) const INTERACTION_ID: Param = once("id")
+    .about("The `id` of the `interaction` that the caller got.", "2c7b9e1d-5f3a-4860-b1d2-e3f4a5968778")
+    .required();
 /// A module in a path.
 pub(in crate::server) const MODULE: Param =
     once("module").about("The name that the module is filed under.", "scheduler").required();

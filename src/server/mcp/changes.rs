@@ -118,7 +118,8 @@ async fn open(
     let (shared, list) = (&context.shared, &context.list);
     let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
     let kinds = if texts.changed.is_some() { [EventType::Catalog].into() } else { BTreeSet::new() };
-    let wanted = SubscribeRequest { query: views::effective(&list.view, list.format), kinds, cursor: None };
+    let query = views::effective(&list.view, list.format);
+    let wanted = SubscribeRequest { query, kinds, ..SubscribeRequest::default() };
     let subscription = shared.events.subscribe(wanted).await.map_err(|full| Refusal::busy(full.to_string()))?;
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));

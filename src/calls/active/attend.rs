@@ -1,0 +1,133 @@
+//! Makes calls whose callers take part, and gives them their input.
+
+use std::sync::Arc;
+
+use super::ActiveCalls;
+use super::call::{ActiveCall, CallPhase, NewCall, PendingInput};
+use crate::calls::caller::Caller;
+use crate::calls::{CallResponse, Calls, ExecuteError, Request};
+use crate::model::CallerInfo;
+use crate::protocols::{InputReply, LogLevel};
+
+/// What a call came to, as far as its caller can wait for it.
+#[derive(Debug)]
+pub enum Attended {
+    /// It is over.
+    Over(Arc<Result<CallResponse, ExecuteError>>),
+    /// Its tool waits for input. The call goes on without the request that made it.
+    NeedsInput(Arc<PendingInput>),
+}
+
+/// Why a call was not begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttendError {
+    /// The id that the caller gave is none.
+    #[error("`call_id` cannot be {0:?}: allowed are 8 to 100 letters, digits, `.`, `_` and `-`")]
+    InvalidId(String),
+    /// Another call has the id that the caller gave.
+    #[error("the call {0:?} exists already; give each call an id of its own, such as a random UUID")]
+    Taken(String),
+    /// As many calls as possible are under way.
+    #[error("too many calls are under way; try again later")]
+    Full,
+}
+
+/// Why input was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    /// No call waits for input under this id.
+    #[error("no call waits for this input: it was given, declined after its time, or the call ended")]
+    Unknown,
+}
+
+/// Removes a call that its caller left before it had an answer.
+struct Attendance {
+    all: ActiveCalls,
+    call: Arc<ActiveCall>,
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        if !matches!(self.call.phase(), CallPhase::Over(_)) {
+            self.call.set(CallPhase::Abandoned);
+            self.all.remove(self.call.id());
+        }
+    }
+}
+
+impl Calls {
+    /// The calls whose callers take part.
+    pub fn active(&self) -> &ActiveCalls {
+        &self.0.active
+    }
+
+    /// Begins a call whose caller takes part over HTTP, under the id that it gave or a new one.
+    pub fn attend(
+        &self,
+        request: &Request,
+        id: Option<String>,
+        log_level: LogLevel,
+    ) -> Result<Arc<ActiveCall>, AttendError> {
+        let new = NewCall {
+            tool_name: request.name.as_str().into(),
+            caller: CallerInfo {
+                chat: request.chat.as_deref().map(Into::into),
+                profile: request.profile.as_deref().map(Into::into),
+                user_id: request.user_id.clone(),
+            },
+            log_level,
+            clock: self.0.clock,
+            hub: self.parts().map(|parts| parts.hub.clone()),
+            input_timeout: self.0.config.load().input_timeout,
+        };
+        self.0.active.add(id, |id| ActiveCall::new(id, new))
+    }
+
+    /// Makes a call that was begun, and waits until it is over or needs input. If this future is
+    /// dropped before, the caller went away.
+    pub async fn execute_attended(&self, request: Request, call: Arc<ActiveCall>) -> Attended {
+        let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
+        let (calls, caller) = (self.clone(), Arc::clone(&call) as Arc<dyn Caller>);
+        // Boxed, because it may go on as a task of its own.
+        let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
+        let needs_input = tokio::select! {
+            biased;
+            answered = &mut running => {
+                let answered = Arc::new(answered);
+                call.set(CallPhase::Over(Arc::clone(&answered)));
+                attendance.all.remove(call.id());
+                return Attended::Over(answered);
+            }
+            input = call.first_input() => input,
+        };
+        self.0.tasks.spawn(async move {
+            let answered = Arc::new(running.await);
+            let bytes = answered.as_ref().as_ref().map_or(0, size);
+            attendance.call.set(CallPhase::Over(answered));
+            attendance.all.keep(attendance.call.id(), bytes);
+        });
+        Attended::NeedsInput(needs_input)
+    }
+
+    /// Gives the input that a call waits for, and waits until the call is over or needs more.
+    pub async fn give_input(&self, id: &str, reply: InputReply) -> Result<(Arc<ActiveCall>, Attended), InputError> {
+        let waiting = self.0.active.waiting().into_iter().find(|(_, input)| *input.id == *id);
+        let (call, _) = waiting.ok_or(InputError::Unknown)?;
+        if !call.give(reply) {
+            return Err(InputError::Unknown);
+        }
+        let attended = match call.settled(id).await {
+            CallPhase::NeedsInput(input) => Attended::NeedsInput(input),
+            CallPhase::Over(answered) => Attended::Over(answered),
+            // The daemon is stopping.
+            CallPhase::Running | CallPhase::Abandoned => return Err(InputError::Unknown),
+        };
+        Ok((call, attended))
+    }
+}
+
+/// The bytes of an answer that is kept.
+fn size(answered: &CallResponse) -> usize {
+    let outcome = &answered.outcome;
+    [&outcome.result, &outcome.content, &outcome.document].into_iter().flatten().map(|json| json.get().len()).sum()
+}

@@ -1,0 +1,254 @@
+//! One call whose caller takes part.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
+use uuid::Uuid;
+
+use super::pace::EventPace;
+use crate::calls::caller::Caller;
+use crate::calls::{CallResponse, ExecuteError};
+use crate::events::{Event, Hub};
+use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
+use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use crate::runtime::{Clock, Stop, StopTrigger};
+
+/// The largest log message that is sent to the caller, in bytes. A larger one is left out.
+const LOG_MAX: usize = 16 * 1024;
+
+/// A call whose caller takes part.
+#[derive(Debug)]
+pub struct ActiveCall {
+    id: Arc<str>,
+    tool_name: Arc<str>,
+    caller: CallerInfo,
+    offers: CallerOffers,
+    phase: watch::Sender<CallPhase>,
+    reply: Mutex<Option<oneshot::Sender<InputReply>>>,
+    cancelling: StopTrigger,
+    cancelled: Stop,
+    pace: Mutex<EventPace>,
+    clock: Clock,
+    hub: Option<Hub>,
+    /// How long its caller has to give input.
+    input_timeout: Duration,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone)]
+pub enum CallPhase {
+    /// It waits for its turn, or its tool runs.
+    Running,
+    /// Its tool waits for input of the caller.
+    NeedsInput(Arc<PendingInput>),
+    /// It is over.
+    Over(Arc<Result<CallResponse, ExecuteError>>),
+    /// Its caller went away: nobody gives input.
+    Abandoned,
+}
+
+/// Input that a tool waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingInput {
+    /// The id by which it is given.
+    pub id: Arc<str>,
+    /// The message for the user.
+    pub message: String,
+    /// The JSON Schema of the input, if the tool gives one.
+    pub schema: Option<JsonText>,
+    /// Until when it can be given; then it is declined.
+    pub expires_at: Timestamp,
+}
+
+/// What a call is made of when it begins.
+pub(super) struct NewCall {
+    pub(super) tool_name: Arc<str>,
+    pub(super) caller: CallerInfo,
+    pub(super) log_level: LogLevel,
+    pub(super) clock: Clock,
+    pub(super) hub: Option<Hub>,
+    pub(super) input_timeout: Duration,
+}
+
+impl ActiveCall {
+    pub(super) fn new(id: Arc<str>, new: NewCall) -> Self {
+        let NewCall { tool_name, caller, log_level, clock, hub, input_timeout } = new;
+        let (cancelling, cancelled) = StopTrigger::new();
+        Self {
+            id,
+            tool_name,
+            caller,
+            offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
+            phase: watch::Sender::new(CallPhase::Running),
+            reply: Mutex::default(),
+            cancelling,
+            cancelled,
+            pace: Mutex::new(EventPace::new(clock.now())),
+            clock,
+            hub,
+            input_timeout,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The name of the tool that the caller used.
+    pub fn tool_name(&self) -> &str {
+        &self.tool_name
+    }
+
+    /// Where it comes from.
+    pub fn caller_info(&self) -> &CallerInfo {
+        &self.caller
+    }
+
+    /// How far it is.
+    pub fn phase(&self) -> CallPhase {
+        self.phase.borrow().clone()
+    }
+
+    /// The input that it waits for.
+    pub fn pending_input(&self) -> Option<Arc<PendingInput>> {
+        match &*self.phase.borrow() {
+            CallPhase::NeedsInput(input) => Some(Arc::clone(input)),
+            _ => None,
+        }
+    }
+
+    /// Cancels it: its scenario is informed as its protocol has it, and it is not tried again.
+    pub fn cancel(&self) {
+        self.cancelling.stop();
+    }
+
+    /// Gives the input that it waits for. Whether it still waited.
+    pub(super) fn give(&self, reply: InputReply) -> bool {
+        self.reply().take().is_some_and(|waiting| waiting.send(reply).is_ok())
+    }
+
+    /// Waits until the call needs input. Never completes for one that ends without.
+    pub(super) async fn first_input(&self) -> Arc<PendingInput> {
+        let mut phase = self.phase.subscribe();
+        loop {
+            if let CallPhase::NeedsInput(input) = &*phase.borrow_and_update() {
+                return Arc::clone(input);
+            }
+            if phase.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Waits until the call needs other input than `known`, or is over.
+    pub(super) async fn settled(&self, known: &str) -> CallPhase {
+        let mut phase = self.phase.subscribe();
+        let settled = phase.wait_for(|phase| match phase {
+            CallPhase::Running => false,
+            CallPhase::NeedsInput(input) => *input.id != *known,
+            CallPhase::Over(_) | CallPhase::Abandoned => true,
+        });
+        // The sender lives in `self`.
+        settled.await.map_or(CallPhase::Abandoned, |phase| phase.clone())
+    }
+
+    pub(super) fn set(&self, phase: CallPhase) {
+        self.phase.send_replace(phase);
+    }
+
+    fn reply(&self) -> MutexGuard<'_, Option<oneshot::Sender<InputReply>>> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event to the caller, unless too many came just now.
+    fn publish(&self, what: CallEventKind) {
+        let passes = matches!(what, CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_))
+            || self.pace.lock().unwrap_or_else(PoisonError::into_inner).take(self.clock.now());
+        let Some(hub) = self.hub.as_ref().filter(|_| passes) else { return };
+        hub.try_publish(Event::Call(Arc::new(CallEvent {
+            call_id: Arc::clone(&self.id),
+            tool_name: Arc::clone(&self.tool_name),
+            caller: self.caller.clone(),
+            at: self.clock.wall(),
+            what,
+        })));
+    }
+
+    async fn wait_for_input(&self, wanted: &InputWanted) -> InputReply {
+        let id: Arc<str> = Uuid::new_v4().to_string().into();
+        let (reply, replied) = oneshot::channel();
+        if matches!(*self.phase.borrow(), CallPhase::Abandoned) {
+            return InputReply::Declined;
+        }
+        let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
+        let pending =
+            PendingInput { id: Arc::clone(&id), message: wanted.message(), schema: wanted.schema(), expires_at };
+        *self.reply() = Some(reply);
+        let _waiting = InputTurn { call: self, id: Arc::clone(&id) };
+        self.phase.send_if_modified(|phase| {
+            let is_there = !matches!(phase, CallPhase::Abandoned);
+            if is_there {
+                *phase = CallPhase::NeedsInput(Arc::new(pending));
+            }
+            is_there
+        });
+        self.publish(CallEventKind::InputNeeded(id));
+        let mut phase = self.phase.subscribe();
+        tokio::select! {
+            reply = replied => reply.unwrap_or(InputReply::Declined),
+            () = self.clock.sleep(self.input_timeout) => InputReply::Declined,
+            _ = phase.wait_for(|phase| matches!(phase, CallPhase::Abandoned)) => InputReply::Declined,
+        }
+    }
+}
+
+/// A tool that waits for input, until this is dropped.
+struct InputTurn<'a> {
+    call: &'a ActiveCall,
+    id: Arc<str>,
+}
+
+impl Drop for InputTurn<'_> {
+    fn drop(&mut self) {
+        self.call.reply().take();
+        self.call.phase.send_if_modified(|phase| {
+            let waits = matches!(phase, CallPhase::NeedsInput(_));
+            if waits {
+                *phase = CallPhase::Running;
+            }
+            waits
+        });
+        self.call.publish(CallEventKind::InputOver(Arc::clone(&self.id)));
+    }
+}
+
+impl Caller for ActiveCall {
+    fn offers(&self) -> CallerOffers {
+        self.offers
+    }
+
+    fn progress(&self, progress: CallProgress) {
+        let CallProgress { done, total, message } = progress;
+        self.publish(CallEventKind::Progress { done, total, message });
+    }
+
+    fn log(&self, line: CallLog) {
+        if line.data.get().len() <= LOG_MAX {
+            let CallLog { level, logger, data } = line;
+            self.publish(CallEventKind::Log { level: level.as_str(), logger, data });
+        }
+    }
+
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        Box::pin(async move { Ok(self.wait_for_input(wanted).await) })
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        let cancelled = self.cancelled.clone();
+        Box::pin(async move { cancelled.wait().await })
+    }
+}

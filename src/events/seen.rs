@@ -1,0 +1,13 @@
+//! The calls whose events a reader may see.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The calls whose events a reader gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallsSeen {
+    /// All of them.
+    All,
+    /// Those with these ids.
+    WithIds(BTreeSet<Arc<str>>),
+}

@@ -1,0 +1,154 @@
+//! `/api/v1/calls` and `/api/v1/interactions`: shows and cancels calls under way, and gives them the
+//! input that their tools wait for.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::calls::active::{ActiveCall, Attended, CallPhase, InputError};
+use crate::model::JsonText;
+use crate::protocols::InputReply;
+use crate::server::api::call_event_json::{self, InteractionJson};
+use crate::server::api::{calls, shared_json};
+use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::error::Problem;
+use crate::server::http::query::NoQuery;
+use crate::server::{ServerState, SharedState};
+
+/// A call under way, or one whose answer is kept.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ActiveCall")]
+pub(in crate::server) struct ActiveCallJson<'a> {
+    call_id: &'a str,
+    /// The name that the caller used.
+    tool_name: &'a str,
+    /// `running`, `waiting_for_input` or `cancelling`.
+    status: &'static str,
+    /// The input that it waits for.
+    interaction: Option<InteractionJson<'a>>,
+}
+
+/// Input for a tool.
+#[derive(JsonSchema)]
+#[schemars(rename = "Input", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct InputBody {
+    /// `accept` gives the content, `decline` refuses it, `cancel` dismisses the question.
+    #[schemars(regex(pattern = "^(accept|decline|cancel)$"))]
+    action: String,
+    /// What the form has: an object, or a text that holds one.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "content_schema")]
+    content: Option<Value>,
+}
+
+fn content_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["object", "string"]})
+}
+
+/// `GET /api/v1/calls/{call_id}`: how far a call is; the answer of one that is over, as its caller
+/// got or would have got it.
+pub(in crate::server) async fn show(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let call = find(&shared, &id)?;
+    match call.phase() {
+        CallPhase::Over(answered) => {
+            calls::answer_of(&shared, &call, &Attended::Over(answered)).map(IntoResponse::into_response)
+        }
+        phase => state(&call, phase.input_status(), StatusCode::OK),
+    }
+}
+
+/// `DELETE /api/v1/calls/{call_id}`: cancels a call. 202, since its scenario may take a while; 409
+/// if it is over.
+pub(in crate::server) async fn cancel(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let call = find(&shared, &id)?;
+    if let CallPhase::Over(_) = call.phase() {
+        let problem = Problem::new(StatusCode::CONFLICT, "the call is over; `GET` of the same address has its answer");
+        return Err(problem.with_member("code", "already_over"));
+    }
+    call.cancel();
+    state(&call, "cancelling", StatusCode::ACCEPTED)
+}
+
+/// `POST /api/v1/interactions/{id}` `{action, content?}`: gives the input, and answers as the call
+/// does.
+pub(in crate::server) async fn give(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    let reply = InputReply::Given(JsonText::known(reply(&body)?));
+    let (call, attended) = shared.calls.give_input(&id, reply).await?;
+    Ok(calls::answer_of(&shared, &call, &attended)?.into_response())
+}
+
+/// The result of an elicitation that the body means.
+fn reply(body: &JsonBody) -> Result<String, Problem> {
+    body.refuse_unknown(&["action", "content"])?;
+    let action = body.text("action")?;
+    match (action, body.0.get("content")) {
+        ("accept", given) => Ok(serde_json::json!({"action": "accept", "content": content(given)?}).to_string()),
+        ("decline" | "cancel", _) => Ok(serde_json::json!({"action": action}).to_string()),
+        _ => Err(bad_member("action", &Value::from(action), "`accept`, `decline` or `cancel`")),
+    }
+}
+
+/// The content of a form. Pages send it as a text.
+fn content(given: Option<&Value>) -> Result<Map<String, Value>, Problem> {
+    let bad = |value: &Value| bad_member("content", value, "an object, or a text that holds one");
+    match given {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(content)) => Ok(content.clone()),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
+        Some(value @ Value::String(text)) => serde_json::from_str(text).map_err(|_| bad(value)),
+        Some(other) => Err(bad(other)),
+    }
+}
+
+fn find(shared: &ServerState, id: &str) -> Result<Arc<ActiveCall>, Problem> {
+    shared.calls.active().get(id).ok_or_else(unknown_call)
+}
+
+/// The problem for an id that no call has.
+pub(in crate::server) fn unknown_call() -> Problem {
+    Problem::not_found("no call under way has this id: it is over, or never was").with_member("code", "unknown_call")
+}
+
+fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Response, Problem> {
+    let input = call.pending_input();
+    let json = ActiveCallJson {
+        call_id: call.id(),
+        tool_name: call.tool_name(),
+        status,
+        interaction: input.as_deref().map(call_event_json::interaction),
+    };
+    let mut answer = shared_json::json(&json)?;
+    *answer.status_mut() = code;
+    Ok(answer)
+}
+
+impl CallPhase {
+    /// The word for a call that is not over.
+    fn input_status(&self) -> &'static str {
+        if matches!(self, Self::NeedsInput(_)) { "waiting_for_input" } else { "running" }
+    }
+}
+
+impl From<InputError> for Problem {
+    fn from(error: InputError) -> Self {
+        Self::not_found(error.to_string()).with_member("code", "unknown_interaction")
+    }
+}

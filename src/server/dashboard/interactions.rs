@@ -1,0 +1,57 @@
+//! Tools that wait for input of their callers, with a form to give it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use crate::calls::active::{ActiveCall, PendingInput};
+use crate::server::dashboard::text::{IN, count, foreign, relative_time, segment};
+
+/// At most this many are shown.
+const SHOWN: usize = 100;
+/// At most this many characters of a message.
+const MESSAGE: usize = 2_000;
+
+/// The part of the page Calls; empty when no tool waits.
+pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], now: Timestamp) -> Markup {
+    html! {
+        @if !waiting.is_empty() {
+            section aria-labelledby="input-title" {
+                h2 id="input-title" { "Waiting for input " span class="quiet" { (count(waiting.len(), "call")) } }
+                @for (call, input) in waiting.iter().take(SHOWN) { (form(call, input, now)) }
+            }
+        }
+    }
+}
+
+fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
+    let (title, field) = (format!("input-{}", input.id), format!("content-{}", input.id));
+    let at = format!("/api/v1/interactions/{}", segment(&input.id));
+    let (accept, decline) = (json!({"action": "accept"}).to_string(), json!({"action": "decline"}).to_string());
+    html! {
+        section class="card" data-interaction=(input.id) aria-labelledby=(title) {
+            h3 id=(title) { (foreign(call.tool_name(), 100)) }
+            p { (foreign(&input.message, MESSAGE)) }
+            p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) "." }
+            form hx-post=(at) hx-vals=(accept) hx-swap="none" hx-disabled-elt="find button" {
+                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (template(input)) } }
+                button type="submit" class="primary" { "Give this input" }
+            }
+            div class="actions" {
+                button type="button" class="danger" hx-post=(at) hx-vals=(decline) hx-swap="none" hx-disabled-elt="this" { "Decline" }
+            }
+        }
+    }
+}
+
+/// An object with the members that the schema names.
+fn template(input: &PendingInput) -> String {
+    let schema: Value =
+        input.schema.as_ref().and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let members: Map<String, Value> =
+        properties.map(|(name, property)| (name.clone(), property["default"].clone())).collect();
+    serde_json::to_string_pretty(&members).unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! Callers over HTTP that take part in their calls: ids, events, input and cancelling.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callsheet::model::Secret;
+use callsheet::runtime::Tasks;
+use serde_json::{Value, json};
+
+use crate::support::command::Home;
+use crate::support::house::House;
+use crate::support::in_process::PATIENCE;
+use crate::support::listener::Listener;
+use crate::support::mcp_server::{Answer, Came, McpServer, legacy, tool};
+use crate::support::serving;
+
+const TOKEN: &str = "0123456789abcdef-hush";
+
+async fn send(address: SocketAddr, method: &str, target: &str, body: &Value) -> (u16, Value) {
+    let body = if method == "GET" { String::new() } else { body.to_string() };
+    let answer = serving::ask(address, method, target, &[("content-type", "application/json")], &body).await;
+    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+}
+
+async fn execute(address: SocketAddr, body: Value) -> (u16, Value) {
+    send(address, "POST", "/api/v1/tools/execute", &body).await
+}
+
+/// A legacy server with one tool, whose calls are answered so.
+async fn server(mut call: impl FnMut(&Came) -> Answer + Send + 'static) -> McpServer {
+    let mut own = legacy("2025-11-25", &json!([tool("work")]));
+    McpServer::start(move |came: &Came| if came.method() == "tools/call" { call(came) } else { own(came) }).await
+}
+
+/// Progress, a log message that is wanted and one that is not, and the result.
+fn busy(came: &Came) -> Answer {
+    let token = &came.message["params"]["_meta"]["progressToken"];
+    let notice = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+    Answer::Events(vec![
+        notice("notifications/progress", json!({"progressToken": token, "progress": 1, "total": 2, "message": "half"})),
+        notice("notifications/message", json!({"level": "debug", "data": "noise"})),
+        notice("notifications/message", json!({"level": "warning", "logger": "disk", "data": {"left": 3}})),
+        json!({"jsonrpc": "2.0", "id": came.message["id"], "result": {"content": [{"type": "text", "text": "done"}]}}),
+    ])
+}
+
+/// A question to the user; the result comes later.
+fn asking(_: &Came) -> Answer {
+    Answer::Stream(vec![json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+            "message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}})])
+}
+
+/// A server whose tool asks for a name and gives it back.
+async fn asker() -> Arc<McpServer> {
+    let server = Arc::new(server(asking).await);
+    let (replying, mut own) = (Arc::downgrade(&server), legacy("2025-11-25", &json!([tool("work")])));
+    let mut call_id = Value::Null;
+    server.script(move |came: &Came| {
+        if came.method() == "tools/call" {
+            call_id = came.message["id"].clone();
+            return asking(came);
+        }
+        if let (Some(result), Some(server)) = (came.message.get("result"), replying.upgrade()) {
+            let result = json!({"content": [], "structuredContent": result});
+            server.push(json!({"jsonrpc": "2.0", "id": call_id, "result": result}));
+        }
+        own(came)
+    });
+    server
+}
+
+#[tokio::test]
+async fn progress_and_log_messages_are_events_of_their_caller_only() {
+    let server = server(busy).await;
+    let house = House::with(&[("files", server.url())], |config| {
+        config.server.operator_token = Some(Secret::new(TOKEN));
+    })
+    .await;
+    let address = house.serve().await;
+    let (mut mine, _) = Listener::begin(address, "?kind=call&call_id=my-call-1").await;
+    let (mut other, _) = Listener::begin(address, "?kind=call").await;
+    let body = json!({"tool_name": "work", "call_id": "my-call-1", "log_level": "info"});
+    let (status, answer) = execute(address, body).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["call_id"], "my-call-1");
+    let progress = mine.next().await;
+    assert_eq!(progress.event, "call");
+    assert_eq!(progress.data["what"], "progress");
+    assert_eq!(progress.data["progress"], 1.0);
+    assert_eq!(progress.data["message"], "half");
+    let log = mine.next().await;
+    assert_eq!(log.data["level"], "warning", "less severe ones are not wanted");
+    assert_eq!(log.data["logger"], "disk");
+    assert_eq!(log.data["data"], json!({"left": 3}));
+
+    // A reader that knows another call's id only hears of that one.
+    let (status, answer) = execute(address, json!({"tool_name": "work"})).await;
+    assert_eq!(status, 200);
+    let made = answer["call_id"].as_str().unwrap().to_owned();
+    assert_eq!(made.len(), 36, "{made}");
+    drop(mine);
+    house.finish().await;
+    assert_eq!(other.next().await.event, "end", "nothing before the end");
+}
+
+#[tokio::test]
+async fn ids_of_calls_are_checked_and_used_once() {
+    let server = server(|_| Answer::Stream(Vec::new())).await;
+    let house = House::of(&[("files", server.url())]).await;
+    let address = house.serve().await;
+    let (status, answer) = execute(address, json!({"tool_name": "work", "call_id": "sh rt"})).await;
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(answer["code"], "invalid_call_id");
+    let (status, answer) = execute(address, json!({"tool_name": "work", "log_level": "loud"})).await;
+    assert_eq!(status, 400, "{answer}");
+
+    let body = json!({"tool_name": "work", "call_id": "my-call-1"});
+    let call = Tasks::new().spawn(execute(address, body.clone()));
+    server.until("tools/call", 1).await;
+    let (status, answer) = execute(address, body).await;
+    assert_eq!(status, 409, "{answer}");
+    assert_eq!(answer["code"], "call_id_taken");
+    let (status, answer) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
+    assert_eq!(status, 200);
+    assert_eq!(answer["status"], "running");
+
+    let (status, answer) = send(address, "DELETE", "/api/v1/calls/my-call-1", &json!({})).await;
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(answer["status"], "cancelling");
+    let (status, answer) = call.await.unwrap();
+    assert_eq!(status, 502, "{answer}");
+    assert!(answer["error"].as_str().unwrap().contains("cancelled"), "{answer}");
+    server.until("notifications/cancelled", 1).await;
+    let (status, _) = send(address, "DELETE", "/api/v1/calls/my-call-1", &json!({})).await;
+    assert_eq!(status, 404);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_needs_input_gets_it_from_its_caller() {
+    let server = asker().await;
+    let house = House::of(&[("files", server.url())]).await;
+    let address = house.serve().await;
+    let (status, answer) = execute(address, json!({"tool_name": "work", "call_id": "my-call-1"})).await;
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(answer["code"], "input_required");
+    assert_eq!(answer["interaction"]["message"], "Name?");
+    assert_eq!(answer["interaction"]["schema"]["properties"]["name"]["type"], "string");
+    let (_, state) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
+    assert_eq!(state["status"], "waiting_for_input");
+    let page = serving::ask(address, "GET", "/dashboard/calls/now", &[], "").await;
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains("Name?") && page.contains("Give this input"), "{page}");
+
+    let id = answer["interaction"]["id"].as_str().unwrap();
+    let target = format!("/api/v1/interactions/{id}");
+    let (status, refused) = send(address, "POST", &target, &json!({"action": "shrug"})).await;
+    assert_eq!(status, 400, "{refused}");
+    let (status, answer) =
+        send(address, "POST", &target, &json!({"action": "accept", "content": "{\"name\": \"Ada\"}"})).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["result"], json!({"action": "accept", "content": {"name": "Ada"}}));
+    let (status, _) = send(address, "POST", &target, &json!({"action": "cancel"})).await;
+    assert_eq!(status, 404, "it was given");
+    let (status, kept) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
+    assert_eq!(status, 200);
+    assert_eq!(kept["result"], answer["result"]);
+    let (status, _) = send(address, "DELETE", "/api/v1/calls/my-call-1", &json!({})).await;
+    assert_eq!(status, 409);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn input_that_is_not_given_in_time_is_declined() {
+    let server = asker().await;
+    let house = House::with(&[("files", server.url())], |config| {
+        config.calls.input_timeout = Duration::from_millis(50);
+    })
+    .await;
+    let address = house.serve().await;
+    let (status, _) = execute(address, json!({"tool_name": "work", "call_id": "my-call-1"})).await;
+    assert_eq!(status, 202);
+    let over = async {
+        loop {
+            let (_, state) = send(address, "GET", "/api/v1/calls/my-call-1", &Value::Null).await;
+            if state["result"].is_object() {
+                return state;
+            }
+        }
+    };
+    let state = tokio::time::timeout(PATIENCE, over).await.unwrap();
+    assert_eq!(state["result"], json!({"action": "decline"}));
+    house.finish().await;
+}
+
+#[test]
+fn the_command_line_shows_progress() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(server(busy));
+    let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
+    let daemon = home.serve(&[]);
+    let ran = home.run(&["call", "--url", &daemon.url, "--progress", "work"]);
+    assert!(ran.err.contains("1 of 2: half") && ran.err.contains("warning: "), "{}", ran.err);
+    assert_eq!(ran.ok(), "done\n");
+}

@@ -1,0 +1,176 @@
+//! Requests of servers for input of the caller: what they may request, and what is answered.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callsheet::calls::Caller;
+use callsheet::discovery::{Endpoint, SourceTrust};
+use callsheet::model::{HttpTarget, Interaction, JsonText};
+use callsheet::protocols::{CallerOffers, InputRefused, InputReply, InputWanted};
+use callsheet::runtime::Clock;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::support::house::{House, request, scenario};
+use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
+
+/// A caller that offers everything and answers with the method that was requested.
+#[derive(Default)]
+struct Obliging {
+    requested: Mutex<Vec<String>>,
+    takes: Option<Duration>,
+}
+
+impl Caller for Obliging {
+    fn offers(&self) -> CallerOffers {
+        CallerOffers { elicitation_form: true, sampling: true, roots: true, ..CallerOffers::default() }
+    }
+
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        Box::pin(async move {
+            self.requested.lock().unwrap().push(wanted.method.to_string());
+            if let Some(takes) = self.takes {
+                tokio::time::pause();
+                Clock::system().sleep(takes).await;
+                tokio::time::resume();
+            }
+            let result = json!({"method": wanted.method.as_str(), "params": serde_json::from_str::<Value>(wanted.params.get()).unwrap()});
+            Ok(InputReply::Given(JsonText::parse(&result.to_string()).unwrap()))
+        })
+    }
+}
+
+/// A house with this server, which may request so much.
+async fn house(server: &McpServer, interaction: Interaction) -> House {
+    let house = House::of(&[]).await;
+    let target = HttpTarget { interaction, ..HttpTarget::at(server.url()) };
+    let endpoint = Endpoint { target: target.into(), ..Endpoint::at(server.url(), SourceTrust::Trusted) };
+    house.place_endpoint("server", endpoint);
+    house.until("the list", |snapshot| snapshot.catalog.entry(&scenario("server")).is_some()).await;
+    house
+}
+
+fn all(folders: &[&str]) -> Interaction {
+    let folders = folders.iter().map(|folder| folder.parse().unwrap()).collect();
+    Interaction { elicitation: true, sampling: true, roots: true, folders }
+}
+
+/// A legacy server whose only tool requests these inputs before it answers.
+async fn legacy_with(requests: &[&str]) -> McpServer {
+    let mut greet = legacy("2025-11-25", &json!([tool("work")]));
+    let requests: Vec<String> = requests.iter().map(|method| (*method).to_owned()).collect();
+    McpServer::start(move |came: &Came| {
+        if came.method() != "tools/call" {
+            return greet(came);
+        }
+        let mut messages: Vec<Value> = requests
+            .iter()
+            .map(|method| json!({"jsonrpc": "2.0", "id": method, "method": method, "params": {"of": method}}))
+            .collect();
+        messages.push(json!({"jsonrpc": "2.0", "id": came.message["id"], "result": {"content": []}}));
+        Answer::Events(messages)
+    })
+    .await
+}
+
+/// The answers that the server got to its requests, by their ids.
+fn answers(server: &McpServer) -> Vec<Value> {
+    let posts = server.came().into_iter().filter(|came| came.message.get("method").is_none());
+    posts.map(|came| came.message).filter(|message| message.is_object()).collect()
+}
+
+const ALL: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "tasks/list"];
+
+#[tokio::test]
+async fn a_legacy_server_gets_only_what_its_configuration_allows() {
+    let server = legacy_with(&ALL).await;
+    let house = house(&server, Interaction::default()).await;
+    let caller = Arc::new(Obliging::default());
+    house.app.calls().execute_for(request("work", &json!({})), Some(caller.clone())).await.unwrap();
+    assert_eq!(*caller.requested.lock().unwrap(), ["elicitation/create"]);
+    assert_eq!(server.of("initialize")[0].message["params"]["capabilities"], json!({"elicitation": {}}));
+    let answers = answers(&server);
+    assert_eq!(answers[0]["result"]["method"], "elicitation/create");
+    for refused in &answers[1..] {
+        assert_eq!(refused["error"]["code"], -32_601, "{refused}");
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn sampling_and_folders_reach_the_caller_or_the_configuration_where_allowed() {
+    let server = legacy_with(&ALL).await;
+    let house = house(&server, all(&["file:///srv/files"])).await;
+    let caller = Arc::new(Obliging::default());
+    house.app.calls().execute_for(request("work", &json!({})), Some(caller.clone())).await.unwrap();
+    assert_eq!(*caller.requested.lock().unwrap(), ["elicitation/create", "sampling/createMessage"]);
+    let declared = &server.of("initialize")[0].message["params"]["capabilities"];
+    assert_eq!(*declared, json!({"elicitation": {}, "sampling": {}, "roots": {}}));
+    let answers = answers(&server);
+    assert_eq!(answers[1]["result"]["params"], json!({"of": "sampling/createMessage"}));
+    assert_eq!(answers[2]["result"], json!({"roots": [{"uri": "file:///srv/files"}]}));
+    assert_eq!(answers[3]["error"]["code"], -32_601);
+
+    // A caller that takes no part is asked for nothing, and the tool ends all the same.
+    assert!(house.call("work", &json!({})).await.unwrap().outcome.success);
+    let answers = self::answers(&server);
+    assert_eq!(answers[4]["result"], json!({"action": "decline"}));
+    assert_eq!(answers[5]["error"]["code"], -1);
+    assert_eq!(answers[6]["result"], json!({"roots": [{"uri": "file:///srv/files"}]}));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_outside_of_a_call_is_answered_at_once() {
+    let server = legacy_with(&[]).await;
+    let house = house(&server, all(&["file:///srv/files"])).await;
+    server.until("GET", 1).await;
+    for method in ["ping", "roots/list", "elicitation/create", "sampling/createMessage"] {
+        server.push(json!({"jsonrpc": "2.0", "id": method, "method": method}));
+    }
+    server.until("POST", 4).await;
+    let answers = answers(&server);
+    assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": "ping", "result": {}}));
+    assert_eq!(answers[1]["result"], json!({"roots": [{"uri": "file:///srv/files"}]}));
+    assert_eq!(answers[2]["result"], json!({"action": "decline"}));
+    assert_eq!(answers[3]["error"]["code"], -1);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn time_in_which_a_person_is_waited_for_is_not_the_tools() {
+    let server = legacy_with(&["elicitation/create"]).await;
+    let house = house(&server, Interaction::default()).await;
+    // Longer than any call may take (`calls.max_timeout`).
+    let caller = Arc::new(Obliging { takes: Some(Duration::from_secs(3_000)), ..Obliging::default() });
+    let called = house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await;
+    assert!(called.unwrap().outcome.success);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_modern_server_gets_the_folders_of_the_configuration_within_the_call() {
+    let mut own = modern(&json!([tool("work")]));
+    let server = McpServer::start(move |came: &Came| {
+        let params = &came.message["params"];
+        if came.method() == "tools/call" && params.get("inputResponses").is_none() {
+            let requests = json!({"where": {"method": "roots/list"}, "sample": {"method": "sampling/createMessage", "params": {"max": 1}}});
+            return came.result(&json!({"resultType": "input_required", "inputRequests": requests}));
+        }
+        if came.method() == "tools/call" {
+            let given = params["inputResponses"].clone();
+            return came.result(&json!({"resultType": "complete", "content": [], "structuredContent": given}));
+        }
+        own(came)
+    })
+    .await;
+    let house = house(&server, all(&["file:///srv/files"])).await;
+    let called = house.app.calls().execute_for(request("work", &json!({})), Some(Arc::new(Obliging::default()))).await;
+    let given: Value = serde_json::from_str(called.unwrap().outcome.result.unwrap().get()).unwrap();
+    assert_eq!(given["where"], json!({"roots": [{"uri": "file:///srv/files"}]}));
+    assert_eq!(given["sample"]["params"], json!({"max": 1}));
+    let outcome = house.call("work", &json!({})).await.unwrap().outcome;
+    assert_eq!(outcome.code.as_deref(), Some("input_required"));
+    assert!(outcome.error.unwrap().contains("sampling/createMessage"));
+    house.finish().await;
+}
