@@ -65,9 +65,12 @@ async fn an_answer_has_the_keys_of_the_original_and_more() {
     assert!(shown["execution_time_ms"].is_u64());
     shown["execution_time_ms"] = json!(0);
     shown["result"] = json!(0);
+    let call_id = shown["call_id"].clone();
+    assert!(call_id.as_str().is_some_and(|id| id.len() == 36), "{call_id}");
     let expected = json!({
         "success": true, "result": 0, "status": "completed", "execution_time_ms": 0, "scenario": "files",
         "tool_name": "say", "name": "say", "url": files.url().as_str(), "attempts": 1,
+        "call_id": call_id,
     });
     assert_eq!(shown, expected);
 

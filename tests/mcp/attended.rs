@@ -1,6 +1,8 @@
 //! Callers over HTTP that take part in their calls: ids, events, input and cancelling.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -197,10 +199,23 @@ async fn input_that_is_not_given_in_time_is_declined() {
 #[test]
 fn the_command_line_shows_progress() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(server(busy));
+    let server = runtime.block_on(server(|came| {
+        let Answer::Events(mut messages) = busy(came) else { unreachable!("it answers with events") };
+        messages.pop();
+        Answer::Stream(messages)
+    }));
     let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
     let daemon = home.serve(&[]);
-    let ran = home.run(&["call", "--url", &daemon.url, "--progress", "work"]);
-    assert!(ran.err.contains("1 of 2: half") && ran.err.contains("warning: "), "{}", ran.err);
-    assert_eq!(ran.ok(), "done\n");
+    let mut command = home.command(&["call", "--url", &daemon.url, "--progress", "work"]);
+    let mut ran = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The tool ends when its progress was seen.
+    let lines = BufReader::new(ran.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let seen: Vec<String> = lines.take(2).collect();
+    assert!(seen[0].ends_with("1 of 2: half"), "{seen:?}");
+    assert!(seen[1].ends_with(r#"warning: {"left":3}"#), "{seen:?}");
+    let id = server.of("tools/call")[0].message["id"].clone();
+    let result = json!({"content": [{"type": "text", "text": "done"}]});
+    server.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    let ended = ran.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(ended.stdout).unwrap(), "done\n");
 }

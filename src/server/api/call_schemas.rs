@@ -175,7 +175,7 @@ pub(in crate::server) struct CallNeedsInput<'a> {
 /// A call under way, or the answer of one that is over.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
 pub(in crate::server) enum CallState<'a> {
     UnderWay(ActiveCallJson<'a>),
     Over(CallAnswer),

@@ -19,7 +19,9 @@ use crate::calls::active::{ActiveCall, AttendError, Attended};
 use crate::calls::{ExecuteError, Request};
 use crate::model::{CallerInfo, JsonText, Scope, ToolId};
 use crate::protocols::{CallError, LogLevel};
-use crate::server::api::call_answers::{CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer};
+use crate::server::api::call_answers::{
+    CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer,
+};
 use crate::server::api::lookup;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
