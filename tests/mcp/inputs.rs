@@ -76,7 +76,7 @@ async fn legacy_with(requests: &[&str]) -> McpServer {
 /// The answers that the server got to its requests, by their ids.
 fn answers(server: &McpServer) -> Vec<Value> {
     let posts = server.came().into_iter().filter(|came| came.message.get("method").is_none());
-    posts.map(|came| came.message).filter(|message| message.is_object()).collect()
+    posts.map(|came| came.message).filter(Value::is_object).collect()
 }
 
 const ALL: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "tasks/list"];
@@ -143,8 +143,8 @@ async fn time_in_which_a_person_is_waited_for_is_not_the_tools() {
     let house = house(&server, Interaction::default()).await;
     // Longer than any call may take (`calls.max_timeout`).
     let caller = Arc::new(Obliging { takes: Some(Duration::from_secs(3_000)), ..Obliging::default() });
-    let called = house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await;
-    assert!(called.unwrap().outcome.success);
+    let answered = house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await;
+    assert!(answered.unwrap().outcome.success);
     house.finish().await;
 }
 
