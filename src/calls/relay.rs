@@ -58,7 +58,7 @@ impl Calls {
         };
         lane.pass(&scenario, route.generation, &rules)?;
         let relay = Relay { method, params, resumed, longest: rules.max_timeout, max_body: rules.max_body };
-        let (mut io, _presence) = CallLine::new(id.clone(), caller);
+        let (mut io, _presence) = CallLine::new(id.clone(), caller, self.0.clock);
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = rules.max_timeout.saturating_add(SLACK);
         let outcome = tokio::time::timeout(limit, route.session.relay(&relay, &mut io)).await.unwrap_or_else(|_| {
