@@ -160,7 +160,7 @@ fn compare(lenses: &[ScopedCatalog<'_>; 2], views: &[View; 2], query: &ViewQuery
 
 /// The published scenarios that differ although none of their names does.
 fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut CatalogDiff) {
-    let by_content = !(query.categories.is_empty() && query.tags.is_empty());
+    let by_content = query.pinned_only || !(query.categories.is_empty() && query.tags.is_empty());
     if by_content || query.competes() {
         return;
     }

@@ -14,7 +14,8 @@ use crate::model::{Profile, Scope, UnknownLevel};
 const NAMED: usize = 10;
 
 /// The bounds of a profile that is not configured, where others are.
-static NOTHING: Profile = Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse };
+static NOTHING: Profile =
+    Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse, searches: None };
 
 /// An unknown profile: it is not configured while others are, or no profile is configured and no
 /// preference names it.

@@ -65,7 +65,7 @@ impl Default for ServerConfig {
 
 impl Default for McpFaceConfig {
     fn default() -> Self {
-        Self { naming: NamingStyle::Always, page_size: 0, max_streams: 100 }
+        Self { naming: NamingStyle::Always, searches: false, page_size: 0, max_streams: 100 }
     }
 }
 

@@ -6,7 +6,9 @@
 
 use std::sync::LazyLock;
 
-use super::rules::{bearer, naming_style, operator_token, scenario_name, socket_address, state_path, versions};
+use super::rules::{
+    bearer, mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
+};
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
@@ -98,6 +100,7 @@ keys! {
     "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
     "mcp.linger"                             Live    text(positive_duration)               mcp.linger;
     "mcp.naming"                             Live    text(naming_style)           mcp_face.naming;
+    "mcp.mode"                               Live    text(mcp_mode)               mcp_face.searches;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "mcp.max_streams"                        Live    number(1..=MAX_KEPT)             mcp_face.max_streams;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;

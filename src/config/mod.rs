@@ -207,6 +207,8 @@ pub struct RefreshConfig {
 pub struct McpFaceConfig {
     /// `naming`: when a tool is called `scenario__tool` there.
     pub naming: NamingStyle,
+    /// `mode`: whether clients get tools that search in place of the whole list.
+    pub searches: bool,
     /// `page_size`: tools of one page of a list; zero for one page.
     pub page_size: usize,
     /// `max_streams`: streams that one client may have open.

@@ -15,6 +15,7 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("scenarios", Shape::TEXTS),
     ("allowed_modules", Shape::Words),
     ("permission", Shape::Text),
+    ("mcp_mode", Shape::Text),
 ]));
 
 /// Reads the profiles, and takes those that keep the rules.
@@ -33,6 +34,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
             }
         }
         at.key("permission").text(&mut profile.permission, |text| level(text, unknown));
+        at.key("mcp_mode").text(&mut profile.searches, super::rules::mcp_mode);
         config.profiles.extend(name.map(|name: String| (name, profile)));
     });
 }

@@ -51,6 +51,15 @@ pub(super) fn naming_style(text: &str) -> Result<NamingStyle, ValueError> {
     }
 }
 
+/// Whether MCP clients search in place of getting the whole list.
+pub(super) fn mcp_mode(text: &str) -> Result<bool, ValueError> {
+    match text {
+        "list" => Ok(false),
+        "search" => Ok(true),
+        _ => Err(ValueError::new(format!("{text:?} is no mode of the list"), "write \"list\" or \"search\"")),
+    }
+}
+
 /// A token that a header can hold (RFC 6750 section 2.1, and whatever else is visible).
 pub(super) fn bearer(token: Secret) -> Result<Secret, ValueError> {
     if !token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {

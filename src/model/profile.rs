@@ -44,6 +44,9 @@ pub struct Profile {
     pub permission: Option<Permission>,
     /// How tools that require an unknown level are treated, if `permission` is set.
     pub unknown: UnknownLevel,
+    /// Whether MCP clients get tools that search in place of the whole list; as the configuration
+    /// says for all clients if absent.
+    pub searches: Option<bool>,
 }
 
 /// A text that is no level of permission.

@@ -29,6 +29,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("protocol.accept", "<3"),
     ("naming.style", "always"),
     ("mcp.naming", "on-collision"),
+    ("mcp.mode", "search"),
     ("state.path", "/s.db"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),

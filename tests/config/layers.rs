@@ -305,8 +305,11 @@ fn every_call(machine: &Machine, calls: &mut CallsConfig) {
 fn profiles() -> BTreeMap<String, Profile> {
     let (narrow, unknown) = (["a", "b.c"].map(|name| name.parse().unwrap()).into(), UnknownLevel::Guest);
     BTreeMap::from([
-        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
-        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
+        (
+            "narrow".into(),
+            Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown, searches: None },
+        ),
+        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown, searches: None }),
     ])
 }
 

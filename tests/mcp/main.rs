@@ -14,6 +14,7 @@ mod hostile;
 mod inputs;
 mod listing;
 mod relayed;
+mod search_mode;
 mod served;
 mod sessions;
 mod stdio;

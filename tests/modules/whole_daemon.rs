@@ -309,9 +309,10 @@ async fn a_level_that_nobody_knows_is_nobodys() {
     {
         let home = Home::new();
         let mut config = calm(&home, &[&module]);
-        config
-            .profiles
-            .insert("owner".into(), Profile { scenarios: None, permission: Some(Permission::Owner), unknown });
+        config.profiles.insert(
+            "owner".into(),
+            Profile { scenarios: None, permission: Some(Permission::Owner), unknown, searches: None },
+        );
         let daemon = Daemon::ready(config).await;
         assert_eq!(originals(&daemon, "?profile=owner").await, expected, "{unknown:?}");
         assert_eq!(originals(&daemon, "").await.len(), 2, "without a profile nothing is asked");

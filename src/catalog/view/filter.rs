@@ -55,7 +55,7 @@ impl<'a> ViewFilter<'a> {
         let query = self.query;
         let by_content = !(query.categories.is_empty() && query.tags.is_empty());
         let leveled = self.bounds.is_some_and(|bounds| bounds.permission.is_some());
-        let plain = !by_content && !leveled && !query.include_disabled && !query.include_internal;
+        let plain = !by_content && !leveled && !query.pinned_only && !query.include_disabled && !query.include_internal;
         let leaves = lens.leaves(entry);
         if plain && leaves {
             return (!entry.listed.is_empty()).then(whole);
@@ -108,6 +108,9 @@ impl<'a> ViewFilter<'a> {
         }
         if !tool.effective.enabled && !query.include_disabled {
             return Some(Absence::Disabled(tool.effective.enabled_source.to_string()));
+        }
+        if query.pinned_only && !tool.effective.pinned {
+            return Some(Absence::Filtered("mode"));
         }
         let of_category = || offered.category.as_deref().is_some_and(|id| query.categories.contains(id));
         if !query.categories.is_empty() && !of_category() {

@@ -21,6 +21,8 @@ pub struct ViewQuery {
     /// What the tools are for. Only tools that [`View::rank`](super::View::rank) finds for it, and
     /// pinned ones; with [`Defer::Relevance`] the others are deferred instead.
     pub q: Option<String>,
+    /// Only pinned tools: the client finds the others by search.
+    pub pinned_only: bool,
     /// Disabled tools too.
     pub include_disabled: bool,
     /// Tools marked as internal too (programs may see them, LLMs never do).

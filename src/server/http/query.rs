@@ -119,6 +119,9 @@ const DEFER: Param = once("defer")
 const STICKY: Param = once("sticky")
     .takes(ParamType::Text(LONGEST_STICKY))
     .about("The `Callsheet-Selection` of the list that the conversation has; empty for its first.", "");
+const MODE: Param = once("mode")
+    .takes(ParamType::Word(|| vec!["list", "search"]))
+    .about("`search` gives tools that search, and the pinned ones, in place of the whole list.", "search");
 const REPORT: Param = once("report")
     .takes(ParamType::Flag)
     .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
@@ -169,6 +172,17 @@ impl ListQuery {
             at += 1;
         }
         (all[13], all[14], all[15]) = (DEFER, STICKY, REPORT);
+        all
+    };
+
+    /// The parameters of a list for MCP clients.
+    pub(in crate::server) const FOR_MCP: [Param; 17] = {
+        let mut all = [MODE; 17];
+        let mut at = 0;
+        while at < Self::KNOWN.len() {
+            all[at] = Self::KNOWN[at];
+            at += 1;
+        }
         all
     };
 

@@ -27,13 +27,22 @@ pub(super) fn format(context: &McpContext, snapshot: &Snapshot) -> &'static dyn 
 pub(super) fn face(context: &McpContext, snapshot: &Snapshot) -> McpToolList {
     let published_names = context.shared.config.borrow().mcp_face.naming == NamingStyle::OnCollision;
     let operations = snapshot.catalog.may_run_long(&context.list.view);
-    McpToolList { published_names, operations, search: false }
+    McpToolList { published_names, operations, search: context.list.view.pinned_only }
 }
 
 /// What a search of this client looks at: all tools that it may see.
 pub(super) fn searched(context: &McpContext) -> ViewQuery {
     let view = &context.list.view;
-    ViewQuery { q: None, max_tools: None, max_tokens: None, cap: None, sticky: None, defer: None, ..view.clone() }
+    ViewQuery {
+        pinned_only: false,
+        q: None,
+        max_tools: None,
+        max_tokens: None,
+        cap: None,
+        sticky: None,
+        defer: None,
+        ..view.clone()
+    }
 }
 
 /// `tools/list`.

@@ -52,7 +52,7 @@ use crate::server::auth::{Access, ConfigWatch, require_right};
 use crate::server::events::DisconnectTrigger;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
-use crate::server::http::query::ListQuery;
+use crate::server::http::query::{ListQuery, QueryParams, bad_value};
 
 use context::McpContext;
 use era::RequestEra;
@@ -85,8 +85,17 @@ fn list_query(shared: &SharedState, profile: Option<&str>, raw: Option<&str>) ->
         query.push('&');
         query.push_str(raw);
     }
-    let list = ListQuery::parse(Some(&query))?;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &list.view)?;
+    let query = QueryParams::parse(Some(&query), &ListQuery::FOR_MCP)?;
+    let mut list = ListQuery::from_params(&query)?;
+    let snapshot = shared.reader.snapshot();
+    lookup::check_profile(&snapshot.catalog, &list.view)?;
+    let of_profile = list.view.profile.as_deref().and_then(|name| snapshot.catalog.profile(name)?.searches);
+    list.view.pinned_only = match query.optional("mode") {
+        None => of_profile.unwrap_or(shared.config.borrow().mcp_face.searches),
+        Some("list") => false,
+        Some("search") => true,
+        Some(other) => return Err(bad_value("mode", other, "`list` or `search`")),
+    };
     Ok(list)
 }
 
