@@ -11,6 +11,7 @@ mod eras;
 mod face;
 mod hints;
 mod hostile;
+mod hostile_calls;
 mod inputs;
 mod listing;
 mod relayed;
