@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Endpoint, EndpointId, SourceTrust};
 use crate::config::MCP;
 use crate::config::client_files::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
-use crate::model::{Finding, FindingCode};
+use crate::model::{CappedFindings, Finding, FindingCode};
 
 /// The endpoint of a server, filed under its name. A server that no scenario can be made of was left
 /// out before.
@@ -17,15 +17,19 @@ pub(super) fn endpoint(server: &ClientServer, trust: SourceTrust) -> Option<(End
 
 /// What was left out, and what is ignored of the others.
 pub(super) fn findings(servers: &ClientServers) -> Vec<Finding> {
-    let left_out = servers.left_out.iter().map(left_out);
-    left_out.chain(servers.taken.iter().filter_map(ignored)).collect()
+    let mut findings = CappedFindings::default();
+    servers.left_out.iter().map(left_out).for_each(|finding| findings.push(finding));
+    servers.taken.iter().filter_map(ignored).for_each(|finding| findings.push(finding));
+    findings.finish()
 }
 
 fn left_out(entry: &LeftOutEntry) -> Finding {
     let message = format!("the entry `{}` of {} is left out: {}", shown(&entry.name), entry.from.display(), entry.why);
     match entry.why {
-        LeftOutReason::Unusable(_) | LeftOutReason::Unnamable => Finding::new(FindingCode::EntryIgnored, message)
-            .hint("correct it there; the file is read again when it changes"),
+        LeftOutReason::Unusable(_) | LeftOutReason::Unnamable | LeftOutReason::TooMany => {
+            Finding::new(FindingCode::EntryIgnored, message)
+                .hint("correct it there; the file is read again when it changes")
+        }
         LeftOutReason::SwitchedOff | LeftOutReason::Itself | LeftOutReason::SameAs(..) => {
             Finding::new(FindingCode::EntryLeftOut, message)
         }

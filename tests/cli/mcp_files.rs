@@ -115,6 +115,29 @@ fn an_address_is_not_contacted_before_it_is_accepted() {
 }
 
 #[test]
+fn an_import_accepts_an_entry_by_writing_it_into_the_configuration() {
+    let home = home(&json!({}));
+    write(&home, &json!({"child": marked(&home, "first")}));
+    let path = "/usr/local/bin:/usr/bin:/bin";
+    let mut serve = home.command(&["serve"]);
+    serve.env("PATH", path);
+    let running = Running::start(serve, "callsheet listens on ");
+    until("the entry waits", || scenario(&running, "child")["state"] == "pending");
+
+    let mut import = home.command(&["import", ".cursor/mcp.json", "--write"]);
+    assert!(import.env("PATH", path).output().unwrap().status.success());
+    until("its tools are listed", || scenario(&running, "child")["tools"]["published"] == 2);
+    assert_eq!(scenario(&running, "child")["source"], "static");
+    assert!(!findings(&running).contains("source-shadowed"), "the file says the same");
+
+    // What the file says from now on is a finding, and starts nothing.
+    write(&home, &json!({"child": marked(&home, "second")}));
+    until("the difference is said", || findings(&running).contains("source-shadowed"));
+    assert_eq!(scenario(&running, "child")["tools"]["published"], 2);
+    assert!(!home.path("second").exists(), "it was started");
+}
+
+#[test]
 fn servers_can_be_written_into_the_configuration_as_clients_write_them() {
     let config = format!(
         "[mcpServers.child]\ncommand = \"python3\"\nargs = [{SERVER:?}, \"modern\"]\nalwaysAllow = [\"read\"]\n\

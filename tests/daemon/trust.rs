@@ -2,7 +2,7 @@
 
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::{Endpoint, SourceTrust};
-use callsheet::model::{FindingCode, HttpTarget, PeerIdentity, ScenarioState};
+use callsheet::model::{FindingCode, HttpTarget, PeerIdentity, ScenarioState, Secret};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::{Decision, TrustDecision, Write, sqlite};
 use serde_json::{Value, json};
@@ -59,6 +59,27 @@ async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
         })
         .await;
     assert!(generation() > before + 1_000, "an answer or a call of the one before counts for nothing");
+    daemon.stop().await;
+}
+
+/// A probe of MCP does more than look, and a credential is meant for one server only.
+#[tokio::test]
+async fn some_are_not_contacted_before_an_operator_trusts_them() {
+    let (mcp, keyed) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let home = Home::new();
+    let announced_mcp = Endpoint { protocol: Some("mcp".into()), ..announced("desk", &mcp.url(), None) };
+    let token = HttpTarget { token: Some(Secret::new("hush-hush")), ..HttpTarget::at(keyed.url()) };
+    let with_token = Endpoint { target: token.into(), ..announced("safe", &keyed.url(), None) };
+    let daemon = home.start([announced_mcp, with_token]).await;
+    for name in ["desk", "safe"] {
+        daemon.until_state(name, ScenarioState::Pending).await;
+        let refused = daemon.send("POST", &format!("/api/v1/scenarios/{name}/refresh")).await;
+        assert_eq!(refused.status, 409, "{name}");
+    }
+    assert_eq!(mcp.count() + keyed.count(), 0, "one was contacted");
+    daemon.decide("POST", "desk", "trust").await;
+    daemon.until_health("desk", "was contacted", |health| health.last_error.is_some()).await;
+    assert!(mcp.count() > 0, "it is contacted now");
     daemon.stop().await;
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 pub use connect::{ClientConnection, ClientSnippet, KnownClient};
 pub use entry::{ClientEntry, EntryTarget};
-pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
+pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason, MAX_CLIENT_SERVERS};
 pub use variables::Variables;
 
 /// The largest file that is read, in bytes.
@@ -83,6 +83,7 @@ mod tests {
     fn read(text: &str) -> Vec<ReadEntry> {
         let variable = |name: &str| match name {
             "TOKEN" => Some("hush".to_owned()),
+            "INPUT_API_KEY" => Some("typed".to_owned()),
             "HOME" => Some("/home/ada".to_owned()),
             _ => None,
         };
@@ -119,6 +120,9 @@ mod tests {
         assert_eq!(command.as_str(), "/home/ada/bin/x");
         assert_eq!(args, vec!["/home/ada/work".to_owned(), "none".to_owned()]);
         assert_eq!(env, [("T".to_owned(), "hush".to_owned())]);
+        let entry = one(r#"{"command": "x", "env": {"T": "${input:api-key}"}}"#).unwrap();
+        let EntryTarget::Program { env, .. } = entry.target else { panic!("a program") };
+        assert_eq!(env, [("T".to_owned(), "typed".to_owned())]);
         for text in [
             r#"{"command": "x", "env": {"T": "${NONE}"}}"#,
             r#"{"url": "http://h/", "headers": {"A": "${input:key}"}}"#,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{ClientEntry, EntryTarget, ReadEntry};
 use crate::model::ScenarioName;
 
+/// The most servers that are taken.
+pub const MAX_CLIENT_SERVERS: usize = 1_000;
 /// The most servers of one name that get a number each.
 const MOST_OF_A_NAME: usize = 1_000;
 
@@ -44,6 +46,8 @@ pub enum LeftOutReason {
     Itself,
     /// No name of a scenario can be made of its name.
     Unnamable,
+    /// As many servers as are taken are there before it.
+    TooMany,
     /// The same server is taken under another name, or from another file.
     SameAs(ScenarioName, PathBuf),
 }
@@ -78,6 +82,9 @@ impl ClientServers {
         entry: Result<ClientEntry, String>,
     ) -> Result<(ScenarioName, ClientEntry), LeftOutReason> {
         let entry = entry.map_err(LeftOutReason::Unusable)?;
+        if self.taken.len() >= MAX_CLIENT_SERVERS {
+            return Err(LeftOutReason::TooMany);
+        }
         if entry.disabled && !self.with_disabled {
             return Err(LeftOutReason::SwitchedOff);
         }
@@ -95,9 +102,10 @@ impl ClientServers {
     /// The name, or the name with a number where another server has it.
     fn free_name(&self, own: ScenarioName) -> Option<ScenarioName> {
         let is_free = |name: &ScenarioName| self.taken.iter().all(|known| known.name != *name);
-        let numbered: Vec<_> =
-            (2..=MOST_OF_A_NAME).filter_map(|number| format!("{own}-{number}").parse().ok()).collect();
-        std::iter::once(own).chain(numbered).find(is_free)
+        if is_free(&own) {
+            return Some(own);
+        }
+        (2..=MOST_OF_A_NAME).filter_map(|number| format!("{own}-{number}").parse().ok()).find(is_free)
     }
 
     /// Whether an entry starts this program, or is this daemon.
@@ -130,6 +138,7 @@ impl fmt::Display for LeftOutReason {
             Self::SwitchedOff => f.write_str("its client has switched it off"),
             Self::Itself => f.write_str("it is callsheet itself"),
             Self::Unnamable => f.write_str("its name cannot be that of a scenario"),
+            Self::TooMany => write!(f, "there are {MAX_CLIENT_SERVERS} servers before it, as many as are taken"),
             Self::SameAs(name, from) => write!(f, "the same server as `{name}` of {}", from.display()),
         }
     }
@@ -138,6 +147,26 @@ impl fmt::Display for LeftOutReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_without_end_are_taken_up_to_a_limit() {
+        let entry = |number: usize| {
+            let target = EntryTarget::Program {
+                command: format!("/bin/{number}"),
+                args: Vec::new(),
+                env: Vec::new(),
+                cwd: None,
+            };
+            let entry = ClientEntry { target, disabled: false, ignored: Vec::new() };
+            ReadEntry { name: format!("same {}", number % 2), entry: Ok(entry) }
+        };
+        let mut servers = ClientServers::default();
+        servers.add((0..MAX_CLIENT_SERVERS + 2).map(entry), Path::new("/mcp.json"));
+        assert_eq!(servers.taken.len(), MAX_CLIENT_SERVERS);
+        assert_eq!(servers.taken[2].name.as_str(), "same-0-2");
+        assert_eq!(servers.left_out.len(), 2);
+        assert_eq!(servers.left_out[0].why, LeftOutReason::TooMany);
+    }
 
     #[test]
     fn callsheet_itself_is_known_by_its_name_and_by_its_address() {

@@ -5,6 +5,9 @@
 
 use std::path::Path;
 
+/// How the name of a value begins that an editor requests from its user.
+const INPUT: &str = "input:";
+
 /// Where the values of variables come from.
 pub struct Variables<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
@@ -26,10 +29,11 @@ impl<'a> Variables<'a> {
             let inner = rest.find('{').map_or(rest.len(), |brace| brace + 1);
             let Some(end) = rest.find('}') else { break };
             let name = &rest[inner..end];
-            match self.value(name, file) {
-                Some(value) => out.push_str(&value),
-                None => return Err(format!("`{}` has no value", &rest[..=end])),
-            }
+            let Some(value) = self.value(name, file) else {
+                let next = name.strip_prefix(INPUT).map(|id| format!(" (`{}` gives it one)", input_variable(id)));
+                return Err(format!("`{}` has no value{}", &rest[..=end], next.unwrap_or_default()));
+            };
+            out.push_str(&value);
             rest = &rest[end + 1..];
         }
         out.push_str(rest);
@@ -43,7 +47,7 @@ impl<'a> Variables<'a> {
             "workspaceFolder" => folder(),
             "workspaceFolderBasename" => Some(workspace(file)?.file_name()?.to_string_lossy().into_owned()),
             "pathSeparator" | "/" => Some(std::path::MAIN_SEPARATOR.to_string()),
-            _ if name.starts_with("input:") => None,
+            _ if name.starts_with(INPUT) => (self.environment)(&input_variable(&name[INPUT.len()..])),
             _ => {
                 let name = name.strip_prefix("env:").unwrap_or(name);
                 let (name, default) =
@@ -52,6 +56,12 @@ impl<'a> Variables<'a> {
             }
         }
     }
+}
+
+/// The variable of the environment that stands for what an editor requests from its user.
+fn input_variable(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("INPUT_{}", id.chars().map(plain).collect::<String>())
 }
 
 /// Where the next variable begins.
