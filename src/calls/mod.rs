@@ -28,6 +28,7 @@ use crate::runtime::{Clock, Tasks};
 pub mod active;
 pub mod allow;
 pub mod approval;
+mod argument_form;
 mod audit;
 pub mod breaker;
 mod caller;
@@ -140,6 +141,10 @@ impl Calls {
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.history(), &scope, &request)?;
         note.set_tool(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
+        if let Some(violation) = argument_form::flaw(&request.arguments) {
+            let tool = tool.name.as_str().to_owned();
+            return Err(ExecuteError::Invalid { tool, violations: vec![violation], more: false });
+        }
         let rules = self.0.config.load_full();
         // Before the check, so that what is checked, approved and sent is the same.
         let (arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &request.arguments) {

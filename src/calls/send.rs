@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
+use super::argument_form::MAX_DEPTH;
 use super::caller::{CallLine, Caller};
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
@@ -21,7 +22,7 @@ use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
-use crate::transports::TransportError;
+use crate::transports::{TransportError, status_text};
 
 /// How much longer than its limit a session may take to report that a call took too long.
 const SLACK: Duration = Duration::from_secs(5);
@@ -125,6 +126,21 @@ impl Calls {
         // Boxed, because it is moved several times.
         Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
     }
+}
+
+/// Refuses a result that nests so deep that the caller, or the reader of a stored approval, could
+/// not read it.
+fn readable(outcome: Outcome) -> Result<Outcome, CallError> {
+    let parts = [&outcome.result, &outcome.content];
+    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(MAX_DEPTH)) {
+        return Ok(outcome);
+    }
+    Err(CallError::NotThisProtocol {
+        answered: outcome.status.map_or_else(|| "with a result".to_owned(), status_text),
+        status: outcome.status,
+        excerpt: format!("its result nests deeper than {MAX_DEPTH} levels"),
+        retry_after: None,
+    })
 }
 
 /// The refusal of a call that its caller cancelled before it was sent.
@@ -292,6 +308,7 @@ impl Sending {
                 Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
             }
         };
+        let outcome = outcome.and_then(readable);
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),

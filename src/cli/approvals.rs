@@ -3,6 +3,8 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::by_id::{self, caller, complete_id, json_text};
@@ -118,12 +120,12 @@ impl ListApprovalsArgs {
             output::line("no call waits for approval");
             return Ok(());
         }
-        table(rows, Clock::system().wall());
+        table(rows, &ShownArguments::listed(&answer.body), Clock::system().wall());
         Ok(())
     }
 }
 
-fn table(rows: &[Value], now: Timestamp) {
+fn table(rows: &[Value], arguments: &[ShownArguments<'_>], now: Timestamp) {
     let columns = [
         ("ID", ColumnFit::Whole),
         ("TOOL", ColumnFit::Whole),
@@ -133,14 +135,13 @@ fn table(rows: &[Value], now: Timestamp) {
         ("ARGUMENTS", ColumnFit::Cut),
     ];
     let mut sheet = TextTable::new(&columns);
-    for row in rows {
+    for (at, row) in rows.iter().enumerate() {
         let text = |pointer| output::text(row, pointer);
         let expires =
             if text("/state") == "waiting" { output::relative(row, "/expires_at", now) } else { String::new() };
-        let arguments = if row["arguments"].is_null() {
-            format!("{} bytes", output::number(row, "/arguments_bytes"))
-        } else {
-            output::sanitize(&row["arguments"].to_string())
+        let arguments = match arguments.get(at).and_then(ShownArguments::text) {
+            Some(text) => text,
+            None => format!("{} bytes", output::number(row, "/arguments_bytes")),
         };
         sheet.row([
             cell(by_id::short_id(row)),
@@ -152,6 +153,35 @@ fn table(rows: &[Value], now: Timestamp) {
         ]);
     }
     sheet.print();
+}
+
+/// The arguments of a call that waits, as the text that will be sent: a tree would change numbers.
+#[derive(Default, Deserialize)]
+struct ShownArguments<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl<'a> ShownArguments<'a> {
+    /// Those of one approval.
+    fn of_one(body: &'a [u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// Those of a list of approvals.
+    fn listed(body: &'a [u8]) -> Vec<Self> {
+        #[derive(Default, Deserialize)]
+        struct ShownList<'a> {
+            #[serde(borrow)]
+            approvals: Vec<ShownArguments<'a>>,
+        }
+        serde_json::from_slice::<ShownList<'_>>(body).unwrap_or_default().approvals
+    }
+
+    /// The text, with what cannot be seen marked; `None` if it is not in the answer.
+    fn text(&self) -> Option<String> {
+        self.arguments.filter(|arguments| arguments.get() != "null").map(|arguments| output::marked(arguments.get()))
+    }
 }
 
 /// Prints all details of one.
@@ -174,7 +204,7 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
         ("expires", if text("/state") == "waiting" { output::when(one, "/expires_at", now) } else { String::new() }),
         ("decided", decided),
         ("reason", text("/reason")),
-        ("arguments", json_text(one, "/arguments")),
+        ("arguments", ShownArguments::of_one(&answer.body).text().unwrap_or_default()),
         ("result", json_text(one, "/answer/result")),
         ("error", text("/answer/error")),
         ("code", text("/answer/code")),

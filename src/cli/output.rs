@@ -4,6 +4,7 @@
 //! Text from scenarios passes through [`sanitize`], so that it cannot control an operator's
 //! terminal.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::CommandError;
+use crate::model::text::is_invisible;
 
 /// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -104,6 +106,21 @@ pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
 pub(super) fn sanitize(text: &str) -> String {
     let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
+}
+
+/// A foreign text in which each character that cannot be seen is shown by its number, for texts that
+/// somebody decides about.
+pub(super) fn marked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) || matches!(c, '\n' | '\t') {
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// As [`sanitize`], but keeps line ends.
@@ -224,6 +241,11 @@ mod tests {
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(sanitize("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown_by_its_number() {
+        assert_eq!(marked("/safe\u{3164}\u{202e}x\ty"), "/safe<U+3164><U+202E>x<U+0009>y");
     }
 
     #[test]

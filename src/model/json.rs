@@ -25,6 +25,24 @@ impl JsonText {
         Self(text.into())
     }
 
+    /// Whether lists and objects nest deeper than so many levels. Most readers stop somewhere.
+    pub(crate) fn nests_deeper_than(&self, levels: usize) -> bool {
+        let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+        for byte in self.0.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if quoted => escaped = true,
+                b'"' => quoted = !quoted,
+                _ if quoted => {}
+                b'{' | b'[' if depth == levels => return true,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// The text.
     pub fn get(&self) -> &str {
         &self.0

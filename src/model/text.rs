@@ -1,4 +1,4 @@
-//! Cutting texts that others chose the length of.
+//! Texts of others: cutting them where they are long, and the characters in them that cannot be seen.
 
 use std::fmt::{self, Display, Write};
 
@@ -39,6 +39,19 @@ impl Write for Limited {
     }
 }
 
+/// Whether a character cannot be seen, or changes how the text around it is shown: controls other
+/// than a line end and a tab, marks of direction, fillers, joiners and selectors (Unicode's
+/// `Default_Ignorable_Code_Point`, and blanks that are no white space).
+pub(crate) fn is_invisible(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +64,18 @@ mod tests {
             loop {
                 f.write_str("ö/")?;
             }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_known_and_letters_blanks_and_pictures_are_seen() {
+        for c in "\u{7}\u{ad}\u{34f}\u{3164}\u{115f}\u{2800}\u{200d}\u{202e}\u{fe0f}\u{ffa0}\u{e0101}\u{2069}\u{feff}"
+            .chars()
+        {
+            assert!(is_invisible(c), "U+{:04X}", u32::from(c));
+        }
+        for c in "a ö漢\n\t👍\u{301}\u{a0}".chars() {
+            assert!(!is_invisible(c), "U+{:04X}", u32::from(c));
         }
     }
 

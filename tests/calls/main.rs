@@ -14,5 +14,6 @@ mod name_resolution;
 mod operations;
 mod properties;
 mod routes;
+mod shown;
 mod unset;
 mod usage;

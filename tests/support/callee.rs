@@ -47,6 +47,8 @@ pub(crate) struct Ran {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) headers: HeaderMap,
+    /// The whole body, byte for byte.
+    pub(crate) text: String,
 }
 
 impl Callee {
@@ -171,9 +173,10 @@ async fn list(State(stage): State<Arc<Stage>>) -> Response {
 }
 
 async fn execute(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
-    let body: Value = serde_json::from_slice(&body).unwrap();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    let body: Value = serde_json::from_str(&text).unwrap();
     let tool = body["tool_name"].as_str().unwrap().to_owned();
-    let ran = Ran { tool, arguments: body["arguments"].clone(), headers };
+    let ran = Ran { tool, arguments: body["arguments"].clone(), headers, text };
     stage.ran.send_modify(|all| all.push(ran.clone()));
     let run = Arc::clone(&*stage.run.lock().unwrap());
     run(ran).await

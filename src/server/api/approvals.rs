@@ -95,9 +95,9 @@ pub(in crate::server) async fn list(
             && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
             && request.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request));
+    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request)).collect();
     let token_needed = shared.config.borrow().operator_token().is_some();
-    shared_json::json(&ApprovalList { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
+    shared_json::json(&ApprovalList { approvals: shown, waiting, token_needed })
 }
 
 /// `GET /api/v1/approvals/{id}`: one approval with all its members, and with the answer of its
@@ -108,7 +108,7 @@ pub(in crate::server) async fn show(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let request = find(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(DecisionRefusal::Unknown)))?;
-    shared_json::json(&call_json::approval(&request)?)
+    shared_json::json(&call_json::approval(&request))
 }
 
 /// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: approves the call and runs it once. 200
@@ -130,7 +130,7 @@ pub(in crate::server) async fn approve(
         return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
     }
     let request = shared.calls.approve(&id, by).await?;
-    let mut answer = shared_json::json(&call_json::approval(&request)?)?;
+    let mut answer = shared_json::json(&call_json::approval(&request))?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }
@@ -148,7 +148,7 @@ pub(in crate::server) async fn reject(
     body.refuse_unknown(&["by", "reason"])?;
     let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER), text(&body, "reason", REASON_MAX)?);
     let request = shared.calls.reject(&id, by, reason).await?;
-    shared_json::json(&call_json::approval(&request)?)
+    shared_json::json(&call_json::approval(&request))
 }
 
 fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {

@@ -3,12 +3,13 @@
 //! operation.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer};
 use crate::server::api::shared_json::Time;
-use crate::server::http::error::Problem;
 
 /// Largest size in bytes of arguments that a list shows. One approval by its id shows all.
 const LISTED: usize = 16 * 1024;
@@ -45,9 +46,9 @@ pub(in crate::server) struct ApprovalEvent<'a> {
 pub(in crate::server) struct ApprovalRow<'a> {
     #[serde(flatten)]
     told: ApprovalEvent<'a>,
-    /// Exactly as they will be sent; in lists `null` when they are large.
+    /// Exactly the text that will be sent; in lists `null` when it is large.
     #[schemars(with = "Option<Map<String, Value>>")]
-    arguments: Option<Value>,
+    arguments: Option<RawJson<'a>>,
     arguments_bytes: usize,
     /// What a yes is bound to.
     digest: &'a str,
@@ -81,7 +82,8 @@ pub(in crate::server) struct ApprovalJson<'a> {
 struct AnswerJson<'a> {
     success: bool,
     /// What the tool gave back.
-    result: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    result: Option<RawJson<'a>>,
     error: Option<&'a str>,
     /// The short word for it.
     code: Option<&'a str>,
@@ -142,7 +144,8 @@ pub(in crate::server) struct OperationJson<'a> {
     #[serde(flatten)]
     told: OperationEvent<'a>,
     /// What came of it.
-    result: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    result: Option<RawJson<'a>>,
 }
 
 fn approval_states(_: &mut SchemaGenerator) -> Schema {
@@ -176,40 +179,40 @@ pub(in crate::server) fn approval_event(request: &ApprovalRequest) -> ApprovalEv
 
 /// An approval as lists show it: as in events, with the arguments unless they are larger than
 /// [`LISTED`], and with the digest that an approval is bound to.
-pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> Result<ApprovalRow<'_>, Problem> {
+pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> ApprovalRow<'_> {
     row(request, LISTED)
 }
 
 /// A whole approval, with the answer of the call if there is one.
-pub(in crate::server) fn approval(request: &ApprovalRequest) -> Result<ApprovalJson<'_>, Problem> {
-    Ok(ApprovalJson {
-        row: row(request, usize::MAX)?,
+pub(in crate::server) fn approval(request: &ApprovalRequest) -> ApprovalJson<'_> {
+    ApprovalJson {
+        row: row(request, usize::MAX),
         definition: &request.definition,
-        answer: request.answer.as_ref().map(answer).transpose()?,
-    })
+        answer: request.answer.as_ref().map(answer),
+    }
 }
 
 /// An approval with its arguments if they have at most `most` bytes.
-fn row(request: &ApprovalRequest, most: usize) -> Result<ApprovalRow<'_>, Problem> {
+fn row(request: &ApprovalRequest, most: usize) -> ApprovalRow<'_> {
     let bytes = request.arguments.get().len();
-    Ok(ApprovalRow {
+    ApprovalRow {
         told: approval_event(request),
-        arguments: (bytes <= most).then(|| value(&request.arguments)).transpose()?,
+        arguments: (bytes <= most).then_some(RawJson(&request.arguments)),
         arguments_bytes: bytes,
         digest: &request.digest,
         owner: Owner { identity: request.owner.identity.as_deref(), origin: request.owner.origin.as_deref() },
-    })
+    }
 }
 
-fn answer(answer: &StoredAnswer) -> Result<AnswerJson<'_>, Problem> {
-    Ok(AnswerJson {
+fn answer(answer: &StoredAnswer) -> AnswerJson<'_> {
+    AnswerJson {
         success: answer.success,
-        result: answer.result.as_ref().map(value).transpose()?,
+        result: answer.result.as_ref().map(RawJson),
         error: answer.error.as_deref(),
         code: answer.code.as_deref(),
         execution_time_ms: answer.took_ms,
         operation_id: answer.operation.as_deref(),
-    })
+    }
 }
 
 /// An operation as events carry it: without its result.
@@ -222,7 +225,7 @@ pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEven
         chat_id: operation.caller.chat.as_deref(),
         profile: operation.caller.profile.as_deref(),
         user_id: operation.caller.user_id.as_deref(),
-        reference: value(&operation.reference).unwrap_or_default(),
+        reference: value(&operation.reference),
         status: operation.status.as_deref(),
         progress: progress(&operation.progress),
         note: operation.note.as_deref(),
@@ -236,9 +239,8 @@ pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEven
 }
 
 /// A whole operation, with its result.
-pub(in crate::server) fn operation(operation: &Operation) -> Result<OperationJson<'_>, Problem> {
-    let result = operation.result.as_ref().map(value).transpose()?;
-    Ok(OperationJson { told: operation_event(operation), result })
+pub(in crate::server) fn operation(operation: &Operation) -> OperationJson<'_> {
+    OperationJson { told: operation_event(operation), result: operation.result.as_ref().map(RawJson) }
 }
 
 fn progress(progress: &Progress) -> ProgressJson<'_> {
@@ -252,6 +254,19 @@ fn progress(progress: &Progress) -> ProgressJson<'_> {
     }
 }
 
-fn value(text: &JsonText) -> Result<Value, Problem> {
-    serde_json::from_str(text.get()).map_err(|error| Problem::internal(&error))
+/// The value of a short text that was read before; `null` if it cannot be read.
+fn value(text: &JsonText) -> Value {
+    serde_json::from_str(text.get()).unwrap_or_default()
+}
+
+/// A JSON text that is written as it is. A tree would hide equal members and change numbers, and
+/// cannot hold every depth.
+#[derive(Debug)]
+struct RawJson<'a>(&'a JsonText);
+
+impl Serialize for RawJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.0.get()).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
 }

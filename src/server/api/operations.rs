@@ -64,7 +64,7 @@ pub(in crate::server) async fn show(
 ) -> Result<Response, Problem> {
     let known = shared.calls.operations().and_then(|operations| operations.get(&id));
     let operation = known.ok_or_else(|| Problem::from(CancelError::Unknown))?;
-    shared_json::json(&call_json::operation(&operation)?)
+    shared_json::json(&call_json::operation(&operation))
 }
 
 /// `DELETE /api/v1/operations/{id}`: cancels it. 200 once it is cancelled, 202 while the scenario
@@ -75,7 +75,7 @@ pub(in crate::server) async fn cancel(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let operation = shared.calls.cancel(&id).await?;
-    let mut answer = shared_json::json(&call_json::operation(&operation)?)?;
+    let mut answer = shared_json::json(&call_json::operation(&operation))?;
     if !operation.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }

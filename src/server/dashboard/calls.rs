@@ -5,18 +5,22 @@ use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::calls::approval::Approvals;
 use crate::calls::track::OperationTracker;
-use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, JsonText, Operation};
+use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_NAME_MAX};
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
 use crate::server::dashboard::{interactions, links};
 use crate::server::{ServerState, SharedState};
 
-/// At most this many characters of arguments are shown; the API shows all of them.
+/// At most this many characters of arguments are shown; the API shows all of them. A call with more
+/// cannot be approved on this page.
 const ARGUMENTS: usize = 20_000;
+/// At most this many characters of each part of the caller are shown, with the same effect.
+const CALLER: usize = 200;
 /// At most this many finished calls and operations are shown.
 const OVER: usize = 50;
 /// At most this many waiting calls are shown.
@@ -94,15 +98,23 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     // The digest makes sure that the approved call is the one that was shown.
     let shown = json!({"by": "dashboard user", "digest": &*request.digest}).to_string();
     let by = json!({"by": "dashboard user"}).to_string();
+    let (arguments, whole) = shown_arguments(request);
     let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
-            h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+            h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, TOOL_NAME_MAX)) } }
             p class="quiet" { (asker(&request.caller)) "Received " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
-            pre tabindex="0" { code { (arguments(&request.arguments)) } }
+            pre tabindex="0" { code { (foreign(&arguments, ARGUMENTS)) } }
+            @if !whole {
+                p class="bad" { "Parts of this call are too long to be shown here, so it cannot be approved on this page. Read "
+                    a href={ "/api/v1/approvals/" (segment(&request.id)) } { "the whole call as JSON" }
+                    ", then approve it with " code { "callsheet approvals approve " (request.id) } " or reject it." }
+            }
             div class="actions" {
-                button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
-                    hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 200)) " with exactly these arguments?" } { "Approve" }
+                @if whole {
+                    button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
+                        hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 2 * TOOL_NAME_MAX)) " with exactly these arguments?" } { "Approve" }
+                }
                 form class="filter" hx-post=(at("reject")) hx-vals=(by) hx-swap="none" hx-disabled-elt="find button" {
                     label { "Reason (optional)" input id=(reason) name="reason" maxlength="2000" autocomplete="off" hx-preserve; }
                     button type="submit" class="danger" { "Reject" }
@@ -112,16 +124,21 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     }
 }
 
-/// Indented arguments. They come from a client, so they are a foreign text.
-fn arguments(text: &JsonText) -> Markup {
-    let pretty = serde_json::from_str::<Value>(text.get()).and_then(|value| serde_json::to_string_pretty(&value));
-    foreign(&pretty.unwrap_or_else(|_| text.get().to_owned()), ARGUMENTS)
+/// The arguments, with line ends and indents between their parts and otherwise as they will be sent;
+/// and whether the page shows all of the call.
+fn shown_arguments(request: &ApprovalRequest) -> (String, bool) {
+    // What has more bytes than these has more characters than are shown.
+    let text = indented(request.arguments.get(), 4 * ARGUMENTS);
+    let asker = [&request.caller.user_id, &request.caller.profile, &request.caller.chat];
+    let is_whole = text.chars().nth(ARGUMENTS).is_none()
+        && asker.into_iter().flatten().all(|part| part.chars().nth(CALLER).is_none());
+    (text, is_whole)
 }
 
 fn asker(asker: &CallerInfo) -> Markup {
     html! {
         @for (what, who) in [("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
-            @if let Some(who) = who { (what) " " (foreign(who, 100)) ". " }
+            @if let Some(who) = who { (what) " " (foreign(who, CALLER)) ". " }
         }
     }
 }

@@ -8,12 +8,14 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 
+use crate::model::text::is_invisible;
+
 /// A foreign string, at most `max` characters of it. It cannot reorder the text around it (`bdi`),
 /// and control characters and invisible characters are shown by their number.
 pub(super) fn foreign(text: &str, max: usize) -> Markup {
     let mut shown = String::new();
     for c in text.chars().take(max) {
-        if hides(c) {
+        if is_invisible(c) {
             shown.push_str("<span class=\"mark\">");
             // Writing to a text cannot fail.
             let _ = write!(shown, "U+{:04X}", u32::from(c));
@@ -51,15 +53,7 @@ pub(super) fn sentence(text: &str, max: usize) -> Markup {
 
 /// A foreign string for an attribute such as a title or a label, which cannot contain markup.
 pub(super) fn foreign_plain(text: &str, max: usize) -> String {
-    text.chars().take(max).map(|c| if hides(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-/// Whether a character changes the text around it, or is invisible.
-fn hides(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    text.chars().take(max).map(|c| if is_invisible(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// A duration with one unit: `34 s`, `5 min`, `3 h`, `2 d`.
