@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
+use crate::hostile_mcp;
+
 /// The program whose daemon is measured, if it is not this one.
 pub(crate) static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
@@ -125,6 +127,9 @@ impl Daemon {
         let mut tables = String::new();
         for (name, address) in scenarios {
             writeln!(tables, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
+            if name.starts_with(hostile_mcp::PREFIX) {
+                writeln!(tables, "protocol = \"mcp\"")?;
+            }
         }
         Self::with_tables(core, settings, &tables)
     }

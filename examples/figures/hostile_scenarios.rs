@@ -12,12 +12,16 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::child_process::Child;
 use crate::faulty_scenario::ok;
+use crate::hostile_mcp::{self, McpTrick};
 
 const MIB: usize = 1 << 20;
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
 
-/// Their names; the last two offer tools.
-pub(crate) const NAMES: [&str; 10] = [
+/// The most bytes of a request that are read.
+const MOST_ASKED: usize = 4 * MIB;
+
+/// Their names, in the order of [`acts`].
+pub(crate) const NAMES: [&str; 21] = [
     "endless-body",
     "one-byte-a-second",
     "gzip-bomb",
@@ -28,10 +32,30 @@ pub(crate) const NAMES: [&str; 10] = [
     "sends-to-metadata",
     "a-hundred-thousand-tools",
     "calls-itself-another",
+    "millions-of-empty-tools",
+    "branching-schema",
+    "inlines-without-end",
+    "thousands-of-types",
+    "deep-results",
+    "needs-approval",
+    "mcp-pages-without-end",
+    "mcp-changes-without-end",
+    "mcp-answers-others",
+    "mcp-large-page",
+    "mcp-says-nothing",
 ];
 
 /// Those whose tools may be listed: what they offer is bounded and otherwise fine.
-pub(crate) const LISTED: [&str; 2] = [NAMES[8], NAMES[9]];
+pub(crate) const LISTED: [&str; 8] = [
+    "a-hundred-thousand-tools",
+    "calls-itself-another",
+    "branching-schema",
+    "inlines-without-end",
+    "thousands-of-types",
+    "deep-results",
+    "needs-approval",
+    "mcp-changes-without-end",
+];
 
 /// What one does with a request.
 #[derive(Clone)]
@@ -39,6 +63,9 @@ enum HostileAnswer {
     Say(Arc<[u8]>),
     /// The first part once, then the second for ever, so far apart.
     Endless(Arc<[u8]>, Arc<[u8]>, Duration),
+    /// The first to a poll, the second to a call.
+    Called(Arc<[u8]>, Arc<[u8]>),
+    Mcp(McpTrick),
 }
 
 /// Starts all of them; their addresses in the order of their names.
@@ -102,7 +129,73 @@ fn acts() -> Result<Vec<HostileAnswer>> {
         to("http://169.254.169.254/latest/meta-data"),
         say(ok(crowd.as_bytes())),
         say(ok(other.as_bytes())),
+        say(empty_tools()?),
+        say(ok(offering("grow", &branching(), false).as_bytes())),
+        say(ok(offering("inline", &inlining(), false).as_bytes())),
+        say(ok(offering("choose", &types(), false).as_bytes())),
+        HostileAnswer::Called(
+            ok(offering("dig", r#"{"type":"object"}"#, false).as_bytes()).into(),
+            ok(format!(r#"{{"success":true,"result":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000)).as_bytes())
+                .into(),
+        ),
+        HostileAnswer::Called(
+            ok(offering("wipe", r#"{"type":"object"}"#, true).as_bytes()).into(),
+            ok(br#"{"success":true,"result":{}}"#).into(),
+        ),
+        HostileAnswer::Mcp(McpTrick::PagesWithoutEnd),
+        HostileAnswer::Mcp(McpTrick::ChangesWithoutEnd),
+        HostileAnswer::Mcp(McpTrick::OtherIds),
+        HostileAnswer::Mcp(McpTrick::LargePage),
+        HostileAnswer::Mcp(McpTrick::Silence),
     ])
+}
+
+/// A manifest with one tool.
+fn offering(tool: &str, parameters: &str, approval: bool) -> String {
+    format!(
+        r#"{{"protocol_version":"1.0","scenario":{{"name":"hostile"}},"generated_at":"2026-02-03T04:05:06Z","tools":[{{"name":"{tool}","description":"Does {tool}.","parameters":{parameters},"metadata":{{"enabled_by_default":true,"requires_approval":{approval}}}}}]}}"#
+    )
+}
+
+/// A recursive schema whose check doubles with each level of the arguments, where it fails.
+fn branching() -> String {
+    let branch = |name: &str| {
+        format!(r##"{{"type":"object","properties":{{"c":{{"$ref":"#/$defs/e"}}}},"required":["c","{name}"]}}"##)
+    };
+    format!(
+        r##"{{"type":"object","properties":{{"c":{{"$ref":"#/$defs/e"}}}},"$defs":{{"e":{{"anyOf":[{},{},{{"type":"string"}}]}}}}}}"##,
+        branch("not"),
+        branch("maybe")
+    )
+}
+
+/// A schema that is a thousand times as large once its references are written out.
+fn inlining() -> String {
+    let values = vec!["1"; 20_000].join(",");
+    let properties: Vec<String> = (0..1_000).map(|at| format!(r##""p{at}":{{"$ref":"#/$defs/b"}}"##)).collect();
+    format!(r#"{{"type":"object","$defs":{{"b":{{"enum":[{values}]}}}},"properties":{{{}}}}}"#, properties.join(","))
+}
+
+/// A schema with more types than there are.
+fn types() -> String {
+    let names: Vec<String> = (0..22_000).map(|at| format!("\"t{at}\"")).collect();
+    format!(r#"{{"type":"object","properties":{{"x":{{"type":[{}]}}}}}}"#, names.join(","))
+}
+
+/// Millions of tools that are nothing, eight megabytes in eight kilobytes.
+fn empty_tools() -> Result<Vec<u8>> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(
+        br#"{"protocol_version":"1.0","scenario":{"name":"empty"},"generated_at":"2026-02-03T04:05:06Z","tools":[{}"#,
+    )?;
+    let piece = b",{}".repeat(100_000);
+    for _ in 0..27 {
+        packed.write_all(&piece)?;
+    }
+    packed.write_all(b"]}")?;
+    let packed = packed.finish()?;
+    let head = format!("{HEAD}Content-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", packed.len());
+    Ok([head.into_bytes(), packed].concat())
 }
 
 fn say(bytes: Vec<u8>) -> HostileAnswer {
@@ -113,16 +206,40 @@ fn endless(first: Vec<u8>, piece: Vec<u8>, pause: Duration) -> HostileAnswer {
     HostileAnswer::Endless(first.into(), piece.into(), pause)
 }
 
-async fn play(mut stream: TcpStream, act: HostileAnswer) {
+/// One request: its head, and its body if it has one.
+pub(crate) async fn asked(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut asked = Vec::new();
-    while !asked.ends_with(b"\r\n\r\n") {
-        if !matches!(stream.read_buf(&mut asked).await, Ok(read) if read > 0) {
-            return;
+    let head = loop {
+        if let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        let read = stream.read_buf(&mut asked).await.ok()?;
+        if read == 0 || asked.len() > MOST_ASKED {
+            return None;
+        }
+    };
+    let body = asked.split_off(head);
+    let text = String::from_utf8_lossy(&asked).to_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let length = length.unwrap_or_default().min(MOST_ASKED);
+    let mut whole = body;
+    while whole.len() < length {
+        if stream.read_buf(&mut whole).await.ok()? == 0 {
+            return None;
         }
     }
+    Some((text, whole))
+}
+
+async fn play(mut stream: TcpStream, act: HostileAnswer) {
+    let Some((head, body)) = asked(&mut stream).await else { return };
+    // Nobody minds when an answer is not taken.
     match act {
-        // Nobody minds when it is not taken.
         HostileAnswer::Say(bytes) => _ = stream.write_all(&bytes).await,
+        HostileAnswer::Called(manifest, result) => {
+            let answer = if head.starts_with("post") { result } else { manifest };
+            _ = stream.write_all(&answer).await;
+        }
         HostileAnswer::Endless(first, piece, pause) => {
             let mut next = first;
             while stream.write_all(&next).await.is_ok() {
@@ -130,5 +247,6 @@ async fn play(mut stream: TcpStream, act: HostileAnswer) {
                 next = Arc::clone(&piece);
             }
         }
+        HostileAnswer::Mcp(trick) => hostile_mcp::play(&mut stream, &head, &body, trick).await,
     }
 }

@@ -24,6 +24,8 @@ mod faults;
 mod faulty_scenario;
 mod formats;
 mod health;
+mod hostile_callers;
+mod hostile_mcp;
 mod hostile_scenarios;
 mod list_check;
 mod load;
@@ -107,6 +109,7 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("play-mcp-loop", rest)) => mcp::bare::play_loop(rest),
         Some(("play-mcp-hop", rest)) => mcp::bare::play_hop(rest),
         Some(("play-villains", _)) => hostile_scenarios::serve(),
+        Some(("play-callers", rest)) => hostile_callers::run(rest),
         Some(("--help" | "-h" | "help", _)) => {
             println!("{}", help());
             Ok(())

@@ -1,7 +1,11 @@
 //! Many minutes of trouble: `callsheet-bench soak --minutes 20 --seed 1`.
 //!
-//! A daemon with 100 scenarios, of which 60 are well, 30 flap at random and 10 are hostile, while readers keep asking for the list and a
-//! checker that knows the truth at each moment looks for wrong answers. Fails when it saw one, or when memory grew by more than 5 %.
+//! First, for a fifth of the time, a daemon with 90 scenarios, of which 60 are well and 30 flap at random: what its readers see is what
+//! the next part is compared with. Then a daemon that has hostile scenarios besides, and at last hostile callers too, for a third of the
+//! time. Readers keep asking for the list, and a checker that knows the truth at each moment looks for wrong answers.
+//!
+//! Fails when it saw one, when memory grew by more than 5 % after the warm-up of a part, when the p99 of lists is more than 1.5 times as
+//! long with hostile scenarios, or when a list took more than a second while there were hostile callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,7 +22,7 @@ use crate::child_process::Daemon;
 use crate::faulty_scenario::{FaultyScenario, GRACE, HASTE, Mode};
 use crate::readers::{self, Answers};
 use crate::report::{self, median};
-use crate::{hostile_scenarios, raw_http};
+use crate::{hostile_callers, hostile_scenarios, raw_http};
 
 const STEADY: usize = 60;
 const FLAPPING: usize = 30;
@@ -39,6 +43,13 @@ const IDLE: Duration = Duration::from_secs(6);
 const WARM: (u32, Duration) = (5, Duration::from_secs(30));
 /// Growth of resident memory that is allowed, in percent.
 const GROWTH: f64 = 5.0;
+/// How many times as long as without hostile scenarios the p99 of lists may be with them.
+const SLOWER: f64 = 1.5;
+/// How long a list may take while there are hostile callers, in milliseconds.
+const LONGEST: f64 = 1_000.0;
+/// The share of the time for the part before, and for the part with hostile callers, and how long each is at least.
+const BEFORE: (u32, Duration) = (5, Duration::from_secs(30));
+const CALLERS: (u32, Duration) = (3, Duration::from_secs(60));
 
 /// What may happen to a scenario.
 const FAULTS: [&str; 9] = [
@@ -70,15 +81,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 async fn soak(span: Duration, seed: u64) -> Result<()> {
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let before = without_hostile((span / BEFORE.0).max(BEFORE.1), seed).await?;
+    println!(
+        "without hostile scenarios: list p50, p99, longest {:.1}, {:.1}, {:.1} ms",
+        before.p50, before.p99, before.most
+    );
+    let tasks = Tasks::new();
     let folder = tempfile::tempdir()?;
     let actors = actors(folder.path(), &tasks).await?;
     let (_villains, addresses) = hostile_scenarios::start()?;
     let hostile = hostile_scenarios::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
-    let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
-    let named: Vec<(String, SocketAddr)> = named.chain(hostile).collect();
-    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
-    let daemon = Daemon::configured(None, &named, &settings)?;
+    let daemon = daemon(&actors, hostile, folder.path())?;
     crate::daemon_list::ready(&daemon).await?;
 
     let (trigger, stop) = StopTrigger::new();
@@ -87,30 +100,90 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let others: BTreeSet<String> = hostile_scenarios::LISTED.iter().map(|name| (*name).to_owned()).collect();
     let rules = Rules { path: crate::daemon_list::PATH.to_owned(), every: EVERY, grace: GRACE, idle: IDLE };
     let checked = tasks.spawn(checker::check(daemon.address, watched.collect(), others, rules, stop.clone()));
-    let mut flapping = Vec::new();
-    let mut steady = Vec::new();
-    for actor in actors {
-        if actor.at < STEADY {
-            // They answer as long as they are held.
-            steady.push(actor);
-        } else {
-            let rng = Rng::with_seed(seed.wrapping_mul(1_000).wrapping_add(actor.at as u64));
-            flapping.push(tasks.spawn(flap(actor, rng, stop.clone(), tasks.clone())));
-        }
-    }
-    let readers = readers::start(daemon.address, READERS, PACE, span)?;
-    let uses = watch(&daemon, clock.now() + span).await?;
+    let troubled = Troubled::start(actors, seed, &stop, &tasks);
+    let scenarios = part(&daemon, span).await?;
+    let length = (span / CALLERS.0).max(CALLERS.1);
+    println!("hostile callers from here on");
+    let callers = hostile_callers::start(daemon.address, length)?;
+    let with_callers = part(&daemon, length).await?;
+    let attacks = hostile_callers::end(callers)?;
     trigger.stop();
     let verdict = checked.await?;
-    let mut flaps = Flaps::new();
-    for each in flapping {
-        for (kind, count) in each.await?? {
-            *flaps.entry(kind).or_default() += count;
+    let flaps = troubled.end().await?;
+    report(span, (&before, &scenarios, &with_callers), &attacks, &flaps, &verdict)
+}
+
+/// What the readers see of a daemon without hostile scenarios.
+async fn without_hostile(span: Duration, seed: u64) -> Result<Answers> {
+    let tasks = Tasks::new();
+    let folder = tempfile::tempdir()?;
+    let actors = actors(folder.path(), &tasks).await?;
+    let daemon = daemon(&actors, std::iter::empty(), folder.path())?;
+    crate::daemon_list::ready(&daemon).await?;
+    let (trigger, stop) = StopTrigger::new();
+    let troubled = Troubled::start(actors, seed, &stop, &tasks);
+    let readers = readers::start(daemon.address, READERS, PACE, span)?;
+    watch(&daemon, Clock::system().now() + span).await?;
+    trigger.stop();
+    troubled.end().await?;
+    readers::end(readers)
+}
+
+/// A daemon for these and further scenarios.
+fn daemon(
+    actors: &[FaultyScenario],
+    further: impl Iterator<Item = (String, SocketAddr)>,
+    folder: &Path,
+) -> Result<Daemon> {
+    let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
+    let named: Vec<(String, SocketAddr)> = named.chain(further).collect();
+    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.display());
+    Daemon::configured(None, &named, &settings)
+}
+
+/// What was seen in one part of the run.
+struct Part {
+    uses: Uses,
+    answers: Answers,
+}
+
+async fn part(daemon: &Daemon, span: Duration) -> Result<Part> {
+    let readers = readers::start(daemon.address, READERS, PACE, span)?;
+    let uses = watch(daemon, Clock::system().now() + span).await?;
+    Ok(Part { uses, answers: readers::end(readers)? })
+}
+
+/// The scenarios, some of which flap.
+struct Troubled {
+    flapping: Vec<tokio::task::JoinHandle<Result<Flaps>>>,
+    // They answer as long as they are held.
+    _steady: Vec<FaultyScenario>,
+}
+
+impl Troubled {
+    fn start(actors: Vec<FaultyScenario>, seed: u64, stop: &Stop, tasks: &Tasks) -> Self {
+        let (mut flapping, mut steady) = (Vec::new(), Vec::new());
+        for actor in actors {
+            if actor.at < STEADY {
+                steady.push(actor);
+            } else {
+                let rng = Rng::with_seed(seed.wrapping_mul(1_000).wrapping_add(actor.at as u64));
+                flapping.push(tasks.spawn(flap(actor, rng, stop.clone(), tasks.clone())));
+            }
         }
+        Self { flapping, _steady: steady }
     }
-    let answers = readers::end(readers)?;
-    drop(steady);
-    report(span, &uses, answers, &flaps, &verdict)
+
+    /// How often each thing happened.
+    async fn end(self) -> Result<Flaps> {
+        let mut flaps = Flaps::new();
+        for each in self.flapping {
+            for (kind, count) in each.await?? {
+                *flaps.entry(kind).or_default() += count;
+            }
+        }
+        Ok(flaps)
+    }
 }
 
 async fn actors(folder: &Path, tasks: &Tasks) -> Result<Vec<FaultyScenario>> {
@@ -230,21 +303,51 @@ impl Uses {
     }
 }
 
-fn report(span: Duration, uses: &Uses, answers: Answers, flaps: &Flaps, verdict: &Verdict) -> Result<()> {
-    let (early, late) = uses.both(&uses.memory)?;
-    let growth = (late / early - 1.0) * 100.0;
+impl Part {
+    /// By how many percent its memory grew after the warm-up.
+    fn growth(&self) -> Result<f64> {
+        let (early, late) = self.uses.both(&self.uses.memory)?;
+        Ok((late / early - 1.0) * 100.0)
+    }
+
+    fn print(&self, what: &str) -> Result<()> {
+        let Self { uses, answers } = self;
+        let (early, late) = uses.both(&uses.memory)?;
+        let pair = |values: &[f64]| -> Result<String> {
+            let ((early, late), most) = (uses.both(values)?, values.iter().copied().fold(0.0, f64::max));
+            Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
+        };
+        println!("| **{what}** | |");
+        println!("| lists read, of them failed | {}, {} |", answers.count, answers.failed);
+        println!("| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |", answers.p50, answers.p99, answers.most);
+        println!("| resident memory | {early:.1} MB / {late:.1} MB ({:+.1} %) |", self.growth()?);
+        println!("| file descriptors | {} |\n| threads | {} |", pair(&uses.files)?, pair(&uses.threads)?);
+        println!("| tasks | {} |", pair(&uses.tasks)?);
+        Ok(())
+    }
+}
+
+fn report(
+    span: Duration,
+    (before, scenarios, callers): (&Answers, &Part, &Part),
+    attacks: &[String],
+    flaps: &Flaps,
+    verdict: &Verdict,
+) -> Result<()> {
     let wrong: usize = verdict.wrong.values().map(|(cases, _)| cases).sum();
-    let pair = |values: &[f64]| -> Result<String> {
-        let ((early, late), most) = (uses.both(values)?, values.iter().copied().fold(0.0, f64::max));
-        Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
-    };
+    let slower = scenarios.answers.p99 / before.p99;
     println!("\n| soak of {:.0} minutes, after warm-up / at the end | |\n|---|---|", span.as_secs_f64() / 60.0);
     println!("| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |", hostile_scenarios::NAMES.len());
-    println!("| lists read, of them failed | {}, {} |", answers.count, answers.failed);
-    println!("| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |", answers.p50, answers.p99, answers.most);
-    println!("| resident memory | {early:.1} MB / {late:.1} MB ({growth:+.1} %) |");
-    println!("| file descriptors | {} |\n| threads | {} |", pair(&uses.files)?, pair(&uses.threads)?);
-    println!("| tasks | {} |", pair(&uses.tasks)?);
+    println!(
+        "| without hostile ones: list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |",
+        before.p50, before.p99, before.most
+    );
+    scenarios.print("with hostile scenarios")?;
+    println!("| p99 of lists against that without them | {slower:.2} (at most {SLOWER}) |");
+    callers.print("with hostile callers too")?;
+    println!("| longest list | {:.0} ms (at most {LONGEST:.0} ms) |", callers.answers.most);
+    attacks.iter().for_each(|line| println!("| - {} |", line.replacen(": ", " | ", 1)));
+    println!("| **in both** | |");
     let each: Vec<String> = flaps.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     println!("| flaps | {}: {} |", flaps.values().sum::<usize>(), each.join(", "));
     println!("| looks of the checker | {} |", verdict.looks);
@@ -259,8 +362,13 @@ fn report(span: Duration, uses: &Uses, answers: Answers, flaps: &Flaps, verdict:
     for why in &verdict.explained {
         println!("\n{why}");
     }
-    ensure!(answers.failed == 0, "{} readers' requests failed", answers.failed);
+    for part in [scenarios, callers] {
+        ensure!(part.answers.failed == 0, "{} readers' requests failed", part.answers.failed);
+        let growth = part.growth()?;
+        ensure!(growth <= GROWTH, "memory grew by {growth:.1} %");
+    }
     ensure!(wrong == 0, "{wrong} wrong answers");
-    ensure!(growth <= GROWTH, "memory grew by {growth:.1} %");
+    ensure!(slower <= SLOWER, "the p99 of lists is {slower:.2} times as long with hostile scenarios");
+    ensure!(callers.answers.most <= LONGEST, "a list took {:.0} ms with hostile callers", callers.answers.most);
     Ok(())
 }

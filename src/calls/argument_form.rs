@@ -43,7 +43,7 @@ struct MemberNames<'a> {
 impl<'a> MemberNames<'a> {
     /// Adds a name. Returns whether it is a new one.
     fn add(&mut self, name: Cow<'a, str>) -> bool {
-        self.current = name.clone();
+        self.current.clone_from(&name);
         if self.many.is_empty() {
             if self.few.contains(&name) {
                 return false;

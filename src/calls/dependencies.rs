@@ -6,7 +6,7 @@ use crate::catalog::CatalogReader;
 use crate::events::Hub;
 use crate::model::{ApprovalRequest, Operation, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::StateStore;
+use crate::state::{StateLoss, StateStore};
 
 /// The dependencies that approvals and operations share.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct Stored {
     pub operations: Vec<Operation>,
     /// The call counts of tools.
     pub usage: Vec<(ToolId, ToolUsage)>,
+    /// What was lost: no tool is called until an operator accepts it.
+    pub loss: Option<StateLoss>,
 }
 
 impl std::fmt::Debug for CallDependencies {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use jiff::Timestamp;
 
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, PeerIdentity, ScenarioName, ToolId};
@@ -102,7 +103,7 @@ pub enum ExecuteError {
     },
     /// A human has to approve the call first, and too many calls wait for approval.
     #[error(
-        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow; decide some of them first"
+        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which one caller may use three quarters; decide some of them first"
     )]
     ApprovalsFull {
         /// The tool.
@@ -180,6 +181,14 @@ pub enum ExecuteError {
         /// How many times it was sent.
         attempts: u32,
     },
+    /// Decisions of operators may be lost, and no operator accepted that yet.
+    #[error(
+        "no tool is called, because stored decisions of operators were lost at {at}; an operator looks at preferences and blocks, and runs `callsheet state accept-loss`"
+    )]
+    StateLost {
+        /// When the loss was noticed.
+        at: Timestamp,
+    },
     /// An unexpected failure inside this program.
     #[error("the call of `{0}` failed unexpectedly; the daemon's log says why")]
     Internal(ToolId),
@@ -219,6 +228,7 @@ impl ExecuteError {
                     _ => "broken",
                 },
             },
+            Self::StateLost { .. } => "state_lost",
             Self::Internal(_) => "internal",
         }
     }
@@ -238,9 +248,10 @@ impl ExecuteError {
             Self::RateLimited { .. } | Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            Self::BreakerOpen { .. } | Self::Unavailable { .. } | Self::ApprovalNotStored { .. } => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::BreakerOpen { .. }
+            | Self::Unavailable { .. }
+            | Self::ApprovalNotStored { .. }
+            | Self::StateLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Failed { error, .. } => match error {
                 CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
                 CallError::Unanswered(TransportError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
@@ -256,7 +267,9 @@ impl ExecuteError {
         match self {
             Self::Failed { error, .. } => error.fault(),
             Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => Fault::Scenario,
-            Self::Internal(_) | Self::ApprovalNotStored { .. } | Self::ChecksBusy { .. } => Fault::Ours,
+            Self::Internal(_) | Self::ApprovalNotStored { .. } | Self::ChecksBusy { .. } | Self::StateLost { .. } => {
+                Fault::Ours
+            }
             _ => Fault::Caller,
         }
     }

@@ -15,6 +15,7 @@ use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts};
 use crate::runtime::{Clock, Tasks};
+use crate::state::StateLoss;
 
 /// The shared state of all calls.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(super) struct CallsInner {
     /// Set after the start, because approvals and operations need the calls themselves.
     pub(super) registers: OnceLock<PendingCalls>,
     pub(super) active: ActiveCalls,
+    /// What was lost of the stored state and is not accepted: no tool is called.
+    pub(super) loss: ArcSwapOption<StateLoss>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
 }

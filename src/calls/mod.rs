@@ -36,6 +36,7 @@ mod dependencies;
 pub mod error;
 mod inner;
 pub mod limits;
+mod loss;
 mod pending;
 pub mod pending_calls;
 mod recorder;
@@ -97,6 +98,7 @@ impl Calls {
             audited,
             registers,
             active,
+            loss: ArcSwapOption::empty(),
             clock,
             tasks,
         }))
@@ -136,6 +138,7 @@ impl Calls {
 
     /// Every step up to the approval.
     async fn prepare(&self, request: Request, note: &mut CallRecorder) -> Result<Box<PreparedCall>, ExecuteError> {
+        self.refuse_after_loss()?;
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.history(), &scope, &request)?;
@@ -172,7 +175,9 @@ impl Calls {
     pub async fn run_approved(&self, ready: PreparedCall, approval: &Arc<str>) -> Result<CallResponse, ExecuteError> {
         let note = CallRecorder::for_approved(&self.0, &ready, approval);
         let snapshot = self.0.reader.snapshot();
-        let tool = resolve::again(&snapshot.catalog, &ready)
+        let tool = self
+            .refuse_after_loss()
+            .and_then(|()| resolve::again(&snapshot.catalog, &ready))
             .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
         match tool {
             Ok(tool) => self.send_noted(Box::new(PreparedCall { tool, ..ready }), note, None).await,
@@ -184,10 +189,12 @@ impl Calls {
         }
     }
 
-    /// Findings about tools of this catalog whose calls were sent with unchecked arguments.
+    /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
+    /// operations that cannot end, and a loss that no operator accepted.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let mut findings = self.0.validators.findings(catalog);
         findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
+        findings.extend(self.loss_finding());
         findings
     }
 

@@ -206,7 +206,7 @@ impl Command {
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
-            Self::State(command) => command.run(),
+            Self::State(command) => command.run().await,
             Self::Man(command) => command.run(),
             Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {

@@ -1,12 +1,14 @@
-//! `callsheet state export` and `callsheet state import`: a copy of what outlives the daemon, and the way back.
+//! `callsheet state export` and `callsheet state import`: a copy of what outlives the daemon, and the way back. They
+//! work on the files themselves, so that they need no daemon. An export may be made beside a running one.
 //!
-//! Works on the files themselves, so that it needs no daemon. An export may be made beside a running one.
+//! `callsheet state accept-loss` tells a running daemon that an operator accepts what was lost.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{CommandError, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
 use crate::runtime::Clock;
 use crate::state::{StateError, sqlite};
@@ -22,8 +24,16 @@ pub(super) struct StateArgs {
 enum StateCommand {
     /// Write a copy of the state to a new file. A daemon may be running.
     Export(CopyArgs),
+    /// Accept that stored decisions were lost when the state was damaged: tools are called again.
+    AcceptLoss(AcceptLossArgs),
     /// Replace the state by an exported copy. The daemon must be stopped; the replaced state is kept beside the new one.
     Import(CopyArgs),
+}
+
+#[derive(Debug, Args)]
+struct AcceptLossArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
@@ -40,12 +50,29 @@ struct CopyArgs {
 }
 
 impl StateArgs {
-    pub(super) fn run(self) -> Result<(), CommandError> {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
+            StateCommand::AcceptLoss(AcceptLossArgs { remote }) => accept_loss(&remote).await,
             StateCommand::Export(copy) => copy.export(),
             StateCommand::Import(copy) => copy.import(),
         }
     }
+}
+
+/// Tells the daemon that the loss is accepted.
+async fn accept_loss(remote: &RemoteArgs) -> Result<(), CommandError> {
+    let daemon = DaemonClient::for_operator(remote)?;
+    let path = ["state", "accept-loss"];
+    let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "accepted").await?;
+    if remote.json {
+        output::answer(&answer.body, &answer.value);
+        return Ok(());
+    }
+    match output::text(&answer.value, "/lost") {
+        lost if lost.is_empty() => output::line("nothing was lost; tools are called as before"),
+        lost => output::line(&format!("accepted, tools are called again: {lost}")),
+    }
+    Ok(())
 }
 
 impl CopyArgs {

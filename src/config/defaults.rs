@@ -11,7 +11,7 @@ use super::{
     VrooliConfig,
 };
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, UnknownLevel};
+use crate::model::{AcceptedVersions, PreferenceSet, UnknownLevel};
 
 /// `config/default.toml`: every key with its default and a sentence on what it does.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -34,6 +34,7 @@ impl Config {
             mcp_face: McpFaceConfig::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
+            preferences: PreferenceSet::default(),
             discovery,
             refresh: RefreshConfig::default(),
             cache: CacheConfig::default(),

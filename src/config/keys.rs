@@ -13,7 +13,7 @@ use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
 use super::web::{host, web_origin};
-use super::{Config, cache, client_servers, mdns, modules, profiles, scenarios};
+use super::{Config, cache, client_servers, mdns, modules, preferences, profiles, scenarios};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +104,7 @@ keys! {
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "mcp.max_streams"                        Live    number(1..=MAX_KEPT)             mcp_face.max_streams;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
+    "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;
     "discovery.vrooli.path"                  Live    path()                       discovery.vrooli.path;

@@ -123,7 +123,8 @@ impl ShapeCheck<'_> {
             )
             | (Shape::Foreign, value)
             | (Shape::Switch, value @ Value::Boolean(_))
-            | (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Some(value),
+            | (Shape::Number | Shape::Size, value @ Value::Integer(0..))
+            | (Shape::Integer, value @ Value::Integer(_)) => Some(value),
             (_, value) => {
                 let expected = format!("expected {}", shape.described());
                 let message = match shape {
@@ -225,7 +226,7 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
             Some(text) => return format!("write a text in double quotes, such as the default {text:?}"),
             None => "put it in double quotes",
         },
-        Shape::Number => "write digits only, without quotes",
+        Shape::Number | Shape::Integer => "write digits only, without quotes",
         Shape::Switch => "write true or false, without quotes",
         Shape::Foreign => "write it as the client's own file has it",
     };

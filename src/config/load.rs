@@ -135,7 +135,7 @@ fn parse_as(text: &str, shape: Shape) -> Value {
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => None,
         Shape::SecretValue if !text.trim_start().starts_with('{') => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
-        Shape::Number => text.trim().parse().ok().map(Value::Integer),
+        Shape::Number | Shape::Integer => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
         Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words | Shape::SecretValue | Shape::Foreign => {

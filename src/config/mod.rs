@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::catalog::NamingStyle;
-use crate::model::{AcceptedVersions, Profile, ScenarioName, Secret, Target, UnknownLevel};
+use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
 
 mod address;
 mod cache;
@@ -31,6 +31,7 @@ mod modules;
 mod options;
 mod origin;
 mod path;
+mod preferences;
 mod profiles;
 mod reload;
 mod renamed_keys;
@@ -75,6 +76,9 @@ pub struct Config {
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.
     pub profiles: BTreeMap<String, Profile>,
+    /// `[[preferences]]`: they hold where no stored preference of the same scope and target says
+    /// otherwise.
+    pub preferences: PreferenceSet,
     /// `[discovery]`
     pub discovery: DiscoveryConfig,
     /// `[refresh]`

@@ -21,6 +21,8 @@ pub(super) enum Shape {
     SecretValue,
     /// A whole number, 0 or more.
     Number,
+    /// A whole number, also below 0.
+    Integer,
     /// `true` or `false`.
     Switch,
     /// A number of bytes, or a text.
@@ -51,7 +53,9 @@ impl Shape {
         match self {
             Self::Table(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,
             Self::Map(each) | Self::List(each) => each.may_hold_a_secret(),
-            Self::Text | Self::Verbatim | Self::Number | Self::Switch | Self::Size | Self::Words => false,
+            Self::Text | Self::Verbatim | Self::Number | Self::Integer | Self::Switch | Self::Size | Self::Words => {
+                false
+            }
         }
     }
 
@@ -64,6 +68,7 @@ impl Shape {
             Self::Text | Self::Verbatim | Self::Secret => "a text",
             Self::SecretValue => "a text, or where one is",
             Self::Number => "a whole number, 0 or more",
+            Self::Integer => "a whole number",
             Self::Switch => "true or false",
             Self::Size => "a size",
             Self::Words => "a text or a list of texts",

@@ -148,6 +148,20 @@ impl ValueReader<'_> {
         *field = self.value.and_then(Value::as_bool).unwrap_or(*field);
     }
 
+    /// The same for a field that may be left unset.
+    pub(super) fn optional_switch(&mut self, field: &mut Option<bool>) {
+        *field = self.value.and_then(Value::as_bool).or(*field);
+    }
+
+    /// A whole number, also below 0, that fits the field.
+    pub(super) fn integer(&mut self, field: &mut Option<i32>) {
+        if let Some(number) = self.value.and_then(Value::as_integer) {
+            let hint = || format!("write {} to {}", i32::MIN, i32::MAX);
+            let read = i32::try_from(number);
+            self.set(field, read.map_err(|_| ValueError::new(format!("{number} is out of range"), hint())));
+        }
+    }
+
     /// The path of a file or folder, which becomes absolute.
     pub(super) fn path<F: From<PathBuf>>(&mut self, field: &mut F) {
         let (to_path, place) = (self.surroundings.to_path, self.path.clone());

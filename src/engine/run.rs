@@ -176,7 +176,7 @@ impl Core {
             EngineEvent::Polled(answered) => self.poll_ended(answered, now),
             EngineEvent::Session(news) => self.spoke(news, now),
             EngineEvent::PreferencesChanged(preferences, settings, reply) => {
-                self.publisher.prefer(preferences);
+                self.publisher.prefer(preferences, &self.parts.config);
                 self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));

@@ -127,6 +127,20 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// These settings, and those of `lower` where these inherit.
+    #[must_use]
+    pub fn over(&self, lower: &Self) -> Self {
+        Self {
+            enabled: self.enabled.or(lower.enabled),
+            approval: self.approval.or(lower.approval),
+            alias: self.alias.clone().or_else(|| lower.alias.clone()),
+            priority: self.priority.or(lower.priority),
+            pinned: self.pinned.or(lower.pinned),
+        }
+    }
+}
+
 impl SettingsPatch {
     /// The change that makes every setting inherit again.
     pub fn reset() -> Self {
@@ -148,6 +162,23 @@ impl PreferenceSet {
     /// Every preference, ordered by scope and target.
     pub fn iter(&self) -> impl Iterator<Item = (&Scope, &PreferenceTarget, &Settings)> {
         self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
+    }
+
+    /// These preferences, and below them those of `lower`, setting by setting: they hold where these
+    /// set nothing in the same scope for the same target.
+    #[must_use]
+    pub fn over(&self, lower: &Self) -> Self {
+        let mut merged = self.clone();
+        for (scope, target, settings) in lower.iter() {
+            let own = self.get(scope, target).cloned().unwrap_or_default();
+            merged.set(scope.clone(), target.clone(), own.over(settings));
+        }
+        merged
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.scopes.is_empty()
     }
 
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
@@ -280,5 +311,18 @@ mod tests {
         assert_eq!(set.get(&scope, &target).unwrap().enabled, Some(false));
         set.set(scope, target, Settings::default());
         assert_eq!(set, PreferenceSet::default());
+    }
+
+    #[test]
+    fn lower_preferences_hold_where_the_upper_ones_set_nothing() {
+        let target: PreferenceTarget = "tool:disks/wipe".parse().unwrap();
+        let (mut upper, mut lower) = (PreferenceSet::default(), PreferenceSet::default());
+        let off = Settings { enabled: Some(false), approval: Some(ApprovalPolicy::Require), ..Settings::default() };
+        lower.set(Scope::Global, target.clone(), off.clone());
+        assert_eq!(upper.over(&lower), lower);
+        upper.set(Scope::Global, target.clone(), Settings { enabled: Some(true), ..Settings::default() });
+        let merged = upper.over(&lower);
+        assert_eq!(merged.get(&Scope::Global, &target), Some(&Settings { enabled: Some(true), ..off }));
+        assert_eq!(merged.iter().count(), 1);
     }
 }

@@ -24,3 +24,7 @@ pub fn raise() -> Option<u64> {
 pub fn raise() -> Option<u64> {
     None
 }
+
+/// The flag of `open(2)` that refuses a symbolic link.
+#[cfg(unix)]
+pub(crate) const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();

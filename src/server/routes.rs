@@ -19,7 +19,7 @@ use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_json, calls, findings, health, metrics, operations, preferences, scenarios, search,
-    shared_json, tools,
+    shared_json, state, tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -204,6 +204,11 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/api/v1/findings", &[], &[
         operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list))
             .query(findings::FILTERS),
+    ]),
+    route("/api/v1/state/accept-loss", &[], &[
+        operation(Post, Operate, Daemon, "acceptStateLoss", "accepts that stored decisions were lost", json::<state::AcceptedLoss>("what was lost, if anything was"), || post(state::accept_loss))
+            .about("After damage to the database no tool is called (503, `state_lost`), because what disabled a tool or required approval may be lost. This lifts that.")
+            .stores(),
     ]),
     route("/api/v1/events", &[], &[
         operation(Get, Read, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<SseEventJson>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))

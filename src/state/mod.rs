@@ -43,8 +43,20 @@ pub struct Restored {
     pub operations: Vec<Operation>,
     /// Usage counts of tools, those called last first.
     pub usage: Vec<(ToolId, ToolUsage)>,
+    /// What was lost and not accepted by an operator yet.
+    pub loss: Option<StateLoss>,
     /// Entries that could not be read, and where they were moved.
     pub findings: Vec<Finding>,
+}
+
+/// Stored data that was lost because the file was damaged. It is remembered until an operator
+/// accepts it, also over restarts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateLoss {
+    /// What happened, and what could be kept, in one clause.
+    pub what: String,
+    /// When it was noticed.
+    pub at: Timestamp,
 }
 
 /// A scenario's last good manifest.
@@ -121,6 +133,8 @@ pub enum Write {
     Revision(String, Timestamp),
     /// Stores the key with which the server signs and encrypts what clients give back.
     ServerKey(Secret),
+    /// Notes that an operator accepted a loss.
+    AcceptLoss,
 }
 
 /// Why data could not be stored or read. A change that fails with this error is not active, and no

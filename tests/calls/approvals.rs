@@ -611,3 +611,42 @@ async fn the_page_shows_what_waits_without_running_it() {
     assert!(callee.ran().is_empty());
     daemon.stop().await;
 }
+
+/// A call that waits, as an earlier daemon stored it.
+async fn stored_waiting(home: &Home, callee: &Callee) -> ApprovalRequest {
+    let daemon = office(home, callee).await;
+    let id = ask(&daemon, "sda1").await;
+    daemon.stop().await;
+    let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
+    stored.approvals.into_iter().find(|request| *request.id == id).unwrap()
+}
+
+#[tokio::test]
+async fn a_call_waits_no_longer_than_it_may_when_the_clock_was_set_back() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let waiting = stored_waiting(&home, &callee).await;
+    let far = waiting.expires_at.saturating_add(jiff::SignedDuration::from_hours(24 * 365)).unwrap();
+    let id = waiting.id.to_string();
+    let write = Write::Approval(Arc::new(ApprovalRequest { expires_at: far, ..waiting }));
+    sqlite::open(&home.state(), Clock::system()).unwrap().save(vec![write]).await.unwrap();
+    let mut config = config(&home, &callee);
+    config.calls.approval_expiry = Duration::from_millis(200);
+    let daemon = Daemon::ready(config).await;
+    until(&daemon, &id, "expired").await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_forgotten_leaves_the_database() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.keep = Duration::ZERO;
+    let daemon = Daemon::ready(config).await;
+    let id = ask(&daemon, "sda1").await;
+    decide(&daemon, &id, "reject", &json!({})).await;
+    daemon.until(&format!("/api/v1/approvals/{id}"), |answer| answer.status == 404).await;
+    daemon.stop().await;
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    let rows: i64 = store.query_row("SELECT count(*) FROM approvals", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 0, "what is forgotten is stored no more");
+}

@@ -311,3 +311,29 @@ async fn a_call_that_waited_is_judged_again_when_its_turn_comes() {
         house.finish().await;
     }
 }
+
+/// The same holds for the repeat of a call that may be repeated.
+#[tokio::test]
+async fn a_call_is_judged_again_before_it_is_repeated() {
+    let (gate, open) = watch::channel(false);
+    let idempotent = tool_that("read", &json!({"idempotent": true}));
+    let files = Callee::start(manifest("files", &[idempotent]), move |_| {
+        let mut open = open.clone();
+        async move {
+            open.wait_for(|open| *open).await.unwrap();
+            text(502, "bad gateway")
+        }
+    })
+    .await;
+    let house = House::of(&[("files", files.url())]).await;
+    let arguments = json!({});
+    let (refused, ()) = tokio::join!(house.call("read", &arguments), async {
+        files.until_ran(1).await;
+        let off = SettingsPatch { enabled: Some(Some(false)), ..SettingsPatch::default() };
+        house.prefer("global", "tool:files/read", off).await;
+        gate.send_replace(true);
+    });
+    let refused = refused.unwrap_err();
+    assert_eq!((refused.kind(), files.ran().len()), ("bad_answer", 1), "it was disabled before the repeat: {refused}");
+    house.finish().await;
+}

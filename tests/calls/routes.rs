@@ -1,10 +1,12 @@
 //! The ways to scenarios: who may be called, and where; and what a call teaches the engine.
 
 use callsheet::Callsheet;
+use callsheet::calls::ExecuteError;
+use callsheet::catalog::Snapshot;
 use callsheet::config::Config;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
-use callsheet::model::ScenarioState;
+use callsheet::model::{ApprovalState, ScenarioState};
 use callsheet::native::NativeTools;
 use callsheet::protocols::{Call, NoCaller};
 use callsheet::provide::ToolDefinition;
@@ -13,8 +15,9 @@ use callsheet::state::Decision;
 use serde_json::{Value, json};
 
 use crate::support::call_of::call_of;
-use crate::support::callee::{Callee, PATIENCE, manifest, tool};
-use crate::support::house::{House, scenario};
+use crate::support::callee::{Callee, PATIENCE, manifest, tool, tool_with};
+use crate::support::house::{House, request, scenario};
+use crate::support::scripted_session::Script;
 
 #[tokio::test]
 async fn a_listed_scenario_can_be_called_where_it_is() {
@@ -115,4 +118,38 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
     assert_eq!(error.kind(), "timeout");
     assert!(error.was_sent());
     app.finish().await;
+}
+
+#[tokio::test]
+async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
+    let needs = json!({"enabled_by_default": true, "requires_approval": true});
+    let wipe = || manifest("disks", &[tool_with("wipe", &json!({"type": "object"}), &needs)]);
+    let (mut owner, other) = (Callee::echo(wipe()).await, Callee::echo(wipe()).await);
+    let house = House::with(&[("disks", owner.url())], |config| config.calls.reroute_wait = PATIENCE).await;
+    let asked = house.call("wipe", &json!({})).await;
+    let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = asked else { panic!("{asked:?}") };
+    owner.kill().await;
+    let (approved, ()) = tokio::join!(house.app.calls().approve(&waiting.id, "kim"), async {
+        let failed = |snapshot: &Snapshot| snapshot.health.get(&scenario("disks")).unwrap().failures_in_a_row > 0;
+        house.until("the refused call had it polled", failed).await;
+        // Another program has the name now, while the call waits for a way.
+        house.place("disks", other.url(), SourceTrust::Trusted);
+    });
+    let approved = approved.unwrap();
+    assert_eq!(approved.state, ApprovalState::Failed, "{approved:?}");
+    assert_eq!((owner.ran().len(), other.ran().len()), (0, 0), "it was approved for the one that is gone");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_called_at_all_is_no_failure_of_its_scenario() {
+    let script = Script::of(&["inert"]);
+    let house = House::speaking(script.protocol(), |config| config.calls.breaker_failures = 2).await;
+    house.place("script", "local:script".parse().unwrap(), SourceTrust::Trusted);
+    house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("script")).is_some()).await;
+    for turn in 0..5 {
+        let refused = house.refusal(request("inert", &json!({}))).await;
+        assert_eq!(refused, "not_callable", "turn {turn}: nothing is wrong with the scenario");
+    }
+    house.finish().await;
 }

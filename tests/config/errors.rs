@@ -62,6 +62,29 @@ work/callsheet.toml:9:1: profiles[2].name: this profile has no name
 }
 
 #[test]
+fn preferences_are_judged_whole() {
+    refuses(
+        "[[preferences]]\ntarget = \"tools:a/b\"\nenabled = true\n\n[[preferences]]\nscope = \"everybody\"\ntarget = \"tag:x\"\napproval = \"never\"\nalias = \"y\"\npriority = 3000000000\n\n[[preferences]]\ntarget = \"tag:y\"\n\n[[preferences]]\nenabled = false\n\n[[preferences]]\ntarget = \"tag:z\"\nenabled = false\n\n[[preferences]]\ntarget = \"tag:z\"\nenabled = true\n",
+        r#"work/callsheet.toml:2:10: preferences[0].target: unknown target `tools:a/b`: use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`
+  hint: write "scenario:NAME", "category:ID", "tag:TAG" or "tool:SCENARIO/TOOL"
+work/callsheet.toml:6:9: preferences[1].scope: unknown scope `everybody`: use `global`, `profile:<name>` or `chat:<id>`
+  hint: write "global", "profile:NAME" or "chat:ID", or leave it out for "global"
+work/callsheet.toml:8:12: preferences[1].approval: unknown approval `never`: use `require`, `skip` or nothing to inherit
+  hint: write "require" or "skip"
+work/callsheet.toml:9:9: preferences[1].alias: an alias needs a single tool
+  hint: write `target = "tool:SCENARIO/TOOL"`
+work/callsheet.toml:10:12: preferences[1].priority: 3000000000 is out of range
+  hint: write -2147483648 to 2147483647
+work/callsheet.toml:12:1: preferences[2]: this preference sets nothing
+  hint: add `enabled`, `approval`, `alias`, `priority` or `pinned` to it
+work/callsheet.toml:15:1: preferences[3].target: this preference has no target
+  hint: add `target = "tool:SCENARIO/TOOL"` to it
+work/callsheet.toml:23:10: preferences[5].target: `tag:z` has a preference in the scope `global` already
+  hint: make one preference of the two"#,
+    );
+}
+
+#[test]
 fn unknown_keys_are_refused_wherever_they_stand() {
     refuses(
         "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\n\n[[scenarios]]\nnam = \"b\"\nurl = \"http://h\"\n",
@@ -289,6 +312,22 @@ fn no_value_is_quoted_where_a_secret_may_have_been_meant() {
         machine("[[scenarios]]\nname = \"a\"\nurl = \"ftp://h/?key=hunter2\"\n"),
         machine("[[scenarios]]\nname = \"a\"\nurl = \"h:x/?key=hunter2\"\n"),
         machine("server.listen = \"h?key=hunter2\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"admin:hunter2@10.0.0.5:8000\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = [\"http://u:hunter2@h\"]\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = [\"hunter2\"]\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = \"hunter2\\n\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nauth = { token = \"hunter2\" }\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = \"X: hunter2\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = [\"hunter2\"] }\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\nheaders = { X = \"hunter2\\n\" }\n"),
+        machine("[[scenarios]]\nname = \"a\"\ncommand = \"x\"\nenv = \"KEY=hunter2\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\ncommand = \"x\"\nenv = { KEY = [\"hunter2\"] }\n"),
+        machine("modules = \"hunter2\"\n"),
+        machine("[modules]\nm = \"admin:hunter2@10.0.0.5:8000\"\n"),
+        machine("[module_settings]\ntoken = [\"hunter2\"]\n"),
+        machine("[module_settings]\ntoken = \"hunter2 \\n\"\n"),
+        machine("[server]\noperator_token = \"hunter2\"\n"),
+        machine("[calls]\napproval_token = [\"hunter2\"]\n"),
         machine("").env("CALLSHEET_SERVER", "operator_token=hunter2"),
         machine("").env("CALLSHEET_MODULE_SETTINGS__TOKENS", "hunter2"),
         machine("").flag("server", "hunter2", "--server"),

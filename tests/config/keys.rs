@@ -18,6 +18,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("mcpServers", "{m = {command = \"x\"}}"),
     ("mcp.files", "[\"/mcp.json\"]"),
     ("profiles", "[{name = p}]"),
+    ("preferences", "[{target = \"tag:x\", enabled = false}]"),
     ("permissions.unknown", "guest"),
     ("discovery.vrooli.path", "/p"),
     ("discovery.mdns.trust", "all"),

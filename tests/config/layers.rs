@@ -12,7 +12,10 @@ use callsheet::config::{
     CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, McpConfig, MdnsConfig, MdnsTrust, ModulesConfig,
     Position, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
-use callsheet::model::{AcceptedVersions, Permission, Profile, Secret, UnknownLevel};
+use callsheet::model::{
+    AcceptedVersions, ApprovalPolicy, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret, Settings,
+    UnknownLevel,
+};
 use callsheet::transports::http::CacheScope;
 
 use crate::support::config::Machine;
@@ -60,7 +63,7 @@ fn is_computed(key: &str) -> bool {
 
 /// A key of which there may be several, or none.
 fn is_listed(key: &str) -> bool {
-    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles"]
+    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles", "preferences"]
         .iter()
         .any(|list| key.starts_with(list))
 }
@@ -121,6 +124,8 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     let mut config = machine.config();
     assert_eq!(config.scenarios.len(), 2);
     assert_eq!(config.profiles.len(), 1);
+    assert_eq!(config.preferences.iter().count(), 1);
+    config.preferences = PreferenceSet::default();
     assert!(config.discovery.mdns.id.take().is_some());
     assert_eq!(config.modules.services.len(), 1);
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
@@ -170,6 +175,17 @@ permission = "admin"
 [[profiles]]
 name = "none"
 scenarios = []
+[[preferences]]
+target = "tool:a/b.c"
+enabled = false
+approval = "require"
+alias = "d"
+priority = -7
+pinned = true
+[[preferences]]
+scope = "profile:narrow"
+target = "tag:x"
+approval = "skip"
 [discovery]
 vrooli = { enabled = false, path = "processes", max_scenarios = 103, rescan_interval = "104s" }
 environment = { enabled = false, remote = true }
@@ -253,7 +269,7 @@ fn everything(machine: &Machine) -> Config {
         scenario("a", "http://127.0.0.1:1", None),
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
-    (expected.modules, expected.mcp) = (modules(), mcp(machine));
+    (expected.modules, expected.mcp, expected.preferences) = (modules(), mcp(machine), preferences());
     (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
@@ -300,6 +316,21 @@ fn every_call(machine: &Machine, calls: &mut CallsConfig) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
     (calls.approval_token, calls.usage_interval) = (Some(Secret::new("0123456789abcdef")), Duration::from_secs(133));
+}
+
+fn preferences() -> PreferenceSet {
+    let mut set = PreferenceSet::default();
+    let settings = Settings {
+        enabled: Some(false),
+        approval: Some(ApprovalPolicy::Require),
+        alias: Some(PublishedName::alias("d").unwrap()),
+        priority: Some(-7),
+        pinned: Some(true),
+    };
+    set.set(Scope::Global, "tool:a/b.c".parse().unwrap(), settings);
+    let skip = Settings { approval: Some(ApprovalPolicy::Skip), ..Settings::default() };
+    set.set("profile:narrow".parse().unwrap(), "tag:x".parse().unwrap(), skip);
+    set
 }
 
 fn profiles() -> BTreeMap<String, Profile> {

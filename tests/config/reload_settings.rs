@@ -67,6 +67,25 @@ fn profiles_see_what_they_may_at_once() {
 }
 
 #[test]
+fn preferences_of_the_file_hold_below_the_stored_ones_and_follow_the_file() {
+    let notes = Counted::offering("notes", &["add_note", "find_note"]);
+    let off = |tool: &str| format!("[[preferences]]\ntarget = \"tool:notes/{tool}\"\nenabled = false\n");
+    let following = Following::start(&file(&[notes.entry("notes"), off("add_note"), off("find_note")]));
+    assert_eq!(following.tools(), [] as [&str; 0]);
+
+    following
+        .home
+        .run(&["prefs", "set", "tool:notes/add_note", "--enabled", "true", "--url", &following.daemon.url])
+        .ok();
+    assert_eq!(following.tools(), ["add_note"], "a stored one wins over the same one of the file");
+    following.home.run(&["prefs", "reset", "tool:notes/add_note", "--url", &following.daemon.url]).ok();
+    assert_eq!(following.tools(), [] as [&str; 0], "a reset brings the one of the file back");
+    replace(&following.path, &file(&[notes.entry("notes"), off("add_note")]));
+    until("the file is read", || following.tools() == ["find_note"]);
+    assert_eq!(notes.asked(), 1, "a preference needs no poll");
+}
+
+#[test]
 fn sources_are_switched_on_and_off() {
     let notes = Counted::offering("notes", &["add_note"]);
     let following = Following::start(HEAD);

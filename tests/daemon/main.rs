@@ -19,4 +19,5 @@ mod restart;
 mod sources;
 mod sources_mdns;
 mod sources_vrooli;
+mod state_loss;
 mod trust;

@@ -89,7 +89,7 @@ async fn what_a_killed_daemon_leaves_is_whole() {
 async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
     let sound = killed().await;
     let mut random = fastrand::Rng::with_seed(11);
-    let (mut whole, mut moved_aside) = (0, 0);
+    let (mut whole, mut moved_aside, mut salvaged) = (0, 0, 0);
     for turn in 0..TRIES {
         let (folder, path) = place();
         let mut files = sound.clone();
@@ -108,7 +108,17 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
         let restored = carry_on(&path).await;
         if let Some(finding) = moved(&restored.findings) {
             moved_aside += 1;
-            assert_eq!(restored.preferences.iter().count(), 0, "turn {turn}: a fresh one took its place");
+            for (scope, target, settings) in restored.preferences.iter() {
+                let kept = Write::Preference(scope.clone(), target.clone(), settings.clone());
+                let expected = preference(settings.priority.unwrap_or_default());
+                assert_eq!(
+                    format!("{kept:?}"),
+                    format!("{expected:?}"),
+                    "turn {turn}: what was read is what was stored"
+                );
+                salvaged += 1;
+            }
+            assert!(restored.loss.is_some(), "turn {turn}: {finding:?}");
             assert!(finding.hint.is_some(), "{finding:?}");
             let kept = [("state.db", ""), ("state.db-wal", "-wal")]
                 .map(|(name, ending)| aside(folder.path(), ending).as_ref() == files.get(name));
@@ -118,13 +128,17 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
             let count = restored.preferences.iter().count();
             let quarantined = restored.findings.len();
             whole += 1;
+            assert_eq!(restored.loss, None, "turn {turn}");
             assert!(
                 name == "state.db-wal" && count >= 60 || count + quarantined >= 60,
                 "turn {turn}: {count} of {name}"
             );
         }
     }
-    assert!(whole > 3 && moved_aside > 3, "{whole} went on, {moved_aside} were moved aside");
+    assert!(
+        whole > 3 && moved_aside > 3 && salvaged > 60,
+        "{whole} went on, {moved_aside} were moved aside, {salvaged} preferences were read in those"
+    );
 }
 
 #[tokio::test]

@@ -729,3 +729,16 @@ async fn a_full_disk_refuses_a_save_and_keeps_the_others() {
     assert_pairs(&restored, &stored);
     save(&path, vec![Write::Manifest(manifest("after", "{}"))]).await;
 }
+
+#[tokio::test]
+async fn a_load_sees_every_save_that_was_queued_before_it() {
+    let (_folder, path) = place();
+    let store = sqlite::open(&path, Clock::system()).unwrap();
+    for turn in 0..50 {
+        let name = format!("s{turn}");
+        let (saved, loaded) = tokio::join!(store.save(vec![Write::Manifest(manifest(&name, "{}"))]), store.load());
+        saved.unwrap();
+        let names: Vec<_> = loaded.unwrap().manifests.iter().map(|stored| stored.scenario.to_string()).collect();
+        assert!(names.contains(&name), "{name} was queued before the load, which saw {names:?}");
+    }
+}

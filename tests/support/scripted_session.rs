@@ -229,6 +229,7 @@ impl Session for ScriptedSession {
             match &*call.tool {
                 "progress" => Ok(progress(io)),
                 "input" => Ok(self.input(io).await),
+                "inert" => Err(CallError::NotCallable("it offers no way to call its tools".to_owned())),
                 "stuck" => {
                     self.script.happens("stuck");
                     std::future::pending().await

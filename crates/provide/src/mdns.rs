@@ -54,6 +54,17 @@ impl MdnsDaemon {
         give(&self.0)
     }
 
+    /// How many records it keeps of what others announced, each as long as its announcer said.
+    ///
+    /// # Errors
+    /// What the command fails with, or [`Error::Again`] if the thread is gone.
+    pub async fn cached(&self) -> Result<u64, Error> {
+        let counts = self.command(ServiceDaemon::get_metrics).await?;
+        let counts = counts.recv_async().await.map_err(|_| Error::Again)?;
+        let cached = counts.iter().filter(|(name, _)| name.starts_with("cached-")).map(|(_, count)| *count);
+        Ok(u64::try_from(cached.sum::<i64>()).unwrap_or_default())
+    }
+
     /// Closes it, and waits at most a second until its thread has ended. Services that are still registered say goodbye.
     pub async fn close(self) {
         let ended = async {

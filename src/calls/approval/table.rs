@@ -67,6 +67,14 @@ impl ApprovalTable {
         if count >= limits.most || bytes + weight > limits.bytes {
             return Admitted::Full;
         }
+        // One caller leaves some room to others, whatever it asks for.
+        let own = self.entries.iter().filter(|entry| entry.request.caller == request.caller);
+        let own = own.filter(|entry| entry.held || !entry.request.state.is_over());
+        let (count, bytes) =
+            own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + self::weight(&entry.request)));
+        if count >= share(limits.most) || bytes + weight > share(limits.bytes) {
+            return Admitted::Full;
+        }
         let forgotten = self.make_room(limits.most - 1, limits.bytes - weight);
         self.bytes += weight;
         self.entries.push_back(ApprovalEntry { request: Arc::clone(request), deadline, held: true, new: true });
@@ -194,6 +202,11 @@ impl ApprovalEntry {
     }
 }
 
+/// The part of a limit that one caller may use: three quarters.
+fn share(limit: usize) -> usize {
+    limit - limit / 4
+}
+
 fn weight(request: &ApprovalRequest) -> usize {
     request.weight() + FIXED
 }
@@ -308,6 +321,25 @@ mod tests {
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
         assert_eq!(ApprovalTable::default().admit(&Arc::new(large), soon(), &LIMITS), Admitted::Full);
+    }
+
+    #[test]
+    fn one_caller_leaves_room_to_others() {
+        let limits = ApprovalLimits { most: 8, bytes: 1_000_000, ..LIMITS };
+        let mut book = ApprovalTable::default();
+        let mut admit = |id: &str, chat: &str| {
+            let mut asked = ApprovalRequest::clone(&asked(id));
+            asked.caller.chat = Some(chat.into());
+            asked.digest = binding::call(&asked);
+            book.admit(&Arc::new(asked), soon(), &limits)
+        };
+        for id in ["1", "2", "3", "4", "5", "6"] {
+            assert_eq!(admit(id, "greedy"), Admitted::New(Vec::new()), "{id}");
+        }
+        assert_eq!(admit("7", "greedy"), Admitted::Full, "three quarters are taken by one caller");
+        assert_eq!(admit("8", "other"), Admitted::New(Vec::new()));
+        assert_eq!(admit("9", "third"), Admitted::New(Vec::new()));
+        assert_eq!(admit("10", "fourth"), Admitted::Full, "all are taken");
     }
 
     #[test]

@@ -52,6 +52,19 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// The first wait after events broke off or mDNS could not be opened. It doubles up to [`RENEW`].
 const BACKOFF: Duration = Duration::from_millis(250);
 
+/// The most records that are kept for each of the announcements that are taken: four describe it, and
+/// there may be several interfaces with addresses of both families.
+const RECORDS: u64 = 64;
+
+/// Why listening ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListenEnd {
+    /// It was to stop.
+    Stopped,
+    /// Others announced more than may be kept.
+    Overfull,
+}
+
 /// The source of announcements on the local network.
 #[derive(Debug, Clone)]
 pub struct MdnsSource {
@@ -84,7 +97,12 @@ impl MdnsSource {
             let kinds = interface_kinds(&self.section.interfaces);
             let broken = match MdnsDaemon::open(self.section.port, kinds).await {
                 Ok(daemon) => match self.listen(&daemon, &mut told, &mut wait, stop).await {
-                    Ok(()) => return daemon.close().await,
+                    Ok(ListenEnd::Stopped) => return daemon.close().await,
+                    Ok(ListenEnd::Overfull) => {
+                        tracing::warn!("the records of announcements take too much memory; mDNS is opened anew");
+                        daemon.close().await;
+                        continue;
+                    }
                     Err(error) => error,
                 },
                 Err(error) => error,
@@ -100,14 +118,14 @@ impl MdnsSource {
         }
     }
 
-    /// Listens until `stop`, or until mDNS can no longer be used.
+    /// Listens until `stop`, until mDNS can no longer be used, or until its cache is too large.
     async fn listen(
         &self,
         daemon: &MdnsDaemon,
         told: &mut SetPublisher,
         wait: &mut Duration,
         stop: &Stop,
-    ) -> Result<(), mdns_sd::Error> {
+    ) -> Result<ListenEnd, mdns_sd::Error> {
         let types = self.types();
         let mut ear = Browser::new();
         for service_type in &types {
@@ -119,7 +137,7 @@ impl MdnsSource {
         loop {
             let due = session.due(&told.table);
             tokio::select! {
-                () = stop.wait() => return Ok(()),
+                () = stop.wait() => return Ok(ListenEnd::Stopped),
                 event = ear.next() => session.take(event, told, wait, self.clock.now()),
                 () = self.clock.sleep_until(due) => {}
             }
@@ -128,6 +146,9 @@ impl MdnsSource {
                 ear.browse(daemon, &service_type).await?;
             }
             if session.renew <= now {
+                if daemon.cached().await? > self.most_cached() {
+                    return Ok(ListenEnd::Overfull);
+                }
                 for service_type in &types {
                     ear.browse(daemon, service_type).await?;
                 }
@@ -139,6 +160,12 @@ impl MdnsSource {
                 told.publish();
             }
         }
+    }
+
+    /// The most records that mdns-sd may keep. It keeps what is announced for as long as the
+    /// announcer says, which may be years, while the table keeps `max_instances`.
+    fn most_cached(&self) -> u64 {
+        RECORDS.saturating_mul(self.section.max_instances as u64)
     }
 
     fn types(&self) -> Vec<Arc<str>> {

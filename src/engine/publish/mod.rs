@@ -75,6 +75,8 @@ pub(in crate::engine) struct SnapshotPublisher {
     /// Until when the other dirty entries may wait.
     quiet_until: Option<Instant>,
     stored: Vec<Finding>,
+    /// The preferences of the store; those of the configuration are below them.
+    stored_preferences: Arc<PreferenceSet>,
     sources: Vec<Finding>,
     /// The findings of scenarios that have any.
     scenarios: BTreeMap<ScenarioName, Vec<Finding>>,
@@ -102,6 +104,8 @@ impl SnapshotPublisher {
         let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
         let offers = records.values().filter_map(|record| offered(record));
         let profiles = Arc::new(parts.config.profiles.clone());
+        let stored_preferences = preferences;
+        let preferences = parts.config.effective_preferences(&stored_preferences);
         let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
         let catalog = catalog::build(&inputs);
         let revisions: VecDeque<_> = revision.into_iter().collect();
@@ -133,6 +137,7 @@ impl SnapshotPublisher {
             changed: true,
             quiet_until: None,
             stored,
+            stored_preferences,
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
             findings_changed: true,
@@ -161,8 +166,9 @@ impl SnapshotPublisher {
     }
 
     /// Activates other preferences.
-    pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>) {
-        self.catalog = self.catalog.with(Change::Preferences(preferences));
+    pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>, config: &Config) {
+        self.catalog = self.catalog.with(Change::Preferences(config.effective_preferences(&preferences)));
+        self.stored_preferences = preferences;
         self.changed = true;
     }
 
@@ -216,10 +222,13 @@ impl SnapshotPublisher {
         self.configuration = Some(state);
     }
 
-    /// Applies the names and profiles of another configuration.
+    /// Applies the names, preferences and profiles of another configuration.
     pub(in crate::engine) fn configure(&mut self, before: &Config, now: &Config) {
         if before.naming != now.naming {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
+        }
+        if before.preferences != now.preferences {
+            self.catalog = self.catalog.with(Change::Preferences(now.effective_preferences(&self.stored_preferences)));
         }
         if before.profiles != now.profiles {
             self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.profiles.clone())));

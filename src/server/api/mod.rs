@@ -17,4 +17,5 @@ pub(super) mod preferences;
 pub(super) mod scenarios;
 pub(super) mod search;
 pub(super) mod shared_json;
+pub(super) mod state;
 pub(super) mod tools;

@@ -8,8 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use url::Url;
 
 use crate::catalog::CatalogEntry;
+use crate::model::target::redacted_url;
 use crate::model::{Category, Extra, Health, JsonText, Provenance, ScenarioState, Scope, Tool, ViewTool};
 use crate::server::api::shared_json::Time;
 
@@ -90,10 +92,17 @@ impl Serialize for ScenarioJson<'_> {
         map.serialize_entry("name", self.0.name.as_str())?;
         map.serialize_entry("version", &info.version)?;
         map.serialize_entry("description", &info.description)?;
-        optional(&mut map, "base_url", info.base_url.as_ref())?;
+        // As it was written, but without credentials.
+        let without = |url: &str| Url::parse(url).ok().filter(has_credentials).map(|url| redacted_url(&url));
+        let base_url = info.base_url.as_deref().map(|url| without(url).map_or(Cow::Borrowed(url), Cow::Owned));
+        optional(&mut map, "base_url", base_url.as_ref())?;
         extra(&mut map, &info.extra)?;
         map.end()
     }
+}
+
+fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 impl Serialize for CategoryJson<'_> {

@@ -1,17 +1,19 @@
 //! Accepts, limits and closes connections. Knows no routes.
 //!
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
-//! connections, a deadline for clients that send no request or read no answer, and a graceful stop
-//! with a deadline.
+//! connections, a deadline for clients that send no request or read no answer, an end for HTTP/2
+//! connections that stay without a request, and a graceful stop with a deadline.
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use futures_util::future::OptionFuture;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::rt::Executor;
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
@@ -39,6 +41,10 @@ pub(in crate::server) struct ConnectionLimits {
     /// How long a client may read no byte of its answer. The same as for a head: a client on a bad
     /// network may still be there after that time.
     pub(in crate::server) read_timeout: Duration,
+    /// How long an HTTP/2 connection may stay open without a request under way. Its client shows
+    /// that it lives by answering pings, and would keep its slot for ever. One of HTTP/1 ends after
+    /// `head_timeout`.
+    pub(in crate::server) idle_timeout: Duration,
     /// How long answers that are being sent may take after the stop.
     pub(in crate::server) stop_timeout: Duration,
 }
@@ -49,6 +55,7 @@ impl Default for ConnectionLimits {
             connections: 4_096,
             head_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(300),
             stop_timeout: Duration::from_secs(10),
         }
     }
@@ -116,7 +123,8 @@ where
     while let Some((stream, slot)) = next_connection(&listener, &slots, clock, stop).await {
         let (disconnect, disconnected) = cut.child();
         let service = service(&stream, disconnect);
-        let connection = serve_connection(builder.clone(), stream, service, limits, disconnected, stop.clone());
+        let ends = (disconnected, stop.clone());
+        let connection = serve_connection(builder.clone(), stream, service, limits, clock, ends);
         let counted = open.count();
         tasks.spawn(async move {
             connection.await;
@@ -146,8 +154,8 @@ async fn serve_connection<S, B>(
     stream: TcpStream,
     service: S,
     limits: ConnectionLimits,
-    disconnected: Stop,
-    stop: Stop,
+    clock: Clock,
+    (disconnected, stop): (Stop, Stop),
 ) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
@@ -156,13 +164,17 @@ async fn serve_connection<S, B>(
 {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(limits.read_timeout));
-    let requested = Notify::new();
+    let (requested, open) = (Notify::new(), watch::Sender::new(0_usize));
     let service = service_fn(|request| {
         requested.notify_one();
-        service.call(request)
+        let under_way = OpenRequest::begin(&open);
+        let answer = service.call(request);
+        async move { answer.await.map(|response| response.map(|body| OpenBody { body, _request: under_way })) }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let mut silent = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
+    let mut idle = pin!(without_requests(open.subscribe(), limits.idle_timeout, clock));
+    let mut cut = pin!(OptionFuture::from(None));
     let (mut may_be_silent, mut stopping) = (true, false);
     let ended = loop {
         tokio::select! {
@@ -177,11 +189,72 @@ async fn serve_connection<S, B>(
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
+            () = &mut idle, if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+                // A client that does not answer to that is cut.
+                cut.set(OptionFuture::from(Some(clock.sleep(limits.read_timeout))));
+            }
+            Some(()) = &mut cut => return tracing::debug!("connection closed: it had no request for long"),
             ended = &mut connection => break ended,
         }
     };
     if let Err(error) = ended {
         tracing::debug!(error = %error, "connection ended early");
+    }
+}
+
+/// Waits until there was no request under way for so long.
+async fn without_requests(mut open: watch::Receiver<usize>, longest: Duration, clock: Clock) {
+    loop {
+        let ended = open.wait_for(|count| *count == 0).await.is_err();
+        tokio::select! {
+            () = clock.sleep(longest) => return,
+            // The sender lives as long as the connection.
+            changed = open.changed() => if changed.is_err() || ended { return },
+        }
+    }
+}
+
+/// A request under way, until its answer was sent or dropped.
+struct OpenRequest(watch::Sender<usize>);
+
+impl OpenRequest {
+    fn begin(open: &watch::Sender<usize>) -> Self {
+        open.send_modify(|count| *count += 1);
+        Self(open.clone())
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// The body of an answer; its request is under way as long as it is there.
+struct OpenBody<B> {
+    body: B,
+    _request: OpenRequest,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -401,6 +474,51 @@ mod tests {
         assert!(read_until(&mut first, "done").await.ends_with("done"));
         drop(first);
         assert!(read_until(&mut second, "done").await.ends_with("done"));
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    /// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has the indices of the fields).
+    fn http2(path: &[u8]) -> Vec<u8> {
+        let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
+        fields.push(u8::try_from(path.len()).unwrap());
+        fields.extend_from_slice(path);
+        let head = [0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, 1];
+        [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..], &head, &fields].concat()
+    }
+
+    /// Reads frames to the end of the connection and answers pings. Gives the types of the frames.
+    async fn frames(stream: &mut TcpStream) -> Vec<u8> {
+        let (mut types, mut head) = (Vec::new(), [0; 9]);
+        while stream.read_exact(&mut head).await.is_ok() {
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            if stream.read_exact(&mut payload).await.is_err() {
+                break;
+            }
+            types.push(head[3]);
+            if head[3] == 6 && head[4] == 0 {
+                head[4] = 1;
+                let _ = stream.write_all(&[&head[..], &payload].concat()).await;
+            }
+        }
+        types
+    }
+
+    #[tokio::test]
+    async fn an_http2_connection_without_requests_ends_and_one_with_a_slow_answer_stays() {
+        let mut server =
+            fake(ConnectionLimits { idle_timeout: Duration::from_millis(50), ..ConnectionLimits::default() }).await;
+        let mut slow = TcpStream::connect(server.address).await.unwrap();
+        slow.write_all(&http2(b"/slow")).await.unwrap();
+        server.entered(1).await;
+        let mut idle = TcpStream::connect(server.address).await.unwrap();
+        idle.write_all(&http2(b"/")).await.unwrap();
+        let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut idle)).await;
+        let seen = seen.expect("it answers pings and is let go all the same");
+        assert!(seen.contains(&0) && seen.contains(&7), "its answer and a GOAWAY: {seen:?}");
+        server.release.notify_one();
+        let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut slow)).await.unwrap();
+        assert!(seen.contains(&0), "it was idle for no longer, and is answered: {seen:?}");
         server.stop.stop();
         assert_eq!(server.ended.await.unwrap(), 0);
     }

@@ -5,6 +5,9 @@
 //! - A request that changes state must not come from another site: `Origin` (RFC 6454 section 7)
 //!   and `Sec-Fetch-Site` (W3C Fetch Metadata).
 //! - The same holds for a WebSocket, which a page of any site may open and read.
+//! - A page of another site may not have the browser send requests in its name at all (`Sec-Fetch-Site:
+//!   cross-site`), so that it cannot make the daemon work; following a link to the dashboard is no such
+//!   request (`Sec-Fetch-Mode: navigate`).
 //! - A body that changes state must be JSON: the simple forms that a page may post without a
 //!   preflight request cannot have that content type.
 //! - No CORS header is sent, so a page cannot read answers, except for `server.allowed_origins`.
@@ -22,6 +25,7 @@ use crate::config;
 use crate::server::http::error::{Problem, excerpt};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// The hosts and origins that the configuration allows, beside those of this machine.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ struct GuardHeaders<'a> {
     origin: Option<&'a HeaderValue>,
     length: Option<&'a HeaderValue>,
     upgrade: bool,
+    /// `Sec-Fetch-Site`: the relation of the page to this daemon.
+    site: Option<&'a HeaderValue>,
 }
 
 /// `scheme://host[:port]`, lower case, with the port always filled in.
@@ -89,7 +95,7 @@ impl Guard {
         // 10.2).
         let harmless = is_safe(&head.method) && !lines.upgrade;
         let host = self.host(head, &lines, local, harmless)?;
-        let origin = self.origin(head, lines.origin, host.as_ref(), harmless)?;
+        let origin = self.origin(head, &lines, host.as_ref(), harmless)?;
         let announced = lines.length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|length| length > self.max_body as u64) {
             return Err(Problem::too_large(self.max_body));
@@ -143,16 +149,23 @@ impl Guard {
     fn origin(
         &self,
         head: &Parts,
-        written: Option<&HeaderValue>,
+        lines: &GuardHeaders<'_>,
         host: Option<&Authority>,
         harmless: bool,
     ) -> Result<Option<HeaderValue>, Problem> {
+        let written = lines.origin;
+        let site = lines.site.map(HeaderValue::as_bytes);
         let origin = written.and_then(|origin| WebOrigin::parse(origin.to_str().ok()?));
         if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
             return Ok(written.cloned());
         }
         if harmless {
-            return Ok(None);
+            let follows_link = || head.headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
+            return if site == Some(b"cross-site") && !follows_link() {
+                Err(refused_origin(written))
+            } else {
+                Ok(None)
+            };
         }
         let ours = match (written, &origin) {
             (None, _) => true,
@@ -162,7 +175,7 @@ impl Guard {
         if !ours {
             return Err(refused_origin(written));
         }
-        match head.headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes) {
+        match site {
             Some(b"cross-site" | b"same-site") => Err(refused_origin(written)),
             _ => Ok(None),
         }
@@ -182,6 +195,8 @@ impl<'a> GuardHeaders<'a> {
                 lines.length = lines.length.or(Some(value));
             } else if *name == UPGRADE {
                 lines.upgrade = true;
+            } else if *name == SEC_FETCH_SITE {
+                lines.site = lines.site.or(Some(value));
             }
         }
         lines
@@ -287,7 +302,10 @@ fn refused_origin(written: Option<&HeaderValue>) -> Problem {
         |origin| format!("the origin `{}`", excerpt(&String::from_utf8_lossy(origin.as_bytes()))),
     );
     let next = "if you trust it, add it to `server.allowed_origins`";
-    Problem::new(StatusCode::FORBIDDEN, format!("web pages of {origin} may not change or follow anything here; {next}"))
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        format!("web pages of {origin} may not change, follow or request anything here; {next}"),
+    )
 }
 
 #[cfg(test)]
@@ -416,10 +434,13 @@ mod tests {
         let host = ("host", "localhost:7400");
         for (site, expected) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
             assert_eq!(status("POST", &[host, ("sec-fetch-site", site)], false), expected, "{site}");
-            assert_eq!(status("GET", &[host, ("sec-fetch-site", site)], false), 200, "{site}");
+            let read = if site == "cross-site" { 403 } else { 200 };
+            assert_eq!(status("GET", &[host, ("sec-fetch-site", site)], false), read, "{site}");
+            let link = [host, ("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
+            assert_eq!(status("GET", &link, false), 200, "a link on a page that is {site}");
         }
         let configured = [host, ("origin", "https://ui.example"), ("sec-fetch-site", "cross-site")];
-        assert_eq!(status("POST", &configured, false), 200);
+        assert_eq!((status("POST", &configured, false), status("GET", &configured, false)), (200, 200));
     }
 
     #[test]

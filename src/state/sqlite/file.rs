@@ -11,7 +11,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{OPEN, failed};
 use super::schema::{self, FileOwner};
-use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
@@ -69,7 +68,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
         })?;
     }
     let lock_path = beside(path, ".lock");
-    let mut lock = private_file().open(&lock_path).map_err(|error| {
+    let mut lock = unlinked_file().open(&lock_path).map_err(|error| {
         let message = format!(
             "`{}` cannot be made: {error}; make the folder writable for this user, or set `state.path` to another file",
             lock_path.display()
@@ -122,35 +121,33 @@ fn noted(lock: &mut File) -> String {
     read.map(|_| text).unwrap_or_default()
 }
 
+/// A database that is open, and the damage that made it a fresh one.
+pub(super) struct OpenedFile {
+    pub(super) connection: Connection,
+    pub(super) damage: Option<Damage>,
+}
+
+/// A damaged file that was moved aside.
+pub(super) struct Damage {
+    /// What is wrong with it.
+    pub(super) what: String,
+    /// Where it is now.
+    pub(super) aside: PathBuf,
+}
+
 /// Opens the file, checked and at the current version. A damaged file is moved aside and replaced
-/// by a new one, with a finding that names its new place.
-pub(super) fn open_or_replace(
-    path: &Path,
-    was_used: bool,
-    clock: Clock,
-) -> Result<(Connection, Vec<Finding>), StateError> {
-    let damage = match lost(path, was_used) {
+/// by a new one.
+pub(super) fn open_or_replace(path: &Path, was_used: bool, clock: Clock) -> Result<OpenedFile, StateError> {
+    let what = match lost(path, was_used) {
         Some(damage) => damage,
         None => match open_checked(path)? {
-            Checked::Good(connection) => return Ok((connection, Vec::new())),
+            Checked::Good(connection) => return Ok(OpenedFile { connection, damage: None }),
             Checked::Damaged(damage) => damage,
         },
     };
     let aside = move_aside(path, "damaged", clock)?;
-    let finding = Finding::new(
-        FindingCode::StateRepaired,
-        format!(
-            "the stored state in `{}` was damaged ({damage}) and is now `{}`; a fresh one took its place",
-            path.display(),
-            aside.display()
-        ),
-    )
-    .hint(format!(
-        "save what can be read with `sqlite3 '{}' .recover`, or stop the daemon, put a backup at the old place and start again",
-        aside.display()
-    ));
     match open_checked(path)? {
-        Checked::Good(connection) => Ok((connection, vec![finding])),
+        Checked::Good(connection) => Ok(OpenedFile { connection, damage: Some(Damage { what, aside }) }),
         Checked::Damaged(damage) => {
             let message =
                 format!("a fresh file is damaged at once ({damage}); check the disk, or set `state.path` elsewhere");
@@ -310,6 +307,15 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
+/// The same, but a symbolic link is no file: in a folder that others may write to, it could lead to
+/// a file of somebody else.
+fn unlinked_file() -> OpenOptions {
+    let mut options = private_file();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, crate::runtime::open_files::NO_FOLLOW);
+    options
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,5 +329,17 @@ mod tests {
         let setting = |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
         assert_eq!(setting("synchronous").unwrap(), rusqlite::types::Value::Integer(2));
         assert_eq!(setting("journal_mode").unwrap(), rusqlite::types::Value::Text("wal".into()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_is_a_symbolic_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, other) = (folder.path().join("state.db"), folder.path().join("other"));
+        fs::write(&other, "of somebody else").unwrap();
+        std::os::unix::fs::symlink(&other, beside(&state, ".lock")).unwrap();
+        let refused = lock(&state).expect_err("a link is no lock").to_string();
+        assert!(refused.contains("state.db.lock"), "{refused}");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "of somebody else");
     }
 }

@@ -12,6 +12,7 @@ mod failure;
 mod file;
 mod read_only;
 mod rows;
+mod salvage;
 mod schema;
 mod usage;
 mod writer;
@@ -38,7 +39,8 @@ const QUEUE: usize = 256;
 /// there. Blocks while it checks the file, so it belongs to the start of a program.
 ///
 /// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and
-/// reported by [`StateStore::load`]. Where nothing can be written (a full disk, a read-only
+/// reported by [`StateStore::load`], with the loss that an operator has to accept; what can still be
+/// read of preferences and of decisions about scenarios is taken over. Where nothing can be written (a full disk, a read-only
 /// folder), what is stored is read all the same and every save is refused, which is reported too.
 /// Dropping the store writes what is queued, closes the file and releases its lock before it
 /// returns.
@@ -62,7 +64,9 @@ pub fn holder(path: &Path) -> Option<LockHolder> {
 
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
-    let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;
+    let file::OpenedFile { mut connection, damage } = file::open_or_replace(path, lock.was_used, clock)?;
+    let damage = damage.map(|damage| salvage::take_over(&mut connection, path, &damage, clock.wall())).transpose()?;
+    let findings = Vec::from_iter(damage);
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
     let writer = StoreWriter { connection, lock, place: path.into(), findings, clock };

@@ -21,9 +21,9 @@ use crate::state::{Restored, StateError, StateStore, Write};
 
 /// Reads the changes in the write-ahead log too. Without locks SQLite assumes that it has the file
 /// to itself, and keeps the log's index in memory instead of in a file. Unix only.
-const WITH_LOG: &str = "vfs=unix-none";
+pub(super) const WITH_LOG: &str = "vfs=unix-none";
 /// For a place where no log can be opened or made; changes in a log are ignored.
-const WITHOUT_LOG: &str = "immutable=1";
+pub(super) const WITHOUT_LOG: &str = "immutable=1";
 
 /// The state as it was read, and the reason why every save fails.
 pub(super) struct ReadOnlyStore {
@@ -50,12 +50,18 @@ pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore 
     ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
 }
 
-fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
+/// A connection that changes neither the file nor its log.
+pub(super) fn connect(path: &Path, way: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(uri(path, way), flags)?;
+    let connection = Connection::open_with_flags(uri(path, way), flags)?;
     // Closing must not change the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    Ok(connection)
+}
+
+fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
+    let mut connection = connect(path, way)?;
     if schema::owner(&connection)? != FileOwner::Us {
         return Err(rusqlite::Error::InvalidQuery);
     }

@@ -17,7 +17,7 @@ use crate::model::{
     Settings, SourceId,
 };
 use crate::runtime::Clock;
-use crate::state::{Decision, Restored, StoredManifest, TrustDecision, Write};
+use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
 
 /// The largest number of quarantined rows with their own finding; the rest share one.
 const REPORTED: i64 = 100;
@@ -77,6 +77,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
+        Write::AcceptLoss => sql("DELETE FROM meta WHERE key = 'loss'")?.execute([]),
     }
     .map(drop)
 }
@@ -121,6 +122,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
+        loss: read(connection, &LOSS, loss, &mut torn)?.pop(),
         ..Restored::default()
     };
     let mut preferences = PreferenceSet::default();
@@ -153,6 +155,13 @@ const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, 
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };
+
+const LOSS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'loss'" };
+
+/// Notes that something was lost, until an operator accepts it.
+pub(super) fn note_loss(transaction: &Transaction<'_>, loss: &StateLoss) -> rusqlite::Result<usize> {
+    put_meta(transaction, "loss", &loss.what, &loss.at.to_string())
+}
 
 /// A row that cannot be read, with all its columns.
 struct UnreadableRow {
@@ -264,7 +273,7 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
     })
 }
 
-fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), String> {
+pub(super) fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), String> {
     let enabled: Option<i64> = column(row, "enabled")?;
     let approval: Option<String> = column(row, "approval")?;
     let alias: Option<String> = column(row, "alias")?;
@@ -281,7 +290,7 @@ fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), Stri
     Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
 }
 
-fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {
+pub(super) fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {
     let text: String = column(row, "decision")?;
     let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
     let source = column::<Option<String>>(row, "source")?.map(|text| source(&text)).transpose()?;
@@ -298,6 +307,10 @@ fn decision_text(decision: Decision) -> &'static str {
         Decision::Trusted => "trusted",
         Decision::Blocked => "blocked",
     }
+}
+
+fn loss(row: &Row<'_>) -> Result<StateLoss, String> {
+    Ok(StateLoss { what: column(row, "value")?, at: parsed(row, "updated_at")? })
 }
 
 fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {

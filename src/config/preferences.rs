@@ -1,0 +1,80 @@
+//! `[[preferences]]`: preferences that the configuration file sets. They survive whatever becomes of
+//! the stored state.
+
+use std::sync::Arc;
+
+use super::Config;
+use super::shape::Shape;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
+use crate::model::{ApprovalPolicy, PreferenceSet, PreferenceTarget, PublishedName, Scope, Settings};
+
+/// The shape of the list.
+pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
+    ("scope", Shape::Text),
+    ("target", Shape::Text),
+    ("enabled", Shape::Switch),
+    ("approval", Shape::Text),
+    ("alias", Shape::Text),
+    ("priority", Shape::Integer),
+    ("pinned", Shape::Switch),
+]));
+
+impl Config {
+    /// The stored preferences, and below them those of the configuration.
+    pub(crate) fn effective_preferences(&self, stored: &Arc<PreferenceSet>) -> Arc<PreferenceSet> {
+        if self.preferences.is_empty() { Arc::clone(stored) } else { Arc::new(stored.over(&self.preferences)) }
+    }
+}
+
+/// The keys that set something.
+const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+
+/// Reads the preferences, and takes those that keep the rules.
+pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
+    written.each(|_, mut at| {
+        let (mut scope, mut target): (Scope, Option<PreferenceTarget>) = (Scope::Global, None);
+        let missing = "this preference has no target";
+        at.require("target", ValueError::new(missing, "add `target = \"tool:SCENARIO/TOOL\"` to it"));
+        at.key("scope").text(&mut scope, |text| {
+            let hint = "write \"global\", \"profile:NAME\" or \"chat:ID\", or leave it out for \"global\"";
+            text.parse::<Scope>().map_err(|wrong| ValueError::new(wrong.to_string(), hint))
+        });
+        at.key("target").text(&mut target, |text| {
+            let hint = "write \"scenario:NAME\", \"category:ID\", \"tag:TAG\" or \"tool:SCENARIO/TOOL\"";
+            text.parse::<PreferenceTarget>().map_err(|wrong| ValueError::new(wrong.to_string(), hint))
+        });
+        let settings = settings(&mut at, target.as_ref());
+        let Some(target) = target else { return };
+        if settings.is_empty() {
+            // What was written and is wrong was complained of.
+            if SETTINGS.iter().any(|key| at.key(key).value.is_some()) {
+                return;
+            }
+            let hint = "add `enabled`, `approval`, `alias`, `priority` or `pinned` to it";
+            at.reject(ValueError::new("this preference sets nothing", hint));
+        } else if config.preferences.get(&scope, &target).is_some() {
+            let message = format!("`{target}` has a preference in the scope `{scope}` already");
+            at.key("target").reject(ValueError::new(message, "make one preference of the two"));
+        } else {
+            config.preferences.set(scope, target, settings);
+        }
+    });
+}
+
+fn settings(at: &mut ValueReader<'_>, target: Option<&PreferenceTarget>) -> Settings {
+    let mut settings = Settings::default();
+    at.key("enabled").optional_switch(&mut settings.enabled);
+    at.key("pinned").optional_switch(&mut settings.pinned);
+    at.key("priority").integer(&mut settings.priority);
+    at.key("approval").text(&mut settings.approval, |text| {
+        let parsed = text.parse::<ApprovalPolicy>();
+        parsed.map_err(|wrong| ValueError::new(wrong.to_string(), "write \"require\" or \"skip\""))
+    });
+    at.key("alias").text(&mut settings.alias, |text| match target {
+        Some(PreferenceTarget::Tool(_)) => PublishedName::alias(text)
+            .map_err(|wrong| ValueError::new(wrong.to_string(), "use letters, digits, `_` and `-`")),
+        _ => Err(ValueError::new("an alias needs a single tool", "write `target = \"tool:SCENARIO/TOOL\"`")),
+    });
+    settings
+}
