@@ -215,7 +215,7 @@ mod tests {
         let mut stored = usage.unsaved();
         stored.sort_by(|(one, _), (other, _)| one.cmp(other));
         assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.for_tool(&now).unwrap())]);
-        assert!(usage.unsaved().is_empty());
+        assert_eq!(usage.unsaved().len(), 0, "there is nothing in it");
         usage.not_saved([&now, &before]);
         usage.ended(&now, over(103, 10));
         assert_eq!(usage.unsaved().iter().map(|(id, usage)| (id, usage.calls)).collect::<Vec<_>>(), [(&now, 2)]);

@@ -90,6 +90,6 @@ mod tests {
             }
         }
         claims.change(all(&claims), Vec::new());
-        assert!(claims.by_text.is_empty());
+        assert_eq!(claims.by_text.len(), 0, "there is nothing in it");
     }
 }

@@ -47,7 +47,9 @@ pub struct EffectiveValue {
 /// before it is masked: it may be one with a slip in it.
 pub(super) fn masked(text: &str) -> String {
     let address = Url::parse(text);
-    if address.as_ref().is_ok_and(|url| url.username().is_empty() && url.password().is_none()) {
+    // `user:password@host:port` is an address too, of the scheme `user` and without a host.
+    let is_plain = |url: &Url| url.has_host() && url.username().is_empty() && url.password().is_none();
+    if address.as_ref().is_ok_and(is_plain) {
         return text.to_owned();
     }
     let (scheme, rest) = text.split_at(text.find("://").map_or(0, |at| at + 3));

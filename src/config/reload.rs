@@ -94,8 +94,8 @@ mod tests {
         let mut before = Config::for_state("/a.db");
         before.discovery.mdns.id = Some("me".into());
         let same = before.reloaded(before.clone());
-        assert!(same.changed.is_empty());
-        assert!(same.waiting.is_empty());
+        assert_eq!(same.changed.len(), 0, "there is nothing in it");
+        assert_eq!(same.waiting.len(), 0, "there is nothing in it");
         let mut next = Config::for_state("/b.db");
         next.server.max_body += 1;
         next.refresh.timeout = Duration::from_secs(77);

@@ -9,6 +9,7 @@ use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::callee::{Callee, answer, done, manifest, tool, tool_with};
 use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
 use crate::support::listener::Listener;
@@ -117,7 +118,7 @@ async fn a_no_is_for_good_and_says_why() {
     let kept = shown(&daemon, &id).await;
     assert_eq!(kept["reason"], "not today");
     assert_eq!(kept["decided_by"], "kim");
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
     let unknown = decide(&daemon, "0123", "approve", &json!({})).await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.json()["code"], "unknown_approval");
@@ -169,7 +170,7 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     // Nobody learns by this whether an id is known.
     assert_eq!(showing(&daemon, "POST", "/api/v1/approvals/0123/approve", &[], &json!({})).await.status, 401);
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
 
     let right = [&*format!("Bearer {TOKEN}")];
     let approved = showing(&daemon, "POST", &place("approve"), &right, &json!({"by": "kim"})).await;
@@ -303,7 +304,7 @@ async fn what_nobody_decides_in_time_is_never_run() {
     let expired = until(&daemon, &id, "expired").await;
     assert_eq!(expired["decided_by"], Value::Null);
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
     daemon.stop().await;
 }
 
@@ -337,7 +338,7 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
     let mixed_up = decide(&daemon, &first, "approve", &json!({"digest": as_looked_at})).await;
     assert_eq!(mixed_up.status, 409);
     assert_eq!(mixed_up.json()["code"], "changed");
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
     // Once it was answered, the same call is another one.
     assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 200);
     assert_ne!(ask(&daemon, "sda1").await, first);
@@ -404,7 +405,8 @@ async fn a_yes_does_not_count_for_another_owner_of_the_name() {
     assert_eq!(refused.json()["code"], "changed", "{refused:?}");
     assert!(refused.problem().contains("another peer answers"), "{refused:?}");
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
-    assert!(callee.ran().is_empty() && stranger.ran().is_empty());
+    assert_empty!(callee.ran());
+    assert_empty!(stranger.ran());
     daemon.stop().await;
 }
 
@@ -608,7 +610,7 @@ async fn the_page_shows_what_waits_without_running_it() {
     let shown = String::from_utf8(page("/dashboard/calls/now").await.body).unwrap();
     assert!(shown.contains(&format!("/api/v1/approvals/{id}/approve")), "{shown}");
     assert!(shown.contains("&lt;script&gt;") && !shown.contains("<script>") && shown.contains("U+202E"), "{shown}");
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
     daemon.stop().await;
 }
 

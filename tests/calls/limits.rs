@@ -82,7 +82,8 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
     gate.send_replace(true);
     under_way.push(other);
     for call in under_way {
-        assert!(tokio::time::timeout(PATIENCE, call).await.unwrap().unwrap().is_ok());
+        let answered = tokio::time::timeout(PATIENCE, call).await.expect("its turn comes").unwrap();
+        assert!(answered.is_ok(), "{answered:?}");
     }
     assert_eq!(files.ran().len(), 3);
     house.finish().await;

@@ -9,6 +9,7 @@ use callsheet::model::{ApprovalPolicy, Permission, Profile, SettingsPatch};
 use callsheet::state::Decision;
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::callee::{Callee, manifest, tool, tool_with};
 use crate::support::house::{House, called, request, scenario, switched};
 
@@ -253,7 +254,7 @@ async fn arguments_that_do_not_fit_are_refused_with_every_place() {
     let refused = house.call("read", &json!({"path": "p", "lines": large})).await.unwrap_err();
     let ExecuteError::Invalid { violations, .. } = refused else { unreachable!() };
     assert_eq!(violations[0].pointer, "/lines/10000");
-    assert!(files.ran().is_empty());
+    assert_empty!(files.ran());
     assert!(house.call("read", &json!({"path": "p", "lines": [1]})).await.is_ok());
 
     // The schema in force is the one that counts.
@@ -273,7 +274,7 @@ async fn what_needs_a_humans_yes_is_not_run_without_it() {
     let required = SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() };
     house.prefer("chat:7", "tool:files/read", required).await;
     assert!(house.request(Request { chat: Some("7".into()), ..request("read", &json!({})) }).await.is_err());
-    assert!(files.ran().is_empty());
+    assert_empty!(files.ran());
     let skipped = SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..SettingsPatch::default() };
     house.prefer("global", "tool:files/wipe", skipped).await;
     assert!(house.call("wipe", &json!({})).await.is_ok());

@@ -14,6 +14,7 @@ use callsheet::runtime::Clock;
 use callsheet::state::Decision;
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::call_of::call_of;
 use crate::support::callee::{Callee, PATIENCE, manifest, tool, tool_with};
 use crate::support::house::{House, request, scenario};
@@ -54,7 +55,7 @@ async fn who_waits_for_a_yes_or_got_a_no_cannot_be_called() {
     assert!(house.route("files").is_some(), "there when the decision is acknowledged");
     house.app.engine().decide(name.clone(), Some(Decision::Blocked)).await.unwrap();
     assert!(house.route("files").is_none());
-    assert!(files.ran().is_empty());
+    assert_empty!(files.ran());
     house.finish().await;
 }
 

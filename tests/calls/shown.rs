@@ -1,7 +1,5 @@
 //! What a person is shown for approval is what is sent, and what could be read in two ways is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use callsheet::calls::{ExecuteError, Request};
 use callsheet::model::JsonText;
 use serde_json::{Value, json};

@@ -62,7 +62,8 @@ fn nothing_gets_the_qualified_name_of_another_tool() {
     assert_eq!(names(&quiet), ["a__b__read = a/b__read", "read = b/read"]);
     let crowded = quiet.with(change(offer("c", &[tool("read")])));
     let tool = found_one(&crowded, "b/read");
-    assert!(tool.name.is_reserved() && tool.name.as_str().starts_with("_b__read_"), "{}", tool.name);
+    assert!(tool.name.as_str().starts_with("_b__read_"), "expected the unique form of b/read, found {}", tool.name);
+    assert!(tool.name.is_reserved(), "{} could be another tool's", tool.name);
     assert_eq!(bare(&crowded, "b__read"), ["b/read"], "its name for MCP clients goes before an original name");
     assert_eq!(bare(&crowded, tool.name.as_str()), ["b/read"]);
     let said = with_message(&crowded, "name-collision b/read: `b__read`");

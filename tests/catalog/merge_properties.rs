@@ -205,6 +205,19 @@ fn seen(catalog: &Catalog) -> String {
     all.join("\n")
 }
 
+/// The first line that differs, cut from the first different character on: both texts have up to 32,000 characters.
+fn difference(one: &str, other: &str) -> Option<(String, String)> {
+    let lines = one.lines().map(Some).chain(std::iter::repeat(None));
+    let others = other.lines().map(Some).chain(std::iter::repeat(None));
+    let both = lines.zip(others).take_while(|(one, other)| one.is_some() || other.is_some());
+    let (one, other) = both
+        .map(|(one, other)| (one.unwrap_or("(no line)"), other.unwrap_or("(no line)")))
+        .find(|(one, other)| one != other)?;
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let part = |line: &str| line.chars().skip(same.saturating_sub(60)).take(200).collect();
+    Some((part(one), part(other)))
+}
+
 /// The tools that claim names, with the ones they have.
 fn named(catalog: &Catalog) -> BTreeMap<ToolId, PublishedName> {
     let entries = catalog.entries().filter(|entry| !matches!(entry.visibility, Visibility::Hidden(_)));
@@ -251,7 +264,7 @@ proptest! {
         let mut catalog = build(&inputs);
         for act in &acts {
             catalog = apply(&mut inputs, &catalog, act);
-            prop_assert_eq!(seen(&catalog), seen(&build(&inputs)));
+            prop_assert_eq!(difference(&seen(&catalog), &seen(&build(&inputs))), None, "changed, and built anew");
         }
     }
 
@@ -298,10 +311,10 @@ proptest! {
         }
         let shuffled = order.iter().filter_map(|at| changes.get(*at).cloned());
         let catalog = shuffled.fold(Catalog::default(), |catalog, change| catalog.with(change));
-        prop_assert_eq!(seen(&catalog), seen(&build(&inputs)));
+        prop_assert_eq!(difference(&seen(&catalog), &seen(&build(&inputs))), None, "changed, and built anew");
         let preferences = build(&Inputs { offers: BTreeMap::new(), ..inputs.clone() });
         let together = inputs.offers.iter().map(|(name, offer)| (name.clone(), Some(offer.clone()))).collect();
-        prop_assert_eq!(seen(&preferences.with(Change::Offers(together))), seen(&catalog));
+        prop_assert_eq!(difference(&seen(&preferences.with(Change::Offers(together))), &seen(&catalog)), None, "at once, and one by one");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 use futures_util::future::join;
 use serde_json::Value;
 
+use crate::support::assert_empty;
 use crate::support::counting::Counting;
 use crate::support::view_tools::{manifest, offered, then, tool};
 
@@ -242,7 +243,7 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
     let lifted = ask(Some(0)).await;
     assert_eq!(lifted.tools, 160);
     assert_eq!(lifted.left_out, 0);
-    assert!(lifted.findings.is_empty());
+    assert_empty!(lifted.findings);
     assert_eq!(ask(Some(3)).await.tools, 3);
 }
 

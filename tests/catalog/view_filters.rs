@@ -8,6 +8,7 @@ use callsheet::catalog::{
 };
 use callsheet::model::{ApprovalPolicy, NameRef, Permission, Profile, Settings};
 
+use crate::support::assert_empty;
 use crate::support::offers::{
     self, alias, catalog, enabled, id, inherit, inputs, offer, preferences, priority, put, tool,
 };
@@ -119,7 +120,8 @@ fn filters_choose_by_scenario_category_and_tag() {
     let safe = ViewQuery { tags: ["safe".to_owned(), "other".to_owned()].into(), ..everything() };
     assert_eq!(shown(&catalog, &safe), ["files: read!", "mail: sync!"]);
     let none = ViewQuery { tags: ["other".to_owned()].into(), ..everything() };
-    assert!(View::select(&catalog, &none).is_empty() && shown(&catalog, &none).is_empty());
+    assert!(View::select(&catalog, &none).is_empty(), "a filter that matches nothing");
+    assert_empty!(shown(&catalog, &none));
 }
 
 #[test]

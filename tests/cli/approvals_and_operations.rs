@@ -3,6 +3,7 @@
 use serde_json::{Value, json as value};
 use tokio::sync::watch;
 
+use crate::support::assert_empty;
 use crate::support::callee::{Callee, Ran, answer, done, manifest, tool_with};
 use crate::support::command::{self, Home, Running, json, rows};
 use crate::support::torn::send;
@@ -114,7 +115,7 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         );
         assert!(!told.contains("hush"), "{told}");
     }
-    assert!(callee.ran().is_empty());
+    assert_empty!(callee.ran());
     // From the environment, and from a file.
     let showing = |args: &[&str], token: &str| {
         let args: Vec<&str> = [args, &["--url", &daemon.url][..]].concat();

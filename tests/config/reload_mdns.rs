@@ -1,6 +1,7 @@
 //! Other settings of the local network for a running daemon: who is trusted there, and whether it announces itself. All of it on a port of
 //! the loopback interface.
 
+use crate::support::assert_empty;
 use crate::support::command::{Home, Running, until};
 use crate::support::config_file::{Counted, Following, HEAD, replace};
 use crate::support::mdns::Network;
@@ -29,7 +30,7 @@ async fn trust_is_judged_anew_and_announcing_begins_and_ends() {
     following.until_tools(&["find_book"]);
     replace(&following.path, &text("none", true));
     until("it waits again", || following.health("library")["state"] == "pending");
-    assert!(following.tools().is_empty());
+    assert_empty!(following.tools());
 
     let mut source = sources::Running::start(network.source());
     let heard = |set: &callsheet::discovery::EndpointSet| {

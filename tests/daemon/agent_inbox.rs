@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};
+use crate::support::callee::{self, Callee, manifest};
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured, tool};
 
 const CONFIG: &str = "/api/v1/tools/config";
 
@@ -225,5 +226,28 @@ async fn a_body_that_cannot_be_is_refused() {
         assert!(answer.problem().contains(named), "{}", answer.problem());
     }
     assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn credentials_in_the_address_that_a_scenario_gives_itself_are_not_shown() {
+    let mut list = manifest("files", &[callee::tool("read")]);
+    list["scenario"]["base_url"] = json!("http://kim:hunter2@127.0.0.1:9/base");
+    let (home, files) = (Home::new(), Callee::echo(list).await);
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("files", ([127, 0, 0, 1], files.port()).into())];
+    let daemon = Daemon::ready(config).await;
+    let set = daemon.json("/api/v1/tools/set").await;
+    assert_eq!(set["scenarios"][0]["base_url"], "http://127.0.0.1:9/base", "{set}");
+    for target in [
+        "/api/v1/tools/set",
+        "/api/v1/tools",
+        "/api/v1/scenarios/files",
+        "/api/v1/findings",
+        "/dashboard/scenarios/files",
+    ] {
+        let shown = String::from_utf8(daemon.get(target).await.body).unwrap();
+        assert!(!shown.contains("hunter2"), "{target}: {shown}");
+    }
     daemon.stop().await;
 }

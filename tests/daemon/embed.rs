@@ -27,6 +27,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use url::Url;
 
+use crate::support::assert_empty;
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 /// How long anything that is waited for may take on a busy machine.
@@ -206,7 +207,7 @@ async fn what_the_program_names_no_other_source_takes_over() {
     listed(&app, &["throw", "read", "write"]).await;
     let files = app.snapshot().health.get(&"files".parse::<callsheet::model::ScenarioName>().unwrap()).unwrap().clone();
     assert_eq!(files.url.as_deref(), Some(ours.url().as_str()));
-    assert!(theirs.requests().is_empty());
+    assert_empty!(theirs.requests());
     app.finish().await;
 }
 

@@ -3,6 +3,7 @@
 use callsheet::runtime::tasks::Finish;
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, Home, NEVER, PATIENCE, Scenario, configured, tool};
 use crate::support::upstream_server::{UpstreamServer, hang};
 
@@ -70,7 +71,7 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     let known = [("if-none-match", before[0].1.as_str())];
     let answer = crate::support::serving::ask(daemon.address, "GET", LISTS[0], &known, "").await;
     assert_eq!(answer.status, 304);
-    assert!(answer.body.is_empty());
+    assert_empty!(answer.body);
     daemon.stop().await;
 }
 

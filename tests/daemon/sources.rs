@@ -16,6 +16,7 @@ use callsheet::model::{FindingCode, SourceId};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use tokio::sync::watch;
 
+use crate::support::assert_empty;
 use crate::support::sources::{OFTEN, PATIENCE, Processes, Running, ports, the_finding};
 
 // The contract, for every source.
@@ -219,6 +220,6 @@ async fn variables_that_are_no_text_do_no_harm() {
         (broken(b"\xff"), broken(b"\xff")),
     ])
     .await;
-    assert!(set.endpoints.is_empty());
+    assert_empty!(set.endpoints);
     assert_eq!(set.findings.len(), 2, "{:#?}", set.findings);
 }

@@ -6,8 +6,9 @@ use callsheet::config::MdnsTrust;
 use callsheet::discovery::{Endpoint, EndpointSet, SourceTrust};
 use callsheet::model::{FindingCode, ScenarioName};
 use callsheet::provide::Announcement;
+use callsheet_provide::mdns::{MdnsDaemon, interface_kinds};
 
-use crate::support::daemon::{Daemon, Home, Scenario, names_of};
+use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario, names_of};
 use crate::support::mdns::Network;
 use crate::support::serving::Answer;
 use crate::support::sources::{Running, the_finding};
@@ -197,4 +198,27 @@ async fn two_daemons_that_find_each_other_have_each_others_tools_once() {
     for daemon in daemons {
         daemon.stop().await;
     }
+}
+
+/// What the source opens anew when it grows too large: mdns-sd keeps all of it as long as the announcers say.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_records_that_are_kept_of_others_are_counted() {
+    let network = Network::new();
+    let neighbour = network.neighbour();
+    let listener = MdnsDaemon::open(network.port, interface_kinds(&["loopback".to_owned()])).await.unwrap();
+    assert_eq!(listener.cached().await.unwrap(), 0);
+    let _events = listener.command(|daemon| daemon.browse("_agent-tools._tcp.local.")).await.unwrap();
+    for at in 0..20 {
+        neighbour.announce(&format!("crowd-{at}"), 15_000 + at, &record(&format!("id-{at}"), "boot"));
+    }
+    // A pointer, a service and a text of each, and one address of all.
+    let mut counted = 0;
+    let grown = async {
+        while counted < 61 {
+            counted = listener.cached().await.unwrap();
+        }
+    };
+    let grown = tokio::time::timeout(PATIENCE, grown).await;
+    assert!(grown.is_ok(), "expected 61 records, found {counted}");
+    listener.close().await;
 }

@@ -15,6 +15,7 @@ use callsheet::model::FindingCode;
 use callsheet::runtime::Clock;
 use tokio::process::{Child, Command};
 
+use crate::support::assert_empty;
 use crate::support::sources::{NEVER, OFTEN, Processes, Running, ports, process_file, the_finding};
 
 fn sleeper() -> Child {
@@ -363,7 +364,7 @@ async fn without_a_home_there_is_nothing_to_find() {
     let section = VrooliConfig { enabled: true, path: None, max_scenarios: 10, rescan_interval: OFTEN };
     let mut running = Running::start(Box::new(VrooliFiles::new(section, Clock::system())));
     let set = running.until_ports(&[]).await;
-    assert!(set.findings.is_empty());
+    assert_empty!(set.findings);
     running.end().await;
 }
 

@@ -1,8 +1,6 @@
 //! After damage to the stored state no tool is called until an operator accepts the loss; what can be read is kept, and preferences of the
 //! configuration hold all the same.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-
 use std::fs;
 use std::path::Path;
 

@@ -8,6 +8,7 @@ use callsheet::state::{Decision, TrustDecision, Write, sqlite};
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::support::assert_empty;
 use crate::support::found::{Found, Home, announced};
 use crate::support::in_process::{findings, listed};
 use crate::support::scripted::{PATIENCE, Reply, Scripted, manifest};
@@ -98,7 +99,7 @@ async fn who_was_found_waits_with_what_it_claims_to_be() {
     assert_eq!(answer["identity"], "id-1");
     assert_eq!(answer["own_name"], "pantry");
     assert_eq!(answer["origin"], json!(format!("http://localhost:{}", server.port())));
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
 
     let table = command(&daemon, &["scenarios"]).await.ok();
     assert!(table.contains("pending") && table.contains("1 waits for your approval"), "{table}");
@@ -159,7 +160,7 @@ async fn a_copied_identity_on_another_host_waits_and_takes_nothing_over() {
     server.close().await;
     let _ = daemon.engine.refresh(vec!["pantry".parse().unwrap()]).await;
     let waits = daemon.until_pending("pantry").await;
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
     assert!(waits.reason.contains("127.0.0.2") && waits.reason.contains("localhost"), "{}", waits.reason);
     let withheld = findings(&daemon.now(), FindingCode::TrustWithheld);
     assert_eq!(withheld.len(), 1, "{withheld:?}");
@@ -238,7 +239,7 @@ async fn another_identity_at_the_same_address_waits_again() {
     daemon.decide("POST", "pantry", "trust").await;
     daemon.hears([announced("pantry", &server.url(), Some("id-2"))]);
     daemon.until_pending("pantry").await;
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
     let withheld = findings(&daemon.now(), FindingCode::TrustWithheld);
     assert!(withheld[0].message.contains("id-1") && withheld[0].message.contains("id-2"), "{withheld:?}");
     daemon.hears([announced("pantry", &server.url(), Some("id-1"))]);
@@ -329,11 +330,11 @@ async fn a_yes_is_taken_back() {
     assert_eq!(listed(&daemon.now()), ["stock"]);
     let undone = command(&daemon, &["trust", "pantry", "--undo"]).await.ok();
     assert!(undone.starts_with("pantry is pending") && undone.contains("decision taken back"), "{undone}");
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
     daemon.stop().await;
     let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
-    assert!(stored.manifests.is_empty());
-    assert!(stored.decisions.is_empty());
+    assert_empty!(stored.manifests);
+    assert_empty!(stored.decisions);
 }
 
 #[tokio::test]
@@ -377,7 +378,7 @@ async fn tools_of_who_waits_do_not_collide() {
     let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
     daemon.until_listed(&["note"]).await;
-    assert!(findings(&daemon.now(), FindingCode::NameCollision).is_empty());
+    assert_empty!(findings(&daemon.now(), FindingCode::NameCollision));
     daemon.decide("POST", "pantry", "trust").await;
     assert_eq!(listed(&daemon.now()), ["desk__note", "pantry__note"]);
     daemon.stop().await;
@@ -490,7 +491,7 @@ async fn a_yes_may_say_whom_it_means() {
     daemon.until_pending("pantry").await;
     let error = command(&daemon, &["trust", "pantry", "--at", "http://10.0.0.5:80"]).await.failed(1);
     assert!(error.contains("is at http://localhost:") && error.contains("callsheet scenarios pantry"), "{error}");
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
     let here = format!("http://localhost:{}", server.port());
     command(&daemon, &["trust", "pantry", "--at", &here]).await.ok();
     assert_eq!(listed(&daemon.now()), ["stock"]);
@@ -561,7 +562,7 @@ async fn a_name_of_the_network_counts_for_the_address_it_is_connected_to() {
 
     let daemon = home.start([named(&copy)]).await;
     daemon.until_pending("pantry").await;
-    assert!(listed(&daemon.now()).is_empty());
+    assert_empty!(listed(&daemon.now()));
     daemon.hears([named(&server)]);
     daemon.until_listed(&["stock"]).await;
     daemon.stop().await;

@@ -2,6 +2,7 @@
 
 use callsheet::model::{FindingCode, ScenarioState};
 
+use crate::support::assert_empty;
 use crate::support::in_process::{findings, health, listed};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::watched::{HOUR, ms, one, setting};
@@ -30,7 +31,7 @@ async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
 
         server.say(Reply::tools("files", &["read"]));
         let back = sheet.until_state("files", ScenarioState::Live).await;
-        assert!(findings(&back, FindingCode::NeedsAuthorization).is_empty());
+        assert_empty!(findings(&back, FindingCode::NeedsAuthorization));
     }
 }
 

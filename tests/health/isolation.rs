@@ -11,6 +11,7 @@ use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::Decision;
 
+use crate::support::assert_empty;
 use crate::support::found::{self, Found};
 use crate::support::in_process::{findings, listed, name};
 use crate::support::scripted::{PATIENCE, Reply, Scripted};
@@ -102,12 +103,12 @@ async fn what_is_lost_together_stays_until_it_answers_again() {
         server.open();
     }
     let healed = sheet.until("not isolated any more", |now| now.isolated.is_none()).await;
-    assert!(findings(&healed, FindingCode::Isolated).is_empty());
+    assert_empty!(findings(&healed, FindingCode::Isolated));
     for lost in &NAMES[1..4] {
         sheet.until_state(lost, ScenarioState::Live).await;
     }
     let after = sheet.now();
-    assert!(withdrawn(&after).is_empty());
+    assert_empty!(withdrawn(&after));
     assert_eq!(listed(&after), NAMES[..4]);
 }
 
@@ -130,7 +131,7 @@ async fn it_ends_at_the_cap() {
         let since = crate::support::in_process::health(&down, lost).since;
         assert!(since >= isolated.until.saturating_sub(ms(50)).unwrap(), "{since} {isolated:?}");
     }
-    assert!(listed(&sheet.now()).is_empty());
+    assert_empty!(listed(&sheet.now()));
     servers[0].open();
     sheet.until_listed(&["a"]).await;
 }
@@ -182,7 +183,8 @@ async fn who_never_answered_since_the_start_is_not_lost() {
     let sheet = place.setting(scenarios).with(|config| config.health.grace = GRACE).start().await;
     assert_eq!(listed(&sheet.now()), NAMES[..3], "restored");
     let down = sheet.until("all of them are down", |now| withdrawn(now).len() == 3).await;
-    assert!(down.isolated.is_none() && findings(&down, FindingCode::Isolated).is_empty());
+    assert_eq!(down.isolated, None);
+    assert_empty!(findings(&down, FindingCode::Isolated));
 }
 
 #[tokio::test]
@@ -216,7 +218,7 @@ async fn a_loss_makes_others_be_asked_ahead_of_their_schedule() {
     }
     // One that answers makes the others be asked too.
     sheet.until("all four answer", |now| NAMES[..4].iter().all(|n| now.health[&name(n)].failures_in_a_row == 0)).await;
-    assert!(withdrawn(&sheet.now()).is_empty());
+    assert_empty!(withdrawn(&sheet.now()));
 }
 
 #[tokio::test]
@@ -282,7 +284,7 @@ async fn goodbyes_of_everybody_at_once_are_none() {
         daemon.until_health(lost, "failed for long", |health| health.failures_in_a_row >= LONG).await;
     }
     assert_eq!(listed(&daemon.now()), NAMES[..4]);
-    assert!(withdrawn(&daemon.now()).is_empty());
+    assert_empty!(withdrawn(&daemon.now()));
     for server in &mut servers[..3] {
         server.open();
     }
@@ -291,7 +293,7 @@ async fn goodbyes_of_everybody_at_once_are_none() {
     for lost in &NAMES[..3] {
         daemon.until_state(lost, ScenarioState::Live).await;
     }
-    assert!(withdrawn(&daemon.now()).is_empty());
+    assert_empty!(withdrawn(&daemon.now()));
     daemon.stop().await;
 }
 

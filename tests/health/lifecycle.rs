@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use callsheet::model::{FindingCode, ScenarioState};
 
+use crate::support::assert_empty;
 use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::watched::{HOUR, ms, one, setting};
@@ -46,7 +47,7 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
     assert_eq!(shown.version.as_deref(), Some("1.0.0"));
     // It never answered before, so nothing restarted.
     assert_eq!(shown.restarts, 0);
-    assert!(findings(&live, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&live, FindingCode::Withdrawn));
 }
 
 #[tokio::test]
@@ -71,7 +72,7 @@ async fn within_grace_a_failing_scenario_keeps_its_tools() {
     assert!(shown.reason.starts_with("the last 5 polls failed: connection to http://"), "{}", shown.reason);
     assert_eq!(listed(&failing), ["read"]);
     assert_eq!(failing.catalog.revision(), live.catalog.revision(), "health never enters the revision");
-    assert!(findings(&failing, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&failing, FindingCode::Withdrawn));
 }
 
 #[tokio::test]
@@ -106,7 +107,7 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     let back = sheet.until_listed(&all).await;
     assert_eq!(health(&back, "files").state, ScenarioState::Live, "back at the first good answer");
     assert_eq!(health(&back, "files").restarts, 1, "it was refused and then open");
-    assert!(findings(&back, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&back, FindingCode::Withdrawn));
     assert_eq!(back.catalog.revision(), live.catalog.revision());
     assert_eq!(back.generated_at, live.generated_at);
 }

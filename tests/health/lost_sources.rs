@@ -7,6 +7,7 @@ use callsheet::engine::EngineError;
 use callsheet::model::{FindingCode, ScenarioState, SourceId};
 use callsheet::state::Decision;
 
+use crate::support::assert_empty;
 use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
@@ -37,7 +38,7 @@ async fn a_source_that_fails_keeps_its_last_set_and_says_so() {
     processes.write_live("files", server.port());
     let sheet = following(&processes).start().await;
     sheet.until_listed(&["read"]).await;
-    assert!(findings(&sheet.now(), FindingCode::SourceFailed).is_empty());
+    assert_empty!(findings(&sheet.now(), FindingCode::SourceFailed));
 
     // A file where the folder was cannot be listed, whoever asks.
     let aside = processes.path.with_file_name("aside");
@@ -89,7 +90,7 @@ async fn a_restored_scenario_that_no_source_names_is_removed() {
     remove(&processes, "files");
     let sheet = follow(place.setting([]), &processes).start().await;
     let removed = sheet.until_state("files", ScenarioState::Removed).await;
-    assert!(listed(&removed).is_empty());
+    assert_empty!(listed(&removed));
     assert_eq!(health(&removed, "files").reason.as_str(), "no source names it any more");
     assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
 }
@@ -120,7 +121,7 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
 
     let forgotten = sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
     assert!(forgotten.catalog.entry(&name("files")).is_none());
-    assert!(findings(&forgotten, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&forgotten, FindingCode::Withdrawn));
     let unknown = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
     assert!(matches!(unknown, EngineError::UnknownScenario(_)), "{unknown}");
     let stored = sheet.stop().await.1.stored().await;
@@ -166,7 +167,7 @@ async fn a_scenario_that_left_and_is_busy_is_not_dead() {
     assert_eq!(health(&busy, "files").state, ScenarioState::Live);
     server.say(Reply::status("404 Not Found"));
     let removed = sheet.until_state("files", ScenarioState::Removed).await;
-    assert!(listed(&removed).is_empty());
+    assert_empty!(listed(&removed));
 }
 
 #[tokio::test]
@@ -184,7 +185,7 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
     let named = sheet.until_health("files", "is named again", |health| health.failures_in_a_row >= 2).await;
     let shown = health(&named, "files");
     assert_eq!(shown.state, ScenarioState::Down);
-    assert!(listed(&named).is_empty());
+    assert_empty!(listed(&named));
     assert!(
         shown.reason.starts_with("a source names it again, but it has given no good answer yet: connection"),
         "{shown:?}"
@@ -196,7 +197,7 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
     }
     let now = sheet.now();
     assert_eq!(health(&now, "files").state, ScenarioState::Down);
-    assert!(listed(&now).is_empty());
+    assert_empty!(listed(&now));
     server.open();
     let back = sheet.until_state("files", ScenarioState::Live).await;
     assert_eq!(listed(&back), vec!["read".to_owned()]);

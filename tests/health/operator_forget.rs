@@ -6,6 +6,7 @@ use callsheet::discovery::Endpoint;
 use callsheet::engine::{EngineError, Forgotten};
 use callsheet::model::{FindingCode, ScenarioState, SourceId};
 
+use crate::support::assert_empty;
 use crate::support::found::{self, announced};
 use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
@@ -66,7 +67,7 @@ async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest(
     let now = sheet.now();
     assert_eq!(listed(&now), vec!["read".to_owned()]);
     assert!(!now.health.contains_key(&name("files")));
-    assert!(findings(&now, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&now, FindingCode::Withdrawn));
     let again = engine.forget(name("files")).await.unwrap_err();
     assert!(matches!(again, EngineError::UnknownScenario(_)), "{again}");
     let stored = sheet.stop().await.1.stored().await;

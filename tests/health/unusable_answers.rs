@@ -3,6 +3,7 @@
 use callsheet::model::{FindingCode, ScenarioState};
 use serde_json::json;
 
+use crate::support::assert_empty;
 use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted, manifest};
 use crate::support::watched::{HOUR, ms, one};
@@ -42,7 +43,7 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
         let live = sheet.until_state("files", ScenarioState::Live).await;
         assert_eq!(health(&live, "files").protocol, Some("tool-discovery"));
         assert_eq!(listed(&live), vec!["read".to_owned()]);
-        assert!(findings(&live, FindingCode::ManifestRefused).is_empty());
+        assert_empty!(findings(&live, FindingCode::ManifestRefused));
     }
 }
 
@@ -72,7 +73,7 @@ async fn a_version_that_cannot_be_read_has_a_finding_of_its_own() {
     let sheet = one("files", &server).start().await;
     let now = sheet.until("a finding", |now| !findings(now, FindingCode::VersionUnreadable).is_empty()).await;
     assert!(findings(&now, FindingCode::VersionUnreadable)[0].message.contains("latest"));
-    assert!(findings(&now, FindingCode::ManifestRefused).is_empty());
+    assert_empty!(findings(&now, FindingCode::ManifestRefused));
 }
 
 #[tokio::test]
@@ -95,7 +96,7 @@ async fn a_malformed_tool_costs_that_tool() {
     server.say(Reply::tools("files", &["read", "write", "list"]));
     let mended = sheet.until_listed(&["list", "read", "write"]).await;
     assert_eq!(health(&mended, "files").tools.quarantined, 0);
-    assert!(findings(&mended, FindingCode::ToolQuarantined).is_empty());
+    assert_empty!(findings(&mended, FindingCode::ToolQuarantined));
 }
 
 #[tokio::test]
@@ -139,7 +140,7 @@ async fn a_manifest_that_stays_malformed_is_withdrawn_after_grace_and_says_why()
     sheet.until_listed(&["read"]).await;
     server.say(Reply::text(r#"{"protocol_version": "1.0", "tools": ["#));
     let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert!(listed(&down).is_empty());
+    assert_empty!(listed(&down));
     let [withdrawn] = &findings(&down, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
     assert!(withdrawn.message.contains("ends in the middle"), "{withdrawn:?}");
     let [refused] = &findings(&down, FindingCode::ManifestRefused)[..] else { panic!("one finding expected") };
@@ -182,5 +183,5 @@ async fn a_scenario_that_calls_itself_otherwise_is_filed_as_it_was_found() {
     assert!(finding.message.contains("`archive`"), "{finding:?}");
     server.say(Reply::tools("files", &["read"]));
     sheet.refresh("files").await;
-    assert!(findings(&sheet.now(), FindingCode::NameMismatch).is_empty());
+    assert_empty!(findings(&sheet.now(), FindingCode::NameMismatch));
 }

@@ -7,6 +7,7 @@ use callsheet::catalog::Snapshot;
 use callsheet::model::{AcceptedVersions, Finding, FindingCode, Health, ScenarioState};
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted, manifest};
 use crate::support::watched::{HOUR, Setting, ms, setting};
@@ -185,7 +186,7 @@ async fn after_a_good_answer_the_last_good_tools_stay() {
         assert_case(&now, case, ScenarioState::Stale);
     }
     assert_eq!(listed(&now), everything, "nothing is gone");
-    assert!(findings(&now, FindingCode::Withdrawn).is_empty());
+    assert_empty!(findings(&now, FindingCode::Withdrawn));
 }
 
 /// One scenario that writes what the test says.
@@ -213,7 +214,7 @@ async fn an_incompatible_scenario_is_asked_slowly_and_comes_back() {
     rewrite(&server, "\"1.2\"");
     assert_eq!(sheet.refresh("files").await.state, ScenarioState::Stale, "no-cache is stale at once, and published");
     assert_eq!(listed(&sheet.now()), ["read"]);
-    assert!(findings(&sheet.now(), FindingCode::VersionRefused).is_empty());
+    assert_empty!(findings(&sheet.now(), FindingCode::VersionRefused));
 }
 
 #[tokio::test]
@@ -260,7 +261,7 @@ async fn an_incompatible_scenario_that_dies_is_down() {
     let failing = sheet.until_health("files", "fails", |health| health.failures_in_a_row >= 1).await;
     assert_eq!(findings(&failing, FindingCode::VersionRefused).len(), 1);
     let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert!(listed(&down).is_empty());
+    assert_empty!(listed(&down));
     assert!(health(&down, "files").reason.contains("connection to http://"), "{:?}", health(&down, "files"));
 }
 

@@ -8,6 +8,7 @@ use callsheet::catalog::{Inputs, Visibility};
 use callsheet::model::{Finding, FindingCode, Health, LastError, ScenarioState, ToolCounts};
 use callsheet::runtime::Clock;
 
+use crate::support::assert_empty;
 use crate::support::offers::{offer, put, scenario, standing, tool};
 use crate::support::serving::{Answer, Served, health, serve, serve_inputs, snapshot};
 
@@ -89,7 +90,7 @@ async fn browsers_get_pages_and_scripts_get_the_routes() {
     }
     let head = server.ask("HEAD", "/", &[HTML], "").await;
     assert_eq!(head.status, 200);
-    assert!(head.body.is_empty());
+    assert_empty!(head.body);
     assert_eq!(server.ask("POST", "/", &[], "").await.status, 405);
 }
 

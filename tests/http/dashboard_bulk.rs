@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, Home, Scenario, tool};
 use crate::support::serving::{Answer, ask};
 
@@ -52,7 +53,7 @@ async fn all_that_the_filter_shows_change_if_they_are_as_many_as_was_told() {
     let refused = bulk(&daemon, &of_mail("4")).await;
     assert_eq!(refused.status, 409);
     assert!(refused.problem().contains("the filter shows 2 tools by now"), "{refused:?}");
-    assert!(preferences(&daemon).await.is_empty());
+    assert_empty!(preferences(&daemon).await);
     assert_eq!(bulk(&daemon, &of_mail("2")).await.json()["changed"], 2);
     let set = preferences(&daemon).await;
     assert!(set.len() == 2 && set.iter().all(|one| one["approval"] == "require"), "{set:?}");
@@ -94,7 +95,7 @@ async fn what_cannot_be_is_refused_whole() {
     let body = json!({"scope": "global", "change": "disable", "tools": ["mail/send"]}).to_string();
     let refused = ask(daemon.address, "POST", "/dashboard/tools/preferences", &foreign, &body).await;
     assert_eq!(refused.status, 403);
-    assert!(preferences(&daemon).await.is_empty());
+    assert_empty!(preferences(&daemon).await);
     daemon.stop().await;
 }
 

@@ -165,7 +165,10 @@ async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
         stage.offer(name);
         message(&mut quick).await;
     }
-    assert_eq!(tokio::time::timeout(PATIENCE, watch.ended()).await.unwrap(), Some(Ending::Overrun));
+    assert_eq!(
+        tokio::time::timeout(PATIENCE, watch.ended()).await.expect("it is ended in time"),
+        Some(Ending::Overrun)
+    );
     assert!(matches!(slow.next().await, Next::Ended(Ending::Overrun)));
     let (mut resumed, told) =
         stage.follow(SubscribeRequest { cursor: Some(first.id), ..SubscribeRequest::default() }).await;

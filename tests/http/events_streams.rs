@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, Home, NEVER, PATIENCE, Scenario, tool};
 use crate::support::listener::{Listener, ask};
 use crate::support::serving;
@@ -237,6 +238,6 @@ async fn the_route_is_guarded_and_strict() {
     let head = serving::ask(daemon.address, "HEAD", "/api/v1/events", &[], "").await;
     assert_eq!(head.status, 200);
     assert_eq!(head.header("content-type"), "text/event-stream");
-    assert!(head.body.is_empty());
+    assert_empty!(head.body);
     daemon.stop().await;
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::callee::{Callee, answer, done, manifest, text, tool, tool_with};
 use crate::support::house::{House, switched};
 use crate::support::serving::{Answer, ask};
@@ -217,6 +218,6 @@ async fn what_is_no_call_or_comes_from_a_web_page_is_refused() {
     assert_eq!(answer.status, 415);
     let answer = ask(address, "GET", "/api/v1/tools/execute", &[], "").await;
     assert_ne!(answer.status, 200);
-    assert!(files.ran().is_empty());
+    assert_empty!(files.ran());
     house.finish().await;
 }

@@ -8,6 +8,7 @@ use callsheet::catalog::{Change, Inputs, Offer, Snapshot};
 use callsheet::runtime::Tasks;
 use tokio::io::AsyncReadExt as _;
 
+use crate::support::assert_empty;
 use crate::support::offers::{offer, put, scenario, tool};
 use crate::support::serving::{Answer, Served, ask, serve_keeping, snapshot};
 
@@ -53,11 +54,11 @@ async fn a_list_that_is_too_large_to_be_kept_is_the_list_that_is_kept() {
         assert!(server.get(TARGET).await.body == kept.body, "once more");
         let head = server.ask("HEAD", TARGET, &[], "").await;
         assert_eq!(head.status, 200);
-        assert!(head.body.is_empty());
+        assert_empty!(head.body);
         assert_eq!(headers(&head), headers(&kept));
         let known = server.ask("GET", TARGET, &[("if-none-match", kept.header("etag"))], "").await;
         assert_eq!(known.status, 304);
-        assert!(known.body.is_empty());
+        assert_empty!(known.body);
         assert_eq!(known.header("etag"), kept.header("etag"));
         let coded = server.ask("GET", TARGET, &[("accept-encoding", "gzip")], "").await;
         let mut text = Vec::new();

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::support::api::{Operation, described, lacks, operations};
+use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, PATIENCE};
 use crate::support::serving::ask;
 
@@ -30,7 +31,7 @@ async fn the_description_is_valid_and_cached() {
     assert!(etag.starts_with('"'), "{etag} is strong");
     let known = ask(daemon.address, "GET", "/openapi.json", &[("if-none-match", &etag)], "").await;
     assert_eq!(known.status, 304);
-    assert!(known.body.is_empty());
+    assert_empty!(known.body);
     assert_eq!(known.header("etag"), etag.as_str());
     let coded = ask(daemon.address, "GET", "/openapi.json", &[("accept-encoding", "gzip")], "").await;
     assert_eq!(coded.header("content-encoding"), "gzip");
@@ -102,7 +103,7 @@ async fn each_route_takes_the_described_parameters_and_no_others() {
         let described: BTreeSet<&str> =
             operation.params("query").iter().map(|param| param["name"].as_str().unwrap()).collect();
         if LENIENT.contains(&operation.id()) {
-            assert!(described.is_empty());
+            assert_empty!(described);
             continue;
         }
         let target = operation.target(|_| false).split('?').next().unwrap().to_owned() + "?no_such_parameter=1";
@@ -111,7 +112,7 @@ async fn each_route_takes_the_described_parameters_and_no_others() {
         let known = refused.json()["known"].clone();
         let known: BTreeSet<&str> = known.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
         assert_eq!(known, described, "{} {target}", operation.method);
-        assert!(unlike(&document, &operation, &refused).is_empty());
+        assert_empty!(unlike(&document, &operation, &refused));
     }
     daemon.stop().await;
 }

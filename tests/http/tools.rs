@@ -8,6 +8,7 @@ use callsheet::catalog::{Inputs, Visibility};
 use callsheet::model::Profile;
 use serde_json::{Value, json};
 
+use crate::support::assert_empty;
 use crate::support::offers::{inputs, offer, put, standing, tool};
 use crate::support::serving::{Answer, Served, serve_inputs};
 
@@ -67,7 +68,7 @@ async fn filters_narrow_it_and_match_nothing_without_error() {
     );
     let none = list("/api/v1/tools?scenario=nobody").await;
     assert_eq!(none.status, 200);
-    assert!(names(&none).is_empty());
+    assert_empty!(names(&none));
     assert_eq!(none.header("callsheet-tools"), "0");
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::assert_empty;
 use crate::support::lab::{Lab, Running, holds_for, python};
 
 const ID: &str = "3f1c6f0e-4f0b-4a57-9f0b-6f8f6f1f2a11";
@@ -43,13 +44,13 @@ fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
     holds_for(Duration::from_secs(2), "its tools in the list", || daemon.tools() == ["library_find"]);
     library.kill();
     daemon.within(HEARD, "library", "removed");
-    assert!(daemon.tools().is_empty());
+    assert_empty!(daemon.tools());
 
     // Announced before it runs, it is down until it answers.
     std::fs::rename(lab.path("library.service"), lab.path(file)).unwrap();
     let named = |health: &Value| reason(health).contains("a source names it again");
     daemon.sees(HEARD, "library", "named again", named);
-    assert!(daemon.tools().is_empty());
+    assert_empty!(daemon.tools());
     let _library = lab.hosts[1].scenario("library", 15000, None);
     daemon.within(HEARD, "library", "live");
     assert_eq!(daemon.tools(), ["library_find"]);

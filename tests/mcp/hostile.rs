@@ -5,6 +5,7 @@ use std::time::Duration;
 use callsheet::discovery::SourceTrust;
 use serde_json::json;
 
+use crate::support::assert_empty;
 use crate::support::house::{House, request, scenario};
 use crate::support::mcp_server::{Answer, Came, McpServer, modern, tool};
 
@@ -109,7 +110,7 @@ async fn an_old_stream_that_points_elsewhere_is_refused() {
     };
     let reason = reason(pointing).await;
     assert!(reason.contains("redirects to"), "{reason}");
-    assert!(other.came().is_empty());
+    assert_empty!(other.came());
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::support::assert_empty;
 use crate::support::call_of::call_of;
 use crate::support::callee::{self, Callee, PATIENCE, manifest, text, tool};
 use crate::support::upstream_server::{self, UpstreamServer, answer, hang, limits, upstream};
@@ -165,7 +166,7 @@ async fn a_redirect_is_not_followed() {
     let server = UpstreamServer::answering(move |_| answer("307 Temporary Redirect", &[&location], b"")).await;
     let error = call(&upstream(server.url()), &call_of("read", &json!({}))).await.unwrap_err();
     assert_eq!(error.kind(), "unknown-protocol");
-    assert!(elsewhere.requests().is_empty());
+    assert_empty!(elsewhere.requests());
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use callsheet::model::{HttpTarget, Secret};
 use callsheet::transports::Transports;
 
+use crate::support::assert_empty;
 use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 
 /// The target with a token and a header.
@@ -30,5 +31,5 @@ async fn configured_headers_go_with_every_request_within_the_origin_and_never_el
         assert_eq!(sent, (Some("Bearer hush"), Some("tools")), "{}", request.target());
     }
     assert_eq!(upstream.get("/away", None).await.unwrap_err().kind(), "redirect");
-    assert!(elsewhere.requests().is_empty());
+    assert_empty!(elsewhere.requests());
 }

@@ -127,7 +127,7 @@ fn of_more_tools_than_a_document_can_pay_for_the_first_by_name_are_taken() {
     let told = |at| json!({"name": format!("{at:05}"), "description": about, "parameters": {"type": "object"}});
     let decoded = read(&manifest((0..10_000).map(told).collect()));
     assert_eq!(decoded.manifest.tools.len(), 10_000);
-    assert!(decoded.findings.is_empty());
+    assert_eq!(decoded.findings, []);
 }
 
 #[test]

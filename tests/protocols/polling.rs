@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
+use crate::support::assert_empty;
 use crate::support::upstream_server::{UpstreamServer, answer, client, gzip, limits, upstream};
 
 async fn ask(server: &UpstreamServer) -> Result<HttpResponse, TransportError> {
@@ -96,7 +97,7 @@ async fn only_http_and_https_are_asked() {
     let mut base = server.url();
     base.set_path("/inside");
     assert_eq!(upstream(base).get("/../outside", None).await.unwrap_err().kind(), "address");
-    assert!(server.requests().is_empty());
+    assert_empty!(server.requests());
 }
 
 #[tokio::test]
@@ -268,7 +269,7 @@ async fn redirects_are_followed_within_the_origin_only() {
     assert_eq!(refused("/away").await, format!("http://{}/there", other.address()));
     assert_eq!(refused("/tls").await, "https://127.0.0.1/");
     assert_eq!(refused("/junk").await, "an address that cannot be read");
-    assert!(other.requests().is_empty());
+    assert_empty!(other.requests());
 
     let before = server.requests().len();
     assert_eq!(refused("/loop").await, format!("http://{}/loop", server.address()));
@@ -305,7 +306,7 @@ async fn conditional_requests_carry_validators_and_a_304_renews() {
 
     let answered = upstream.get("/tools", Some(&first.validators)).await.unwrap();
     assert_eq!(answered.head.status, StatusCode::NOT_MODIFIED);
-    assert!(answered.body.is_empty());
+    assert_empty!(answered.body);
     let request = &server.requests()[1];
     assert_eq!(request.header("if-none-match"), Some("W/\"one\""));
     assert_eq!(request.header("if-modified-since"), Some("Tue, 31 Dec 2024 00:00:00 GMT"));
@@ -361,7 +362,7 @@ async fn the_environment_has_no_say() {
     let output = child.kill_on_drop(true).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(server.requests().len(), 1);
-    assert!(proxy.requests().is_empty());
+    assert_empty!(proxy.requests());
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::support::assert_empty;
 use crate::support::callee::PATIENCE;
 use crate::support::upstream_server::{client, limits, upstream};
 
@@ -161,5 +162,5 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
     for certificates in ["server.pem", "none.pem"] {
         run_with(certificates, "tls::a_scenario_that_is_not_trusted_is_sent_nothing", &[&server]).await;
     }
-    assert!(server.seen().is_empty());
+    assert_empty!(server.seen());
 }

@@ -313,7 +313,8 @@ async fn manifests_and_decisions_are_replaced_and_forgotten() {
 
     store.save(vec![Write::Decision(name("lab"), None), Write::ForgetManifest(name("files"))]).await.unwrap();
     let restored = store.load().await.unwrap();
-    assert!(restored.decisions.is_empty() && restored.manifests.is_empty());
+    assert_eq!(restored.decisions, []);
+    assert_eq!(restored.manifests, []);
 }
 
 #[tokio::test]
@@ -359,7 +360,7 @@ async fn a_damaged_file_is_moved_aside_and_reported() {
         let store = sqlite::open(&path, clock).unwrap();
 
         let restored = store.load().await.unwrap();
-        assert!(restored.manifests.is_empty());
+        assert_eq!(restored.manifests, []);
         let aside = path.with_file_name("state.db.damaged-20260102T030405Z");
         let finding = restored.findings.first().unwrap();
         assert_eq!(finding.code, FindingCode::StateRepaired);
@@ -509,14 +510,14 @@ async fn a_claim_and_a_manifest_replace_each_other() {
     let claim = || Write::Claim(name("lab"), party("lab-7", "http://10.0.0.7:80"));
     save(&path, vec![Write::Manifest(manifest("lab", "{}")), claim()]).await;
     let restored = load(&path).await;
-    assert!(restored.manifests.is_empty());
+    assert_eq!(restored.manifests, []);
     assert_eq!(restored.claims, vec![(name("lab"), party("lab-7", "http://10.0.0.7:80"))]);
     save(&path, vec![Write::Manifest(manifest("lab", "{}"))]).await;
     let restored = load(&path).await;
     assert_eq!(restored.manifests.len(), 1);
-    assert!(restored.claims.is_empty());
+    assert_eq!(restored.claims, []);
     save(&path, vec![claim(), Write::ForgetManifest(name("lab"))]).await;
-    assert!(load(&path).await.claims.is_empty());
+    assert_eq!(load(&path).await.claims, []);
 }
 
 #[tokio::test]

@@ -3,6 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 #![allow(dead_code, reason = "each program uses its share; `tests/tidy.rs` finds what none uses")]
 
+/// Fails unless there is nothing in it, and prints what there is.
+#[allow(unused_macros, reason = "each program uses its share")]
+macro_rules! assert_empty {
+    ($what:expr) => {
+        match &$what {
+            what => assert!(what.is_empty(), "expected nothing in `{}`, found {what:?}", stringify!($what)),
+        }
+    };
+}
+#[allow(unused_imports, reason = "each program uses its share")]
+pub(crate) use assert_empty;
+
 pub(crate) mod allocated;
 pub(crate) mod api;
 pub(crate) mod cache_replay;

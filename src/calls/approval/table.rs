@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Unknown));
         book.remove("1");
         assert_eq!(book.bytes, 0);
-        assert!(book.entries.is_empty());
+        assert_eq!(book.entries.len(), 0, "there is nothing in it");
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let late = now + Duration::from_secs(120);
         assert_eq!(book.hold("1", late, wall), Err(DecisionRefusal::Late));
         assert_eq!(book.hold("1", now, first.expires_at), Err(DecisionRefusal::Late));
-        assert!(book.expire(now, wall).is_empty());
+        assert_eq!(book.expire(now, wall).len(), 0, "there is nothing in it");
         let expired = book.expire(late, wall);
         assert_eq!(expired.len(), 1);
         assert_eq!(expired[0].state, ApprovalState::Expired);
@@ -298,7 +298,7 @@ mod tests {
         let mut book = ApprovalTable::default();
         with(&mut book, "1");
         book.hold("1", now, wall).unwrap();
-        assert!(book.expire(now + Duration::from_secs(120), wall).is_empty());
+        assert_eq!(book.expire(now + Duration::from_secs(120), wall).len(), 0, "there is nothing in it");
     }
 
     #[test]

@@ -101,7 +101,7 @@ mod tests {
     fn one_sentence_is_the_whole_text() {
         let query = SearchQuery::parse("read files. ");
         assert_eq!(query.terms.len(), 2);
-        assert!(query.sentences.is_empty());
+        assert_eq!(query.sentences.len(), 0, "there is nothing in it");
         let query = SearchQuery::parse("read files. Send files.");
         assert_eq!(query.terms.len(), 3);
         assert_eq!(query.sentences, vec![vec![0, 1], vec![2, 1]]);

@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(*handler.believed.lock(), ["/h"].map(PathBuf::from).into());
         handler.believed.lock().clone_from(&all);
         handler.handle_event(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)));
-        assert!(handler.believed.lock().is_empty());
+        assert_eq!(handler.believed.lock().len(), 0, "there is nothing in it");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl SnapshotPublisher {
     pub(in crate::engine) fn new(
         parts: &EngineParts,
         records: &ScenarioMap,
-        preferences: Arc<PreferenceSet>,
+        stored_preferences: Arc<PreferenceSet>,
         revision: Option<(String, Timestamp)>,
         stored: Vec<Finding>,
         now: Now,
@@ -104,7 +104,6 @@ impl SnapshotPublisher {
         let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
         let offers = records.values().filter_map(|record| offered(record));
         let profiles = Arc::new(parts.config.profiles.clone());
-        let stored_preferences = preferences;
         let preferences = parts.config.effective_preferences(&stored_preferences);
         let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
         let catalog = catalog::build(&inputs);

@@ -404,7 +404,7 @@ mod tests {
         let both = set(&[("files", "http://127.0.0.1:1")]);
         let roster = merged(&[(SourceId::Static, both.clone()), (SourceId::Vrooli, both)]);
         assert_eq!(roster.assignments.len(), 1);
-        assert!(roster.findings.is_empty());
+        assert_eq!(roster.findings.len(), 0, "there is nothing in it");
     }
 
     #[test]
