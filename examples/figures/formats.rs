@@ -105,7 +105,6 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         name: PublishedName::qualified(&id),
         id,
         tool: Arc::new(offered),
-        companions: Arc::default(),
         effective: Effective {
             enabled: true,
             enabled_source: Provenance::Manifest,
@@ -114,6 +113,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
             priority: 0,
             pinned: false,
         },
+        companions: Arc::default(),
     })
 }
 

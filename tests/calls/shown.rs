@@ -62,10 +62,12 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
                 let answer = post(&daemon, "/api/v1/tools/execute", &[], &body).await;
                 assert_eq!(pointers(&answer), (400, json!("invalid_arguments"), json!(place)), "{body}: {answer:?}");
             }
+            let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
             let call = format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{written}}}}}"#
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{written},"_meta":{meta}}}}}"#
             );
-            let answer = post(&daemon, "/mcp", &[("mcp-protocol-version", "2025-06-18")], &call).await.json();
+            let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+            let answer = post(&daemon, "/mcp", &headers, &call).await.json();
             let (failed, said) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
             let named = format!("{place}: is given more than once");
             assert!(tool == "disks/look" || *failed == true && said.contains(&named), "MCP {tool}: {answer}");

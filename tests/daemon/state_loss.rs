@@ -77,9 +77,16 @@ async fn after_damage_calls_are_refused_over_restarts_until_an_operator_accepts_
     assert_eq!(listed["tools"].as_array().map(Vec::len), Some(2), "the list is served: {listed}");
     let findings = daemon.findings("state-repaired").await;
     assert!(findings.iter().any(|finding| finding["hint"].to_string().contains("accept-loss")), "{findings:?}");
-    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe","arguments":{}}}"#;
-    let headers = [("content-type", "application/json"), ("mcp-protocol-version", "2025-06-18")];
-    let answer = ask(daemon.address, "POST", "/mcp", &headers, message).await.json();
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "wipe", "arguments": {}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "wipe"),
+    ];
+    let answer = ask(daemon.address, "POST", "/mcp", &headers, &message).await.json();
     assert_eq!(answer["result"]["isError"], true, "MCP: {answer}");
 
     let accept = "/api/v1/state/accept-loss";

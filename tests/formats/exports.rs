@@ -314,6 +314,34 @@ fn the_strict_tools_of_one_request_have_sixteen_unions_at_most() {
     assert_eq!(strict_marks("anthropic", &[schema(10), schema(7)]), [true, false], "17 unions");
 }
 
+/// Anthropic takes 24 parameters that are not required in the strict tools of one request.
+#[test]
+fn the_strict_tools_of_one_request_have_twenty_four_optional_parameters_at_most() {
+    let schema = |count: u32| {
+        let properties: serde_json::Map<_, _> =
+            (0..count).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
+        json!({"type": "object", "properties": properties})
+    };
+    assert_eq!(strict_marks("anthropic", &[schema(20), schema(4)]), [true, true], "24 optional ones");
+    assert_eq!(strict_marks("anthropic", &[schema(20), schema(5)]), [true, false], "25 optional ones");
+}
+
+/// OpenAI takes 5,000 properties and ten levels in one schema.
+#[test]
+fn a_strict_schema_of_openai_is_bounded_in_properties_and_levels() {
+    let wide = |count: u32| {
+        let properties: serde_json::Map<_, _> =
+            (0..count).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
+        json!({"type": "object", "required": properties.keys().collect::<Vec<_>>(), "properties": properties})
+    };
+    assert_eq!(strict_marks("openai", &[wide(5_000), wide(5_001)]), [true, false], "properties");
+    let deep = |levels: u32| {
+        let leaf = json!({"type": "string"});
+        (0..levels).fold(leaf, |inner, _| json!({"type": "object", "required": ["p"], "properties": {"p": inner}}))
+    };
+    assert_eq!(strict_marks("openai", &[deep(8), deep(14)]), [true, false], "levels");
+}
+
 /// OpenAI takes 15,000 characters in an `enum` of more than 250 values, and more in a shorter one.
 #[test]
 fn a_strict_enum_of_many_values_has_fifteen_thousand_characters_at_most() {

@@ -343,6 +343,20 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_all_callers_together_are_bounded() {
+        let mut book = ApprovalTable::default();
+        let limits = ApprovalLimits { most: 100, ..LIMITS };
+        let admitted = (0..100).filter(|n| {
+            let mut asked = ApprovalRequest::clone(&asked(&n.to_string()));
+            asked.caller.chat = Some(n.to_string().into());
+            asked.digest = binding::call(&asked);
+            matches!(book.admit(&Arc::new(asked), soon(), &limits), Admitted::New(_))
+        });
+        assert!((3..20).contains(&admitted.count()), "so many fit into {} bytes", limits.bytes);
+        assert!(book.bytes <= limits.bytes, "{} bytes are kept", book.bytes);
+    }
+
+    #[test]
     fn what_was_over_long_ago_is_forgotten() {
         let mut book = ApprovalTable::default();
         let requests = ["1", "2", "3"].map(|id| with(&mut book, id));
