@@ -14,7 +14,7 @@ use crate::support::command::Home;
 use crate::support::house::House;
 use crate::support::in_process::PATIENCE;
 use crate::support::listener::Listener;
-use crate::support::mcp_server::{Answer, Came, McpServer, legacy, tool};
+use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 use crate::support::serving;
 
 const TOKEN: &str = "0123456789abcdef-hush";
@@ -104,6 +104,46 @@ async fn progress_and_log_messages_are_events_of_their_caller_only() {
     drop(mine);
     house.finish().await;
     assert_eq!(other.next().await.event, "end", "nothing before the end");
+}
+
+#[tokio::test]
+async fn servers_learn_from_which_level_on_log_messages_are_wanted() {
+    let mut own = modern(&json!([tool("work")]));
+    let server = McpServer::start(move |came: &Came| own(came)).await;
+    let house = House::of(&[("files", server.url())]).await;
+    let address = house.serve().await;
+    execute(address, json!({"tool_name": "work", "log_level": "warning"})).await;
+    let meta = server.of("tools/call")[0].message["params"]["_meta"].clone();
+    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "warning", "{meta}");
+    house.call("work", &json!({})).await.unwrap();
+    let meta = server.of("tools/call")[1].message["params"]["_meta"].clone();
+    assert!(meta.get("io.modelcontextprotocol/logLevel").is_none(), "{meta}");
+    house.finish().await;
+
+    let mut own = legacy("2025-11-25", &json!([tool("work")]));
+    let server = McpServer::start(move |came: &Came| match came.method() {
+        "initialize" => match own(came) {
+            Answer::With(name, id, answer) => {
+                let Answer::Json(status, mut body) = *answer else { unreachable!("a greeting is a document") };
+                body["result"]["capabilities"]["logging"] = json!({});
+                Answer::With(name, id, Box::new(Answer::Json(status, body)))
+            }
+            other => other,
+        },
+        "logging/setLevel" => came.result(&json!({})),
+        _ => own(came),
+    })
+    .await;
+    let house = House::of(&[("files", server.url())]).await;
+    let address = house.serve().await;
+    for level in ["warning", "error", "debug", "info"] {
+        let (status, _) = execute(address, json!({"tool_name": "work", "log_level": level})).await;
+        assert_eq!(status, 200);
+    }
+    let set: Vec<_> =
+        server.of("logging/setLevel").into_iter().map(|came| came.message["params"]["level"].clone()).collect();
+    assert_eq!(set, ["warning", "debug"], "only what is less severe than before");
+    house.finish().await;
 }
 
 #[tokio::test]

@@ -77,6 +77,10 @@ pub(super) async fn converse(
 ) -> Result<Outcome, Failed> {
     let (interaction, offers) = (&*server.interaction, io.offers());
     request.capabilities = inputs::capabilities(interaction, offers);
+    request.log_level = offers.log_level;
+    if let Some(level) = offers.log_level {
+        server.want_logs(level, request.limit).await;
+    }
     let own = std::mem::take(&mut request.params);
     let mut more = input.map(resumed).unwrap_or_default();
     for _ in 0..MAX_ROUNDS {

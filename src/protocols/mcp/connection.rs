@@ -1,7 +1,8 @@
 //! A connection to a server whose revision is known, whatever carries its messages.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::headers::HeaderTable;
 use super::http::HttpConnection;
@@ -10,7 +11,10 @@ use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::ServerDescription;
 use crate::model::Interaction;
-use crate::protocols::CallIo;
+use crate::protocols::{CallIo, LogLevel, NoCaller};
+
+/// The most bytes of the answer to `logging/setLevel`.
+const SET_LEVEL: usize = 64 * 1024;
 
 /// A server that was greeted.
 pub(super) struct McpServer {
@@ -25,6 +29,8 @@ pub(super) struct McpServer {
     pub(super) headers: Mutex<Arc<HeaderTable>>,
     /// The input that it may request of callers.
     pub(super) interaction: Arc<Interaction>,
+    /// The least severe log messages that a legacy server was told to send.
+    log_level: Mutex<Option<LogLevel>>,
 }
 
 /// What carries the messages.
@@ -42,6 +48,7 @@ impl McpServer {
             refuses_hints: Arc::default(),
             headers: Mutex::default(),
             interaction,
+            log_level: Mutex::default(),
         }
     }
 
@@ -56,6 +63,22 @@ impl McpServer {
     /// Whether arguments are wanted in headers: only where there are headers.
     pub(super) fn wants_headers(&self) -> bool {
         matches!(&self.carrier, Carrier::Http(http) if http.revision().is_modern())
+    }
+
+    /// Has a legacy server send log messages from this level on, if it sends fewer so far. The level
+    /// is that of the session, so each caller gets only the messages that it wants.
+    pub(super) async fn want_logs(&self, level: LogLevel, limit: Duration) {
+        let known = |set: Option<LogLevel>| set.is_some_and(|set| set <= level);
+        let is_set = known(*self.log_level.lock().unwrap_or_else(PoisonError::into_inner));
+        if is_set || self.revision().is_modern() || !self.info.has_logging {
+            return;
+        }
+        let params = format!(r#""level":"{}""#, level.as_str());
+        let request = McpRequest::new("logging/setLevel", params, limit, SET_LEVEL);
+        // A server that refuses it sends what it sends.
+        if let Ok(Ok(_)) = self.send(&request, &mut NoCaller).await {
+            *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        }
     }
 
     /// Sends a request and waits for its answer.

@@ -10,7 +10,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use super::revision::McpRevision;
 use crate::model::JsonText;
 use crate::protocols::json_rpc::RpcError;
-use crate::protocols::{CallError, ListError};
+use crate::protocols::{CallError, ListError, LogLevel};
 use crate::transports::TransportError;
 
 /// The result of a request, or the error that the server answered.
@@ -40,6 +40,8 @@ pub(super) struct McpRequest {
     pub(super) progress: bool,
     /// What a modern server may request meanwhile, as the text of an object.
     pub(super) capabilities: String,
+    /// The least severe log messages that a modern server may send meanwhile.
+    pub(super) log_level: Option<LogLevel>,
 }
 
 /// Why there is no answer of JSON-RPC.
@@ -70,6 +72,7 @@ impl McpRequest {
             max_body,
             progress: false,
             capabilities: "{}".to_owned(),
+            log_level: None,
         }
     }
 
@@ -81,6 +84,9 @@ impl McpRequest {
             meta.push(format!(r#""io.modelcontextprotocol/protocolVersion":"{revision}""#));
             meta.push(format!(r#""io.modelcontextprotocol/clientInfo":{}"#, client_info()));
             meta.push(format!(r#""io.modelcontextprotocol/clientCapabilities":{}"#, self.capabilities));
+        }
+        if let Some(level) = self.log_level.filter(|_| revision.is_modern()) {
+            meta.push(format!(r#""io.modelcontextprotocol/logLevel":"{}""#, level.as_str()));
         }
         if self.progress {
             meta.push(format!(r#""progressToken":{id}"#));

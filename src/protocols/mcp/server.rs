@@ -35,6 +35,8 @@ pub(super) struct ServerDescription {
     pub(super) completes: bool,
     /// Whether it offers tools at all.
     pub(super) has_tools: bool,
+    /// Whether a legacy one takes the level of its log messages.
+    pub(super) has_logging: bool,
     /// The ids of the daemons that its list comes through, where it is one.
     pub(super) via: Vec<String>,
 }
@@ -86,6 +88,8 @@ struct Capabilities<'a> {
     prompts: Option<ListCapability>,
     resources: Option<ListCapability>,
     #[serde(borrow)]
+    logging: Option<&'a RawValue>,
+    #[serde(borrow)]
     completions: Option<&'a RawValue>,
 }
 
@@ -122,6 +126,7 @@ impl Greeting {
             prompts_changed: changes(sent.capabilities.prompts.as_ref()),
             resources_changed: changes(sent.capabilities.resources.as_ref()),
             has_tools: sent.capabilities.tools.is_some(),
+            has_logging: sent.capabilities.logging.is_some(),
             has_prompts: sent.capabilities.prompts.is_some(),
             has_resources: sent.capabilities.resources.is_some(),
             completes: sent.capabilities.completions.is_some(),
@@ -170,7 +175,7 @@ mod tests {
         assert_eq!(&*version, "1");
         assert_eq!(&*instructions, "Use it.");
         assert!(list_changed);
-        assert!(has_tools);
+        assert!(has_tools && greeting.info.has_logging);
 
         let modern = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"git","version":"2","title":"Git"}}}"#;
