@@ -1,13 +1,16 @@
-//! Puts the version that `callsheet --version` prints into the program: in an optimised build with the commit that it was built from.
+//! Puts the version that `callsheet --version` prints into the program: in an optimised build with
+//! the commit that it was built from.
 //!
-//! A development build has no commit, so that a commit alone does not have every test program linked again. Sources that come without
-//! their repository, as in a package, have none either, unless `CALLSHEET_COMMIT` says it.
+//! A development build has no commit, so that a commit alone does not have every test program
+//! linked again. Sources that come without their repository, as in a package, have none either,
+//! unless `CALLSHEET_COMMIT` says it.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program is built from. Naming some file switches off cargo's own rule, which is to run this after every change.
+/// What the program is built from. Naming some file switches off cargo's own rule, which is to run
+/// this after every change.
 const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "config", "crates", "src"];
 
 fn main() {

@@ -1,7 +1,9 @@
-//! What the merge costs: building a catalog from everything, and one change in it, at a thousand, ten thousand and a hundred thousand
-//! tools. A change must cost that change, however much else there is.
+//! What the merge costs: building a catalog from everything, and one change in it, at a thousand,
+//! ten thousand and a hundred thousand tools. A change must cost that change, however much else
+//! there is.
 //!
-//! `cargo bench --bench catalog` prints criterion's measurements and then a table of ratios. The manifests are made here.
+//! `cargo bench --bench catalog` prints criterion's measurements and then a table of ratios. The
+//! manifests are made here.
 
 #![allow(missing_docs, reason = "criterion's macros make items without docstrings")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
@@ -129,7 +131,8 @@ impl Case {
     }
 }
 
-/// In turns, so that what else the machine does is in all sizes alike: a mean of one size alone, under load, was once 4.5 times another.
+/// In turns, so that what else the machine does is in all sizes alike: a mean of one size alone,
+/// under load, was once 4.5 times another.
 fn ratios() {
     println!("{:>10}{:>14}{:>16}{:>14}{:>10}", "tools", "build", "per tool", "change", "ratio");
     let mut cases = FLEETS.map(Case::new);

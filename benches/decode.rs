@@ -1,7 +1,9 @@
-//! What reading a manifest costs, in each spelling, beside the least that any reader must do: finding the members of every tool with
-//! plain borrowed [`RawValue`]s, nothing judged and nothing kept. And what judging the decoded manifest costs after that.
+//! What reading a manifest costs, in each spelling, beside the least that any reader must do:
+//! finding the members of every tool with plain borrowed [`RawValue`]s, nothing judged and nothing
+//! kept. And what judging the decoded manifest costs after that.
 //!
-//! `cargo bench --bench decode` prints criterion's measurements and then a table of ratios. The manifests are made here.
+//! `cargo bench --bench decode` prints criterion's measurements and then a table of ratios. The
+//! manifests are made here.
 
 #![allow(missing_docs, reason = "criterion's macros make items without docstrings")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
@@ -107,7 +109,8 @@ fn renamed(object: &Value) -> Map<String, Value> {
     object.as_object().unwrap().iter().map(|(name, value)| (camel(name), value.clone())).collect()
 }
 
-/// The manifest in another spelling: protojson, with every unset field written out when `all` is set, or Go structs.
+/// The manifest in another spelling: protojson, with every unset field written out when `all` is
+/// set, or Go structs.
 fn other(go: bool, all: bool) -> Value {
     let mut manifest = seed();
     for tool in manifest["tools"].as_array_mut().unwrap() {

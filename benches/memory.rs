@@ -1,8 +1,10 @@
-//! What a catalog holds in memory, tool by tool: what each structure asks the allocator for, block by block with the allocator's own head.
+//! What a catalog holds in memory, tool by tool: what each structure asks the allocator for, block
+//! by block with the allocator's own head.
 //!
-//! `cargo bench --bench memory` prints bytes for each tool after each step, and with a number behind `--` for so many scenarios (1,000
-//! otherwise). The manifests are those of the figures: 20 tools of about 1,050 bytes, no two with a text in common. `blocks` behind the
-//! number prints the commonest sizes of blocks of each step too.
+//! `cargo bench --bench memory` prints bytes for each tool after each step, and with a number
+//! behind `--` for so many scenarios (1,000 otherwise). The manifests are those of the figures: 20
+//! tools of about 1,050 bytes, no two with a text in common. `blocks` behind the number prints the
+//! commonest sizes of blocks of each step too.
 
 #![allow(missing_docs, reason = "a program that prints a table")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]

@@ -1,8 +1,9 @@
-//! A host full of scenarios, for trying out what a daemon makes of them: offers a tool in each of many scenarios and announces all of them
-//! at once, and besides announces others behind which nothing is.
+//! A host full of scenarios, for trying out what a daemon makes of them: offers a tool in each of
+//! many scenarios and announces all of them at once, and besides announces others behind which
+//! nothing is.
 //!
-//! `cargo run --example crowd -- 192.168.1.20 200 0` has 200 scenarios, `... 0 5000` is a flood of 5,000 announcements. It prints a line
-//! once all are announced.
+//! `cargo run --example crowd -- 192.168.1.20 200 0` has 200 scenarios, `... 0 5000` is a flood of
+//! 5,000 announcements. It prints a line once all are announced.
 
 #![allow(clippy::print_stdout, reason = "a program that tells when it is ready")]
 

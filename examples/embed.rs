@@ -1,4 +1,5 @@
-//! The daemon inside a program: its own tools beside those of every scenario that is configured, served to agents.
+//! The daemon inside a program: its own tools beside those of every scenario that is configured,
+//! served to agents.
 //!
 //! `cargo run --example embed` listens on a free port until Ctrl-C.
 

@@ -1,8 +1,10 @@
-//! An MCP client over callsheet's own client code: it lists the tools of a server and calls each of them once.
+//! An MCP client over callsheet's own client code: it lists the tools of a server and calls each of
+//! them once.
 //!
-//! `cargo run --example mcp_client http://127.0.0.1:9000/mcp` prints what each call gave. Arguments are made up from the schema, and
-//! questions are answered with their defaults. The public conformance suite runs this program as the client; it may say in
-//! `MCP_CONFORMANCE_CONTEXT` which calls it wants: `{"toolCalls": [{"name", "arguments"}]}`.
+//! `cargo run --example mcp_client http://127.0.0.1:9000/mcp` prints what each call gave. Arguments
+//! are made up from the schema, and questions are answered with their defaults. The public
+//! conformance suite runs this program as the client; it may say in `MCP_CONFORMANCE_CONTEXT` which
+//! calls it wants: `{"toolCalls": [{"name", "arguments"}]}`.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it found")]
 
@@ -139,7 +141,8 @@ async fn main() -> Result<()> {
     let schemas = schemas.collect::<Result<Vec<Value>, _>>()?;
     for (tool, schema) in manifest.tools.iter().zip(&schemas) {
         let mut arguments = arguments(schema);
-        // A tool that wants a schema gets one as the server wrote it, so that it can see whether that came through whole.
+        // A tool that wants a schema gets one as the server wrote it, so that it can see whether
+        // that came through whole.
         if let Some(wanted) = arguments.get_mut("schema").filter(|wanted| wanted.is_object()) {
             wanted.clone_from(schemas.iter().max_by_key(|schema| schema.to_string().len()).unwrap_or(schema));
         }

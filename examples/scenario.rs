@@ -1,7 +1,8 @@
-//! A scenario in one file: offers a tool, announces itself on the local network, and says goodbye when it is asked to stop.
+//! A scenario in one file: offers a tool, announces itself on the local network, and says goodbye
+//! when it is asked to stop.
 //!
-//! `cargo run --example scenario -- library 192.168.1.20:8123 9d0f6a2e-5a53-4a53-8f83-0c4b8a5a4f6d`. The third argument says who it is
-//! wherever it runs; without it nothing is announced.
+//! `cargo run --example scenario -- library 192.168.1.20:8123 9d0f6a2e-5a53-4a53-8f83-0c4b8a5a4f6d`.
+//! The third argument says who it is wherever it runs; without it nothing is announced.
 
 #![allow(clippy::print_stdout, reason = "a program that tells its address")]
 

@@ -250,8 +250,8 @@ impl Callsheet {
         Ok(())
     }
 
-    /// Stops when no client has had a connection for `mcp.linger`. For a daemon that was started for
-    /// its clients only.
+    /// Stops when no client has had a connection for `mcp.linger`. For a daemon that was started
+    /// for its clients only.
     pub fn stop_when_unused(&self) {
         let unused = unused::wait(self.connections.subscribe(), self.config.subscribe(), self.clock);
         let (trigger, stop) = (self.trigger.clone(), self.stop.clone());

@@ -1,12 +1,12 @@
 //! callsheet keeps one always-current list of every tool that your agents may call.
 //!
-//! It finds running *scenarios* through its *sources*, polls each in its *protocol* for a *manifest*, merges the manifests with
-//! *preferences* into one immutable *catalog*, and answers *views* of it in several *formats*. Every decision is explained by a
-//! *finding*.
+//! It finds running *scenarios* through its *sources*, polls each in its *protocol* for a
+//! *manifest*, merges the manifests with *preferences* into one immutable *catalog*, and answers
+//! *views* of it in several *formats*. Every decision is explained by a *finding*.
 //!
 //! | word | meaning |
 //! |---|---|
-//! | source | something that tells where scenarios may be: [`discovery`] |
+//! | source | finds out where scenarios may be: [`discovery`] |
 //! | endpoint | one address of a scenario, as a source reports it |
 //! | scenario | a running program that offers tools |
 //! | protocol | how one family of scenarios is listed and called: [`protocols`] |
@@ -26,8 +26,9 @@
 //!                                  server <--prepared bytes-- views <---------+
 //! ```
 //!
-//! [`Callsheet`] embeds all of it in a program; [`provide`] makes a program a scenario. How the parts fit, and what each never does, is
-//! in `ARCHITECTURE.md`, each mechanism in `docs/design/`, each word in `docs/glossary.md`. The modules below are in reading order.
+//! [`Callsheet`] embeds all of it in a program; [`provide`] makes a program a scenario. How the
+//! parts fit, and what each never does, is in `ARCHITECTURE.md`, each mechanism in `docs/design/`,
+//! each word in `docs/glossary.md`. The modules below are in reading order.
 
 pub mod model;
 

@@ -1,8 +1,10 @@
-//! Native tools: Rust functions of the program that embeds callsheet, as a scenario inside the process.
+//! Native tools: Rust functions of the program that embeds callsheet, as a scenario inside the
+//! process.
 //!
-//! They are described as [`provide`](callsheet_provide) describes tools and pass through the same decoding, merging and preferences as all
-//! others, but nothing is sent anywhere: [`Native`] answers for them. A function runs when it is called, by whoever calls tools or by the
-//! program itself ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
+//! They are described as [`provide`](callsheet_provide) describes tools and pass through the same
+//! decoding, merging and preferences as all others, but no request is sent: [`Native`] answers for
+//! them. A function runs when it is called, by a caller of tools or by the program itself
+//! ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +44,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 ///     .parameter("a", Parameter::number("The one").required())
 ///     .parameter("b", Parameter::number("The other").required());
 /// let tools = NativeTools::new("calculator", "Calculates", Clock::system())?.tool(add, |given: Value| async move {
-///     let number = |name: &str| given[name].as_f64().ok_or(format!("`{name}` is no number"));
+///     let number = |name: &str| given[name].as_f64().ok_or(format!("`{name}` is not a number"));
 ///     Ok::<_, String>(json!(number("a")? + number("b")?))
 /// });
 /// # let _ = tools;
@@ -107,8 +109,8 @@ impl NativeTools {
         Ok(Self { name, registry, tools })
     }
 
-    /// Adds a tool with the function that runs it, or replaces the one of the same name. The function gets the arguments as they are: it
-    /// checks what it needs.
+    /// Adds a tool with the function that runs it, or replaces the one of the same name. The
+    /// function gets the arguments as they are: it checks what it needs.
     #[must_use]
     pub fn tool<F, A, E>(self, definition: ToolDefinition, function: F) -> Self
     where
@@ -152,7 +154,7 @@ impl fmt::Debug for NativeTools {
     }
 }
 
-/// What the registry asks.
+/// The registry's view of these tools.
 struct Offered(Arc<Tools>);
 
 impl Provider for Offered {

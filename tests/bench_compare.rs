@@ -1,4 +1,5 @@
-//! `benches/compare` tells what got better and what got worse between two runs of `callsheet-bench --json`.
+//! `benches/compare` tells what got better and what got worse between two runs of
+//! `callsheet-bench --json`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

@@ -1,5 +1,6 @@
-//! Readers of events that do not keep up, over either way: they are let go, are told why if they read at all, and cost little until then.
-//! In a program of its own, since it looks at the memory of the whole process.
+//! Readers of events that do not keep up, over either way: they are let go, are told why if they
+//! read at all, and cost little until then. In a program of its own, since it looks at the memory
+//! of the whole process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
@@ -24,7 +25,8 @@ const SOCKET: &str = "GET /api/v1/ws?kind=catalog HTTP/1.1\r\nConnection: upgrad
 const STUCK: usize = 20;
 /// Events that they may be behind.
 const QUEUE: usize = 25;
-/// With a queue for each of them, they would hold some 200 MB by the end; what they share is some 30 MB.
+/// With a queue for each of them, they would hold some 200 MB by the end; what they share is some
+/// 30 MB.
 const MOST: u64 = 100 << 20;
 
 /// A connection that follows, and never reads beyond the status.

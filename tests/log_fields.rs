@@ -66,7 +66,8 @@ fn split(text: &str) -> Vec<String> {
     parts
 }
 
-/// The names of the fields among the arguments. What comes behind the first text is the message of an event; that of a span comes first.
+/// The names of the fields among the arguments. What comes behind the first text is the message of
+/// an event; that of a span comes first.
 fn fields(arguments: &[String]) -> Vec<String> {
     let is_text = |part: &&String| part.starts_with('"');
     let rest =

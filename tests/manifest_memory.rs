@@ -1,5 +1,5 @@
-//! What reading a manifest costs in memory at its worst, whatever it holds. In a program of its own, since it counts what the whole process
-//! asks the allocator for.
+//! What reading a manifest costs in memory at its worst, whatever it holds. In a program of its
+//! own, since it counts what the whole process asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -36,7 +36,8 @@ const DEFAULT: Bounds = Bounds { tools: 10_000, part: 256 * 1024 };
 /// What is odd about a document, and the document.
 type Case = (String, String);
 
-/// A document of `size` bytes or little more: what stands before, what `item` writes over and over, and whatever has to be closed.
+/// A document of `size` bytes or little more: what stands before, what `item` writes over and over,
+/// and whatever has to be closed.
 fn document(size: usize, before: &str, item: impl Fn(&mut String, usize)) -> Case {
     let mut behind = String::new();
     for bracket in before.chars() {
@@ -117,7 +118,8 @@ fn lists(size: usize) -> Vec<Case> {
     cases
 }
 
-/// Objects with many members, wherever an object may be: each with another name, and all with the same.
+/// Objects with many members, wherever an object may be: each with another name, and all with the
+/// same.
 fn objects(size: usize) -> Vec<Case> {
     const OBJECTS: [&str; 9] = [
         "",
@@ -142,7 +144,8 @@ fn objects(size: usize) -> Vec<Case> {
     cases
 }
 
-/// Many tools and many categories that are well-formed, and as small as they can be beside one thing.
+/// Many tools and many categories that are well-formed, and as small as they can be beside one
+/// thing.
 fn parts(size: usize) -> Vec<Case> {
     let all = |count: usize, item: fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(",");
     let unknown = |count| all(count, |at| format!("\"{}\":0", short(at)));
@@ -245,7 +248,8 @@ fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_disco
     assert!(tools <= most, "{tools} tools of {what}");
 }
 
-/// What was taken of a document is stored, and read again at the same cost for each byte that is stored.
+/// What was taken of a document is stored, and read again at the same cost for each byte that is
+/// stored.
 fn judge_stored((what, text): &Case, accept: &AcceptedVersions) {
     let bounds = Bounds { tools: 100, ..DEFAULT };
     let Ok(decoded) = tool_discovery::decode_within(text.as_bytes(), accept, bounds) else { return };
@@ -277,10 +281,12 @@ fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
 /// Scenarios of the configuration, and others that were found and wait for a yes.
 const TRUSTED: usize = 16;
 const STRANGERS: usize = 12;
-/// Bytes of the answer of each: some hundred when it is packed. More than `refresh.max_pending_body`.
+/// Bytes of the answer of each: some hundred when it is packed. More than
+/// `refresh.max_pending_body`.
 const ANSWER: usize = MIB / 2;
-/// The buffer of an answer while it grows, three times its bytes, and what it is read with, for each that is trusted; a quarter of a MiB
-/// for each of the others, and the daemon. Without bounds it takes four GB.
+/// The buffer of an answer while it grows, three times its bytes, and what it is read with, for
+/// each that is trusted; a quarter of a MiB for each of the others, and the daemon. Without bounds
+/// it takes four GB.
 const MOST: usize = TRUSTED * 5 * ANSWER + STRANGERS * MIB;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Memory that was needed for a moment goes back to the system. In a program of its own, since it looks at the memory of the whole process.
+//! Memory that was needed for a moment goes back to the system. In a program of its own, since it
+//! looks at the memory of the whole process.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
@@ -13,7 +14,8 @@ const PIECE: usize = 1024;
 
 #[test]
 fn what_one_small_piece_holds_back_is_given_back() {
-    // A thread of its own, so that it has a heap of its own. The last piece lies at its end and lives on.
+    // A thread of its own, so that it has a heap of its own. The last piece lies at its end and
+    // lives on.
     let last = thread::spawn(|| {
         let mut pieces: Vec<Box<[u8]>> = (0..PIECES).map(|_| black_box(vec![1; PIECE].into_boxed_slice())).collect();
         pieces.pop()

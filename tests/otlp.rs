@@ -1,4 +1,5 @@
-//! Traces for an OpenTelemetry collector, with the feature `otlp`: the real binary against a collector on loopback.
+//! Traces for an OpenTelemetry collector, with the feature `otlp`: the real binary against a
+//! collector on loopback.
 
 #![cfg(all(unix, feature = "otlp"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]

@@ -1,4 +1,5 @@
-//! What packages are made of is there: the files that the Dockerfile copies and the Debian package holds.
+//! What packages are made of is there: the files that the Dockerfile copies and the Debian package
+//! holds.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -103,6 +104,23 @@ fn the_image_listens_where_it_says_and_is_nobody() {
     assert_eq!(config.server.listen.to_string(), format!("0.0.0.0:{port}"));
     assert_eq!(config.state.path, Path::new("/var/lib/callsheet/state.db"));
     assert!(!config.discovery.mdns.enabled);
+}
+
+/// The README is in the package: its links to other documents lead somewhere.
+#[test]
+fn the_debian_package_has_the_documents_that_the_readme_links() {
+    let manifest: toml::Table = MANIFEST.parse().unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let links = readme.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    // Pages for developers of callsheet stay in the repository.
+    let documents: Vec<&str> = links
+        .filter(|link| Path::new(link).extension().is_some_and(|it| it == "md") && !link.starts_with("docs/design/"))
+        .collect();
+    assert!(documents.len() > 15, "{documents:?}");
+    for document in documents {
+        assert!(assets.iter().any(|asset| asset[0].as_str() == Some(document)), "{document} is not in the package");
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The public surface, item by item, as it was last agreed on: `tests/public_api.txt`. A change of it is a decision, so it shows in a
-//! review. `CALLSHEET_BLESS=1 cargo test --test public_api` writes the file anew.
+//! The public surface, item by item, as it was last agreed on: `tests/public_api.txt`. A change of
+//! it is a decision, so it shows in a review. `CALLSHEET_BLESS=1 cargo test --test public_api`
+//! writes the file anew.
 //!
-//! It is read from the source: every `pub` item (the compiler warns of those that nobody outside can reach), public fields and the
-//! variants of public enums.
+//! It is read from the source: every `pub` item (the compiler warns of those that nobody outside
+//! can reach), public fields and the variants of public enums.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

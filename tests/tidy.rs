@@ -1,5 +1,5 @@
-//! House rules that no compiler checks: sizes, the direction of imports and their circles, which library lives where, and that fixtures,
-//! helpers and tests are used.
+//! House rules that no compiler checks: sizes, the direction of imports and their circles, which
+//! library lives where, and that fixtures, helpers and tests are used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -11,6 +11,7 @@ use callsheet::model::{ApprovalState, FindingCode, OperationState, ScenarioState
 
 const MAX_FILE: usize = 400;
 const MAX_FUNCTION: usize = 60;
+const MAX_COMMENT: usize = 100;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -84,8 +85,53 @@ fn functions_stay_small() {
     assert_none(&problems, "no function has more than 60 lines");
 }
 
-/// Type names that several types have all the same: a schema of the API that is called like a type of the catalog, and helpers inside of
-/// test functions.
+/// Code in documentation follows rustfmt, and a row of a table cannot be wrapped.
+#[test]
+fn comments_are_at_most_100_columns_wide() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+        let mut is_code = false;
+        for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
+            let bare = line.trim_start();
+            let text = bare.trim_start_matches(['/', '!']).trim_start();
+            is_code = bare.starts_with("//") && is_code != text.starts_with("```");
+            let is_prose = bare.starts_with("//") && !is_code && !text.starts_with(['|', '`']);
+            if is_prose && line.chars().count() > MAX_COMMENT {
+                problems.push(format!("{}:{}: {} columns", shown(path), at + 1, line.chars().count()));
+            }
+        }
+    }
+    assert_none(&problems, "comments have at most 100 columns");
+}
+
+/// A failed comparison of a tuple does not say which of its members differs.
+#[test]
+fn tests_compare_one_value_at_a_time() {
+    let mut problems = Vec::new();
+    for path in [files("src", "rs"), files("crates", "rs"), files("tests", "rs")].iter().flatten() {
+        for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
+            let is_tuple = line.trim_start().strip_prefix(concat!("assert_eq", "!((")).is_some_and(|rest| {
+                let (mut depth, mut has_members) = (1_i32, false);
+                for letter in rest.chars() {
+                    depth +=
+                        i32::from(matches!(letter, '(' | '[' | '{')) - i32::from(matches!(letter, ')' | ']' | '}'));
+                    has_members |= letter == ',' && depth == 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                has_members && rest.contains("), (")
+            });
+            if is_tuple {
+                problems.push(format!("{}:{}", shown(path), at + 1));
+            }
+        }
+    }
+    assert_none(&problems, "tests assert values of their own, not tuples of them");
+}
+
+/// Type names that several types have all the same: a schema of the API that is called like a type
+/// of the catalog, and helpers inside of test functions.
 const SHARED_TYPE_NAMES: [&str; 2] = ["Offer", "Endless"];
 
 #[test]
@@ -237,7 +283,8 @@ fn each_library_lives_in_its_room() {
     assert_none(&problems, "each library's types stay in one room");
 }
 
-/// Whether a change loosens is judged in one place; a handler that went past it would let every caller loosen.
+/// Whether a change loosens is judged in one place; a handler that went past it would let every
+/// caller loosen.
 #[test]
 fn requests_change_preferences_in_one_place() {
     let changes = |path: &PathBuf| {
@@ -265,7 +312,8 @@ fn every_fixture_is_used() {
     assert_none(&problems, "every fixture is used by a test");
 }
 
-/// Cargo takes what lies directly in `tests/` and the `main.rs` of each folder there for programs; what they do not name is silently not run.
+/// Cargo takes what lies directly in `tests/` and the `main.rs` of each folder there for programs;
+/// what they do not name is silently not run.
 #[test]
 fn every_test_file_belongs_to_a_program() {
     let programs = root().join("tests");

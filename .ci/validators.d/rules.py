@@ -107,7 +107,7 @@ def obeyed(format, export):
         if held is None or format == "native":
             continue
         if held.get("type") != "object" or not isinstance(held.get("properties"), dict):
-            raise ValueError(f"a root that is no object with properties: {json.dumps(held)[:200]}")
+            raise ValueError(f"a root that is not an object with properties: {json.dumps(held)[:200]}")
         if format not in ("mcp", "calls") and (barred := AT_ROOT & held.keys()):
             raise ValueError(f"{barred} at the root")
         unknown = set(held.get("required", [])) - held["properties"].keys()

@@ -1,4 +1,5 @@
-//! The bare loop that a sweep is compared with: reqwest, the same concurrency, the same settings, the same bytes, nothing else.
+//! The bare loop that a sweep is compared with: reqwest, the same concurrency, the same settings,
+//! the same bytes, nothing else.
 
 use std::net::SocketAddr;
 
@@ -43,8 +44,8 @@ pub(crate) fn run_on(addresses: &[SocketAddr]) -> Result<Passes> {
     Ok(Passes { bytes, first, again })
 }
 
-/// The role: prints the bytes of the first pass when it is done, then the seconds of the second. Lives until it is killed, so that its
-/// processor time can be read.
+/// The role: prints the bytes of the first pass when it is done, then the seconds of the second.
+/// Lives until it is killed, so that its processor time can be read.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [file] = arguments else { anyhow::bail!("play-loop FILE") };
     let list = std::fs::read_to_string(file)?;

@@ -1,5 +1,5 @@
-//! What a bare server needs to send the same bytes with the same headers: no routes, no decisions. It is made with the builder and the
-//! timeouts of the daemon's own server.
+//! What a bare server needs to send the same bytes with the same headers: no routes, no decisions.
+//! It is made with the builder and the timeouts of the daemon's own server.
 
 use std::convert::Infallible;
 use std::io::Write as _;

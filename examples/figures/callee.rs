@@ -1,4 +1,5 @@
-//! A scenario that is called, and a bare reverse proxy that does the same hop as the daemon and nothing else.
+//! A scenario that is called, and a bare reverse proxy that does the same hop as the daemon and
+//! nothing else.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -86,7 +87,8 @@ fn json_of(body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-/// The role of the proxy: reads a request, sends it on over a connection that is kept, reads the answer, and sends that back.
+/// The role of the proxy: reads a request, sends it on over a connection that is kept, reads the
+/// answer, and sends that back.
 pub(crate) fn pass_on(arguments: &[String]) -> Result<()> {
     let [to] = arguments else { anyhow::bail!("proxy ADDRESS") };
     let to = to.parse::<SocketAddr>()?;

@@ -1,5 +1,5 @@
-//! What the daemon adds to a call of one of 1,000 and of 20,000 tools, against a bare reverse proxy that does the same hop; and what calls cost that
-//! wait.
+//! What the daemon adds to a call of one of 1,000 and of 20,000 tools, against a bare reverse proxy
+//! that does the same hop; and what calls cost that wait.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -122,7 +122,8 @@ impl CallCase {
     }
 }
 
-/// The memory of the daemon that calls take which wait for their turn, the connections of those who wait included.
+/// The memory of the daemon that calls take which wait for their turn, the connections of those who
+/// wait included.
 fn waiting() -> Result<Row> {
     let scenario = Process::scenario(OURS, true)?;
     let daemon = daemon(scenario.address, Vec::new(), WAITING)?;

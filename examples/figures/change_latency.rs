@@ -1,5 +1,6 @@
-//! How soon a change of one scenario is seen, in a small and in a large catalog: from the last byte of its manifest to the first byte of
-//! the new list at somebody who keeps asking for it, and to the event at somebody who follows.
+//! How soon a change of one scenario is seen, in a small and in a large catalog: from the last byte
+//! of its manifest to the first byte of the new list at somebody who keeps asking for it, and to
+//! the event at somebody who follows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

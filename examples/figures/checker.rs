@@ -15,7 +15,8 @@ use crate::{daemon_list, manifests};
 
 /// How soon what was answered has to be in the list.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
-/// How much later than at its end a grace may be seen to end: publishing, reading, and the share of the processor that others take.
+/// How much later than at its end a grace may be seen to end: publishing, reading, and the share of
+/// the processor that others take.
 pub(crate) const LEEWAY: Duration = Duration::from_millis(500);
 /// Wrong answers that are explained in full.
 const EXPLAINED: usize = 5;
@@ -66,7 +67,7 @@ impl ListReader {
         self.connection = Some(connection);
         if answer.status == 200 {
             answer.header("etag").unwrap_or_default().clone_into(&mut self.tag);
-            let list: ListedTools = serde_json::from_slice(&answer.body).context("the list is no list")?;
+            let list: ListedTools = serde_json::from_slice(&answer.body).context("the list is not a list")?;
             self.seen.clear();
             for tool in list.tools {
                 self.seen.entry(tool.scenario.clone()).or_default().push(tool);
@@ -95,7 +96,8 @@ pub(crate) struct Rules {
     pub(crate) every: Duration,
     /// How long the daemon keeps the tools of one that fails.
     pub(crate) grace: Duration,
-    /// How long one that is well may go without giving an answer: the longest time between two asks, one that times out, and some more.
+    /// How long one that is well may go without giving an answer: the longest time between two
+    /// asks, one that times out, and some more.
     pub(crate) idle: Duration,
 }
 

@@ -66,7 +66,8 @@ impl Child {
     /// Processor time that it has used, in seconds.
     pub(crate) fn cpu(&self) -> Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        // Behind the name in parentheses, which may hold blanks: state is field 3, utime and stime are 14 and 15, in ticks of 10 ms.
+        // Behind the name in parentheses, which may hold blanks: state is field 3, utime and stime
+        // are 14 and 15, in ticks of 10 ms.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
         Ok((ticks(11) + ticks(12)) / 100.0)
@@ -105,7 +106,8 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon for these scenarios. `ready` is its `server.ready_timeout`; `settings` are further ones.
+    /// Starts a daemon for these scenarios. `ready` is its `server.ready_timeout`; `settings` are
+    /// further ones.
     pub(crate) fn start(
         core: Option<usize>,
         scenarios: &[(String, SocketAddr)],
@@ -116,7 +118,8 @@ impl Daemon {
         Self::configured(core, scenarios, &format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"))
     }
 
-    /// Starts a daemon that also listens to announcements on this UDP port of the loopback interface, and nowhere else.
+    /// Starts a daemon that also listens to announcements on this UDP port of the loopback
+    /// interface, and nowhere else.
     pub(crate) fn listening(scenarios: &[(String, SocketAddr)], port: u16) -> Result<Self> {
         let text = format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
         Self::configured(None, scenarios, &(text + "discovery.vrooli.enabled = false\n"))
@@ -137,7 +140,8 @@ impl Daemon {
     /// Starts a daemon with these settings, and then these tables of the configuration.
     pub(crate) fn with_tables(core: Option<usize>, settings: &str, tables: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        // Apart, as where it is installed: a change in the folder of the configuration is looked into.
+        // Apart, as where it is installed: a change in the folder of the configuration is looked
+        // into.
         let apart = ["etc", "lib"].map(|name| folder.path().join(name));
         apart.iter().try_for_each(std::fs::create_dir)?;
         let [config, state] = [apart[0].join("callsheet.toml"), apart[1].join("state.db")];

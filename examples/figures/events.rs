@@ -1,5 +1,6 @@
-//! How soon those who follow are told of a change among 100,000 tools: a thousand of them, over server-sent events and over `WebSocket`s.
-//! Clients, daemon and scenarios share the machine's cores.
+//! How soon those who follow are told of a change among 100,000 tools: a thousand of them, over
+//! server-sent events and over `WebSocket`s. Clients, daemon and scenarios share the machine's
+//! cores.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use crate::scenarios::Scenarios;
 const SUBSCRIBERS: usize = 1_000;
 /// Scenarios of a quick run and of a thorough one.
 const FLEETS: (usize, usize) = (1_000, 5_000);
-/// Fewer than scenarios, and each is over long before a WebSocket has missed enough pings to be let go.
+/// Fewer than scenarios, and each is over long before a WebSocket has missed enough pings to be let
+/// go.
 const CHANGES: usize = 21;
 /// What every subscriber has to have a change within, in milliseconds.
 const WANTED: f64 = 100.0;

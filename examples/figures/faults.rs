@@ -1,7 +1,8 @@
 //! How soon faults are noticed and healed: `callsheet-bench faults --rounds 5`.
 //!
-//! Each fault happens to a scenario of its own, all in one daemon, beside scenarios that are well. Noticed is when health shows it, healed when
-//! the scenario is live and the list holds what it says.
+//! Each fault happens to a scenario of its own, all in one daemon, beside scenarios that are well.
+//! Noticed is when health shows it, healed when the scenario is live and the list holds what it
+//! says.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -233,7 +234,8 @@ fn play(actors: &[FaultyScenario], mode: Mode) {
     }
 }
 
-/// All scenarios hang together, as behind a network that is cut off: the daemon takes itself to be isolated and withdraws nothing.
+/// All scenarios hang together, as behind a network that is cut off: the daemon takes itself to be
+/// isolated and withdraws nothing.
 async fn all_at_once(rounds: usize) -> Result<String> {
     let (clock, tasks) = (Clock::system(), Tasks::new());
     let actors = actors(10, None, &tasks).await?;

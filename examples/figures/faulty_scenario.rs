@@ -1,4 +1,5 @@
-//! Scenarios that are told what to do and note what they did: what a checker compares the list with.
+//! Scenarios that are told what to do and note what they did: what a checker compares the list
+//! with.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,7 +33,8 @@ discovery.mdns.enabled = false
 
 /// Tools of each.
 pub(crate) const TOOLS: usize = 4;
-/// Below the ports that the system gives to connections: one that is left for a while is not taken by somebody else.
+/// Below the ports that the system gives to connections: one that is left for a while is not taken
+/// by somebody else.
 static PORTS: AtomicU16 = AtomicU16::new(0);
 
 /// How it answers.
@@ -102,7 +104,8 @@ struct FaultyState {
 }
 
 impl FaultyScenario {
-    /// Starts one; with a folder it is found by a process file there. `grace` is how long the daemon keeps it when it fails.
+    /// Starts one; with a folder it is found by a process file there. `grace` is how long the
+    /// daemon keeps it when it fails.
     pub(crate) async fn start(at: usize, grace: Duration, folder: Option<PathBuf>, tasks: &Tasks) -> Result<Self> {
         let clock = Clock::system();
         let truth = ScenarioTruth {
@@ -291,7 +294,8 @@ impl FaultyState {
     fn answered(&self, edition: u64) {
         let now = self.clock.now();
         let mut truth = self.lock();
-        // Near the end of the grace it may have been withdrawn or not: from then on it only has to be listed after the next answer.
+        // Near the end of the grace it may have been withdrawn or not: from then on it only has to
+        // be listed after the next answer.
         let kept =
             truth.answered.is_some_and(|before| now - before < self.grace.saturating_sub(Duration::from_secs(1)));
         if !kept || truth.due.is_none() {

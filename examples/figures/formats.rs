@@ -1,6 +1,7 @@
 //! What becomes of real tools in each format, and how fast a list is encoded.
 //!
-//! The tools are the 527 of 70 MCP servers in the corpus (`CALLSHEET_CORPUS`); without it there is nothing to tell.
+//! The tools are the 527 of 70 MCP servers in the corpus (`CALLSHEET_CORPUS`); without it there is
+//! nothing to tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! What dead scenarios and slow ones cost the readers of the list, while all are asked every second: two daemons with the same list, of
-//! which one has a tenth of its scenarios dead and a tenth slow.
+//! What dead scenarios and slow ones cost the readers of the list, while all are asked every
+//! second: two daemons with the same list, of which one has a tenth of its scenarios dead and a
+//! tenth slow.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -187,7 +187,8 @@ async fn repeat(address: SocketAddr, end: Instant, client: usize, pause: Duratio
     seen
 }
 
-/// Sends something, and reads what comes until the other side ends it. Gives the status, if any came.
+/// Sends something, and reads what comes until the other side ends it. Gives the status, if any
+/// came.
 async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Option<u16>> {
     let mut stream = TcpStream::connect(address).await?;
     // A request that is refused early is not taken whole.

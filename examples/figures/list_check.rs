@@ -23,15 +23,16 @@ struct Tool<'a> {
     description: Cow<'a, str>,
 }
 
-/// A native list must have exactly `tools` tools of each scenario of `scenarios`, those of the edition that it offers now. Scenarios from
-/// [`guard::FIRST`](crate::guard::FIRST) on are somebody else's business.
+/// A native list must have exactly `tools` tools of each scenario of `scenarios`, those of the
+/// edition that it offers now. Scenarios from [`guard::FIRST`](crate::guard::FIRST) on are somebody
+/// else's business.
 pub(crate) fn check(
     list: &[u8],
     scenarios: std::ops::Range<usize>,
     tools: usize,
     edition: impl Fn(usize) -> u64,
 ) -> Result<()> {
-    let list: WholeList = serde_json::from_slice(list).context("the list is no list")?;
+    let list: WholeList = serde_json::from_slice(list).context("the list is not a list")?;
     let mut listed = list.tools.iter().filter(|tool| number(tool) < Some(crate::truth_guard::FIRST));
     // Both are in order: by scenario, then by tool.
     let mut names: Vec<(String, usize)> = scenarios.map(|at| (manifests::name(at), at)).collect();

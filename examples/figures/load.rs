@@ -37,7 +37,8 @@ pub(crate) fn put(
     Ok(Round { rate, p50, p99 })
 }
 
-/// The role. Prints answers per second, and the time of an answer: the middle one and the one that 99 of a hundred do not exceed.
+/// The role. Prints answers per second, and the time of an answer: the middle one and the one that
+/// 99 of a hundred do not exceed.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [address, connections, span, request] = arguments else { anyhow::bail!("load ADDRESS CONNECTIONS MS REQUEST") };
     let (address, connections) = (address.parse::<SocketAddr>()?, connections.parse::<usize>()?);
@@ -48,7 +49,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let start = clock.now();
         let workers: Vec<_> =
             (0..connections).map(|_| tasks.spawn(ask_until(address, request, start + span))).collect();
-        // The load never sleeps: waking it costs the server more than an answer does, and would hit the slower of two servers only.
+        // The load never sleeps: waking it costs the server more than an answer does, and would hit
+        // the slower of two servers only.
         let awake = tasks.spawn(async {
             loop {
                 tokio::task::yield_now().await;

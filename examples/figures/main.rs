@@ -1,12 +1,14 @@
 //! Prints the figures of `docs/benchmarks.md`: `cargo run --release --example callsheet-bench`.
 //!
-//! Each figure is a ratio of two things measured in the same run, since machines differ and are shared. Every part runs in a process of
-//! its own, started from this same program: the daemon (exactly as `callsheet serve`), the scenarios it asks, the bare server and the
-//! bare client that it is compared with, and the load. Names of figures as arguments run only those; `--quick` takes some minutes less,
-//! `--json FILE` writes what `benches/compare` reads. While figures are taken, `guard` compares what the daemon lists with the truth: a wrong
-//! answer fails the run.
+//! Each figure is a ratio of two things measured in the same run, since machines differ and are
+//! shared. Every part runs in a process of its own, started from this same program: the daemon
+//! (exactly as `callsheet serve`), the scenarios it asks, the bare server and the bare client that
+//! it is compared with, and the load. Names of figures as arguments run only those; `--quick` takes
+//! some minutes less, `--json FILE` writes what `benches/compare` reads. While figures are taken,
+//! `guard` compares what the daemon lists with the truth: a wrong answer fails the run.
 //!
-//! `soak [--minutes N] [--seed N]` and `faults [--rounds N]` are no ratios and take their time, so they run only when they are named.
+//! `soak [--minutes N] [--seed N]` and `faults [--rounds N]` are no ratios and take their time, so
+//! they run only when they are named.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 

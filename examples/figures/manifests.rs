@@ -1,5 +1,6 @@
-//! Generated manifests: 20 tools of about 1,050 bytes each, like those that real scenarios of the Tool Discovery Protocol serve. No two
-//! tools share their texts, so that they do not compress better than real ones.
+//! Generated manifests: 20 tools of about 1,050 bytes each, like those that real scenarios of the
+//! Tool Discovery Protocol serve. No two tools share their texts, so that they do not compress
+//! better than real ones.
 
 use std::fmt::Write;
 
@@ -31,7 +32,8 @@ pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
     written(at, edition, &(0..tools).map(|tool| one(at, tool, edition)).collect::<Vec<_>>(), "2026-01-02T03:04:05Z")
 }
 
-/// The same manifest, as servers write it whose maps have no order: its tools in the order of `turn`, with the time of now.
+/// The same manifest, as servers write it whose maps have no order: its tools in the order of
+/// `turn`, with the time of now.
 pub(crate) fn reordered(at: usize, edition: u64, turn: usize) -> String {
     let mut tools: Vec<String> = (0..TOOLS).map(|tool| one(at, tool, edition)).collect();
     tools.rotate_left(turn % TOOLS);

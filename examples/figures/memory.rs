@@ -1,4 +1,5 @@
-//! What the daemon holds in memory: with nothing to do, with a large fleet, with its list asked for, and after many changes.
+//! What the daemon holds in memory: with nothing to do, with a large fleet, with its list asked
+//! for, and after many changes.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::scenarios::Scenarios;
 use crate::truth_guard::TruthGuard;
 use crate::{daemon_list, list_check, raw_http};
 
-/// What was needed to get somewhere may take a moment to be given back, and what is stored is written behind.
+/// What was needed to get somewhere may take a moment to be given back, and what is stored is
+/// written behind.
 const SETTLED: Duration = Duration::from_secs(3);
 const SETTINGS: &str = "refresh.forced_gap = \"1ms\"\n";
 /// Changes come this far apart, in parts of the churn.
@@ -48,7 +50,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 enum Bounds {
     /// So many megabytes after the first sweep.
     Megabytes(f64),
-    /// So many times the bytes of the manifests, and [`BASE`], after the first sweep and after the list was requested.
+    /// So many times the bytes of the manifests, and [`BASE`], after the first sweep and after the
+    /// list was requested.
     Manifests(f64, f64),
     /// No goal, and no changes are made.
     None,

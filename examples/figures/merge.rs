@@ -1,5 +1,5 @@
-//! The part of a change that the catalog does, in one process without any network: what 20 tools cost that change among more and more
-//! others.
+//! The part of a change that the catalog does, in one process without any network: what 20 tools
+//! cost that change among more and more others.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

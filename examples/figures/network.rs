@@ -1,5 +1,6 @@
-//! How soon what is announced on the network is listed, how soon it leaves, and what a flood of announcements costs. The network is a
-//! UDP port of its own on the loopback interface; what is announced from this machine is trusted.
+//! How soon what is announced on the network is listed, how soon it leaves, and what a flood of
+//! announcements costs. The network is a UDP port of its own on the loopback interface; what is
+//! announced from this machine is trusted.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -56,7 +57,8 @@ impl Network {
         Ok(Self { port, mdns, clock: Clock::system() })
     }
 
-    /// Announces at once: whether the name is free, for which a program waits three quarters of a second, is not asked.
+    /// Announces at once: whether the name is free, for which a program waits three quarters of a
+    /// second, is not asked.
     async fn announce(&self, name: &str, port: u16) -> Result<()> {
         let record = [("txtvers", "1"), ("path", "/api/v1/tools"), ("proto", "1.0"), ("id", name), ("boot", "1")];
         let kind = format!("{SERVICE_TYPE}.local.");
@@ -106,7 +108,8 @@ async fn come_and_go() -> Result<Vec<Row>> {
     let (tasks, address) = (Tasks::new(), daemon.address);
     let mut leaving = Vec::new();
     for at in 0..ROUNDS {
-        // They are waited for beside each other: a goodbye is heard only a second after it was said.
+        // They are waited for beside each other: a goodbye is heard only a second after it was
+        // said.
         let (network, scenarios) = (Arc::clone(&network), Arc::clone(&scenarios));
         leaving.push(tasks.spawn(async move { leave(at, &network, &scenarios, address).await }));
         Clock::system().sleep(APART).await;

@@ -1,4 +1,5 @@
-//! HTTP/1.1 by hand: what the load and the watch need, and no more. Answers must have a `Content-Length`.
+//! HTTP/1.1 by hand: what the load and the watch need, and no more. Answers must have a
+//! `Content-Length`.
 
 use std::net::SocketAddr;
 
@@ -79,7 +80,8 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Asks, and returns as soon as the head of the answer is there. What is missing of the body must be read before the next request.
+    /// Asks, and returns as soon as the head of the answer is there. What is missing of the body
+    /// must be read before the next request.
     pub(crate) async fn begin(&mut self, request: &[u8]) -> Result<PartialAnswer> {
         self.stream.write_all(request).await?;
         let (head, filled) = self.head().await?;

@@ -50,7 +50,8 @@ enum Better {
 }
 
 impl Row {
-    /// A figure without anything to compare it with. `id` says from left to right which figure, which case, which value.
+    /// A figure without anything to compare it with. `id` says from left to right which figure,
+    /// which case, which value.
     pub(crate) fn new(id: impl Into<String>, name: impl Into<String>, ours: f64, unit: &'static str) -> Self {
         Self {
             id: id.into(),
@@ -73,7 +74,8 @@ impl Row {
         Self { against: what.into(), theirs: Some(theirs), ratio: Some(self.ours / theirs), ..self }
     }
 
-    /// The ratios of several turns, each of two values measured side by side: the median counts, and the spread is shown.
+    /// The ratios of several turns, each of two values measured side by side: the median counts,
+    /// and the spread is shown.
     pub(crate) fn ratios(self, ours: &[f64], theirs: &[f64]) -> Self {
         let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
         let (low, high) = (percentile(&ratios, 0), percentile(&ratios, 100));
@@ -152,7 +154,8 @@ pub(crate) struct Report {
     commit: Option<String>,
     /// The options of the run.
     command: String,
-    /// How many programs wanted a core, on average in the minute before: what is measured beside others is worth less.
+    /// How many programs wanted a core, on average in the minute before: what is measured beside
+    /// others is worth less.
     load_before: String,
     pub(crate) rows: Vec<Row>,
     /// Figures that could not be told, and why.

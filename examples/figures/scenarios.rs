@@ -59,7 +59,8 @@ impl Scenarios {
         crate::raw_http::once(self.addresses[at], "GET", CHANGE).await.map(drop)
     }
 
-    /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for them.
+    /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for
+    /// them.
     pub(crate) fn freeze(&self) -> Result<()> {
         self.child.freeze()
     }

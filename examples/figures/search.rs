@@ -1,8 +1,9 @@
 //! How good search is, and how fast: on the corpus when it is there, and on generated catalogs.
 //!
-//! The corpus is in `search/` below `CALLSHEET_CORPUS`: the in-domain part of Seal-Tools (`sealtools-*.jsonl`), and everyday questions of
-//! `MetaTool` that are answered by one tool or by two (`metatool-*.jsonl`). The weights were chosen by every other query of the first (the
-//! even ones), with the odd ones in sight.
+//! The corpus is in `search/` below `CALLSHEET_CORPUS`: the in-domain part of Seal-Tools
+//! (`sealtools-*.jsonl`), and everyday questions of `MetaTool` that are answered by one tool or by
+//! two (`metatool-*.jsonl`). The weights were chosen by every other query of the first (the even
+//! ones), with the odd ones in sight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;

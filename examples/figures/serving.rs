@@ -1,5 +1,6 @@
-//! The prepared list, small and large, in each coding, against a bare server with the same bytes and headers. The servers run on one
-//! core, the load on the other; rounds of the two alternate, so that what else the machine does meets both.
+//! The prepared list, small and large, in each coding, against a bare server with the same bytes
+//! and headers. The servers run on one core, the load on the other; rounds of the two alternate, so
+//! that what else the machine does meets both.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -88,7 +89,8 @@ impl ListCase {
     fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &RawAnswer) -> Result<[Row; 2]> {
         let bare = BareServer::start(SERVER, answer)?;
         let mut both = Alternating::default();
-        // Short turns, now one first and now the other: the machine's own ups and downs last longer than a turn.
+        // Short turns, now one first and now the other: the machine's own ups and downs last longer
+        // than a turn.
         for at in 0..plan.rounds() {
             let ours_first = at % 2 == 1;
             for ours in [ours_first, !ours_first] {

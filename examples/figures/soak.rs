@@ -1,11 +1,14 @@
 //! Many minutes of trouble: `callsheet-bench soak --minutes 20 --seed 1`.
 //!
-//! First, for a fifth of the time, a daemon with 90 scenarios, of which 60 are well and 30 flap at random: what its readers see is what
-//! the next part is compared with. Then a daemon that has hostile scenarios besides, and at last hostile callers too, for a third of the
-//! time. Readers keep asking for the list, and a checker that knows the truth at each moment looks for wrong answers.
+//! First, for a fifth of the time, a daemon with 90 scenarios, of which 60 are well and 30 flap at
+//! random: what its readers see is what the next part is compared with. Then a daemon that has
+//! hostile scenarios besides, and at last hostile callers too, for a third of the time. Readers
+//! keep asking for the list, and a checker that knows the truth at each moment looks for wrong
+//! answers.
 //!
-//! Fails when it saw one, when memory grew by more than 5 % after the warm-up of a part, when the p99 of lists is more than 1.5 times as
-//! long with hostile scenarios, or when a list took more than a second while there were hostile callers.
+//! Fails when it saw one, when memory grew by more than 5 % after the warm-up of a part, when the
+//! p99 of lists is more than 1.5 times as long with hostile scenarios, or when a list took more
+//! than a second while there were hostile callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,7 +29,8 @@ use crate::{hostile_callers, hostile_scenarios, raw_http};
 
 const STEADY: usize = 60;
 const FLAPPING: usize = 30;
-/// What is not the default besides [`HASTE`]. A body of 8 MiB is the default too; it is what hostile ones are cut at.
+/// What is not the default besides [`HASTE`]. A body of 8 MiB is the default too; it is what
+/// hostile ones are cut at.
 const SETTINGS: &str = r#"refresh.max_tools = 50
 health.forget = "1m"
 views.max_bytes = "16 MiB"
@@ -47,7 +51,8 @@ const GROWTH: f64 = 5.0;
 const SLOWER: f64 = 1.5;
 /// How long a list may take while there are hostile callers, in milliseconds.
 const LONGEST: f64 = 1_000.0;
-/// The share of the time for the part before, and for the part with hostile callers, and how long each is at least.
+/// The share of the time for the part before, and for the part with hostile callers, and how long
+/// each is at least.
 const BEFORE: (u32, Duration) = (5, Duration::from_secs(30));
 const CALLERS: (u32, Duration) = (3, Duration::from_secs(60));
 

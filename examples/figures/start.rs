@@ -1,4 +1,5 @@
-//! How soon after a kill the last good list is answered again while no scenario answers: it is merged anew from what is stored.
+//! How soon after a kill the last good list is answered again while no scenario answers: it is
+//! merged anew from what is stored.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
 use crate::{daemon_list, list_check, raw_http};
 
-/// What was answered last is stored behind the answers; nothing comes any more when the files did not grow for so long.
+/// What was answered last is stored behind the answers; nothing comes any more when the files did
+/// not grow for so long.
 const STORED: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Scenarios, and the milliseconds within which their list is to be there.

@@ -1,5 +1,6 @@
-//! Asking a large fleet: for the first time, again where nothing changed, and minute after minute; against the bare loop that asks the
-//! same scenarios as often at once and does nothing with what they say.
+//! Asking a large fleet: for the first time, again where nothing changed, and minute after minute;
+//! against the bare loop that asks the same scenarios as often at once and does nothing with what
+//! they say.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,7 +21,8 @@ use crate::{daemon_list, list_check};
 /// How often a quiet fleet is asked; a quick run has no minute.
 const INTERVALS: (u64, u64) = (10, 60);
 
-/// What a first sweep leaves to be done (storing the manifests, the index of the search) is done by then.
+/// What a first sweep leaves to be done (storing the manifests, the index of the search) is done by
+/// then.
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// What was measured, of the daemon and of the loop.

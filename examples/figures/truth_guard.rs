@@ -1,5 +1,6 @@
-//! The soak's checker beside a figure: some scenarios of its own among the others, of which it knows at each moment what they said. Two
-//! of them end and start again with other tools while the figure is taken, if that is wanted.
+//! The soak's checker beside a figure: some scenarios of its own among the others, of which it
+//! knows at each moment what they said. Two of them end and start again with other tools while the
+//! figure is taken, if that is wanted.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -118,8 +119,8 @@ async fn turn(mut actor: FaultyScenario, stop: Stop, tasks: Tasks) -> Result<()>
 }
 
 impl RunningTruthGuard {
-    /// Waits until all of their tools are listed: a restless one may have been away when it was asked for the first time, and then the
-    /// daemon, which is ready without it, tries again soon.
+    /// Waits until all of their tools are listed: a restless one may have been away when it was
+    /// asked for the first time, and then the daemon, which is ready without it, tries again soon.
     pub(crate) async fn listed(&self) -> Result<()> {
         let clock = Clock::system();
         let end = clock.now() + PATIENCE;

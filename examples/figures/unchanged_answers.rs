@@ -1,4 +1,5 @@
-//! What a change costs that is none: real servers write the same tools in another order and with another time stamp on every request.
+//! What a change costs that is none: real servers write the same tools in another order and with
+//! another time stamp on every request.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The reader of `Cache-Control` and its neighbours, through the judgement that is made of them: each line of the input is a header
-//! line, `name: value`; one without a colon is a `Cache-Control`.
+//! The reader of `Cache-Control` and its neighbours, through the judgement that is made of them:
+//! each line of the input is a header line, `name: value`; one without a colon is a
+//! `Cache-Control`.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
 //! The manifest decoder, in whatever spelling the bytes look like.
 //!
-//! Whatever it takes must keep its promises: tools sorted and unique, within the bounds, and the same when written and read again.
+//! Whatever it takes must keep its promises: tools sorted and unique, within the bounds, and the
+//! same when written and read again.
 
 #![no_main]
 

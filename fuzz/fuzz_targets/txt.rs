@@ -1,5 +1,5 @@
-//! The reader of announcements. The first line of the input is the instance name, the second the host, the third an address; each
-//! further one is an entry of the TXT record.
+//! The reader of announcements. The first line of the input is the instance name, the second the
+//! host, the third an address; each further one is an entry of the TXT record.
 
 #![no_main]
 

@@ -101,8 +101,8 @@ impl Builder {
         self
     }
 
-    /// Runs this beside the first child process. It ends all children when this process is killed; a
-    /// program without one leaves children behind then that ignore the end of their input.
+    /// Runs this beside the first child process. It ends all children when this process is killed;
+    /// a program without one leaves children behind then that ignore the end of their input.
     pub fn watchdog(self, command: Option<WatchdogCommand>) -> Self {
         Self { watchdog: command, ..self }
     }
@@ -184,8 +184,8 @@ fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     calls::Stored { approvals, operations, usage: take(&mut restored.usage), loss: restored.loss.take() }
 }
 
-/// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot be
-/// stored lives as long as this process.
+/// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot
+/// be stored lives as long as this process.
 async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Secret> {
     if stored.is_some() {
         return stored;

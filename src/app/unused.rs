@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::runtime::Clock;
 
-/// Completes when no connection was open for `mcp.linger`, counted from the start or from the end of
-/// the last one.
+/// Completes when no connection was open for `mcp.linger`, counted from the start or from the end
+/// of the last one.
 pub(super) async fn wait(mut connections: watch::Receiver<usize>, config: watch::Receiver<Arc<Config>>, clock: Clock) {
     // The sender is a field of the daemon, so waiting fails only at its end.
     while connections.wait_for(|open| *open == 0).await.is_ok() {

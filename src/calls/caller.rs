@@ -30,8 +30,8 @@ pub trait Caller: Send + Sync {
         let _ = line;
     }
 
-    /// The tool needs input to continue, and waits for it. Only what the caller offers is requested.
-    /// By default it is refused.
+    /// The tool needs input to continue, and waits for it. Only what the caller offers is
+    /// requested. By default it is refused.
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         let _ = wanted;
         Box::pin(std::future::ready(Err(InputRefused)))

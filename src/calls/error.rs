@@ -190,7 +190,7 @@ pub enum ExecuteError {
         at: Timestamp,
     },
     /// An unexpected failure inside this program.
-    #[error("the call of `{0}` failed unexpectedly; the daemon's log says why")]
+    #[error("the call of `{0}` failed unexpectedly; see the daemon's log")]
     Internal(ToolId),
 }
 

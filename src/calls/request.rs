@@ -29,8 +29,8 @@ pub struct Request {
     /// The revision of the list that the name was taken from. Without it the name is looked up in
     /// the current list.
     pub revision: Option<String>,
-    /// Whether a name that means no tool, or several, in the current list means what it meant in the
-    /// latest remembered list in which it meant one. For callers that cannot say a revision.
+    /// Whether a name that means no tool, or several, in the current list means what it meant in
+    /// the latest remembered list in which it meant one. For callers that cannot say a revision.
     pub remembered: bool,
     /// The input with which a call is sent again that needed some.
     pub resumed: Option<ResumedInput>,

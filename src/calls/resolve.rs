@@ -39,8 +39,8 @@ pub(super) fn tool(
     })
 }
 
-/// The tool that the name meant in the latest remembered list in which it meant one, if that tool is
-/// still there.
+/// The tool that the name meant in the latest remembered list in which it meant one, if that tool
+/// is still there.
 fn earlier(catalog: &Catalog, past: &RevisionHistory, scope: &ViewQuery, request: &Request) -> Option<Arc<ViewTool>> {
     let meant = past.newest_first().find_map(|before| in_list(before, scope, request).ok())?;
     by_id(catalog, scope, meant.id.clone())

@@ -1,8 +1,8 @@
-//! The tools by which the operations of another tool are followed and cancelled, under the names that
-//! they are published under.
+//! The tools by which the operations of another tool are followed and cancelled, under the names
+//! that they are published under.
 //!
-//! A tool names them in its `async_behavior` by the names that its scenario gave them. A reader of a
-//! list needs the names in that list.
+//! A tool names them in its `async_behavior` by the names that its scenario gave them. A reader of
+//! a list needs the names in that list.
 
 use std::sync::Arc;
 

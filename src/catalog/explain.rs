@@ -85,7 +85,7 @@ fn offer(entry: &CatalogEntry) -> ExplainStep {
 
 fn standing(entry: &CatalogEntry) -> ExplainStep {
     let outcome = match &entry.visibility {
-        Visibility::Published => "the scenario is published".to_owned(),
+        Visibility::Published => "its tools are published".to_owned(),
         Visibility::Withdrawn(reason) => format!("the scenario is withdrawn, its tools keep their names: {reason}"),
         Visibility::Hidden(reason) => format!("the scenario is hidden: {reason}"),
     };
@@ -109,7 +109,7 @@ fn approval(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
 fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let said = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
     let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
-    voices(lens, tool, "priority", "0 when nothing is set", said, winner)
+    voices(lens, tool, "priority", "0 by default", said, winner)
 }
 
 /// Only listed if a preference sets it: a manifest has no such setting.
@@ -119,7 +119,7 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     if winner.is_none() {
         return Vec::new();
     }
-    voices(lens, tool, "pinned", "not pinned when nothing is set", said, winner)
+    voices(lens, tool, "pinned", "not pinned by default", said, winner)
 }
 
 fn internal(tool: &ViewTool) -> ExplainStep {
@@ -158,7 +158,7 @@ fn voices(
     said: impl Fn(&Settings) -> Option<String>,
     winner: Option<&Rule>,
 ) -> Vec<ExplainStep> {
-    let verdict = |holds| if holds { "this holds" } else { "overruled" };
+    let verdict = |holds| if holds { "in effect" } else { "overridden" };
     let mut steps: Vec<ExplainStep> = lens
         .rules
         .voices(&tool.id, &tool.tool)
@@ -182,14 +182,14 @@ fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec
     if let Some((alias, rule)) = lens.rules.alias(&tool.id) {
         let given = if *alias == tool.name { "given" } else { "refused" };
         let (scope, target) = &*rule.place;
-        steps.push(step("alias", format!("`{alias}` is asked for and {given}"), format!("{scope} {target}")));
+        steps.push(step("alias", format!("alias `{alias}`: {given}"), format!("{scope} {target}")));
     }
     for (code, message, _) in findings::of_name(lens, tool) {
         steps.push(step("name", format!("{code}: {message}"), CATALOG));
     }
     if steps.is_empty() {
         let reason = match lens.names.style {
-            NamingStyle::OnCollision => "its own name, which nothing else claims",
+            NamingStyle::OnCollision => "no other tool has this name",
             NamingStyle::Always => "every tool is qualified (naming.style = \"always\")",
         };
         steps.push(step("name", format!("published as `{}`: {reason}", tool.name), CATALOG));

@@ -20,11 +20,11 @@ pub enum NameLookup {
 
 impl Catalog {
     /// Looks a tool up by identity, published name, or (when only one has it) original name. A
-    /// published name goes before the name for MCP clients, and that before original ones. Of several tools with an original name like
-    /// `module.tool` the one of the scenario `module` is meant: the text before the first dot names
-    /// the scenario. The tools of hidden scenarios are found by identity only, and an identity is
-    /// never taken for a bare name with a slash in it: that could return a tool of another scenario
-    /// than the requested one.
+    /// published name goes before the name for MCP clients, and that before original ones. Of
+    /// several tools with an original name like `module.tool` the one of the scenario `module` is
+    /// meant: the text before the first dot names the scenario. The tools of hidden scenarios are
+    /// found by identity only, and an identity is never taken for a bare name with a slash in it:
+    /// that could return a tool of another scenario than the requested one.
     pub fn find(&self, name: &NameRef) -> NameLookup {
         ScopedCatalog::global(self).find(name)
     }

@@ -189,12 +189,12 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<(Finding
         }
         Some((alias, _)) => {
             let message =
-                format!("the alias `{alias}` is not given: {}; published as `{name}`", obstacle(lens, id, alias));
-            let hint = "choose an alias that nothing else claims".to_owned();
+                format!("the alias `{alias}` is not available: {}; published as `{name}`", obstacle(lens, id, alias));
+            let hint = "choose an alias that no other tool has".to_owned();
             said.push((FindingCode::AliasRefused, message, Some(hint)));
         }
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            let message = format!("`{plain}` is not given: {}; published as `{name}`", obstacle(lens, id, &plain));
+            let message = format!("`{plain}` is not available: {}; published as `{name}`", obstacle(lens, id, &plain));
             let hint = format!("callsheet prefs set tool:{id} --alias NAME gives it a name of its own");
             said.push((FindingCode::NameCollision, message, Some(hint)));
         }
@@ -202,7 +202,8 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<(Finding
     }
     if name.is_reserved() {
         let qualified = PublishedName::qualified(id);
-        let message = format!("`{qualified}` is not given: {}; published as `{name}`", obstacle(lens, id, &qualified));
+        let message =
+            format!("`{qualified}` is not available: {}; published as `{name}`", obstacle(lens, id, &qualified));
         said.push((FindingCode::NameCollision, message, None));
     }
     if !own {

@@ -131,7 +131,7 @@ pub struct Catalog {
 /// One scenario within the catalog. [`Catalog::findings_of`] returns the decisions about its tools.
 #[derive(Debug)]
 pub struct CatalogEntry {
-    /// The name it is filed under.
+    /// The name of the scenario.
     pub name: ScenarioName,
     /// What it offers. Its `generated_at` may be that of an earlier, otherwise equal answer: an
     /// equal offer changes nothing.
@@ -197,8 +197,8 @@ impl Catalog {
         &self.preferences
     }
 
-    /// Whether a tool that the scope of `query` may see can go on after the answer to its call. Only
-    /// the scenarios of the query are looked at, so the answer changes with them alone.
+    /// Whether a tool that the scope of `query` may see can go on after the answer to its call.
+    /// Only the scenarios of the query are looked at, so the answer changes with them alone.
     pub(crate) fn may_run_long(&self, query: &ViewQuery) -> bool {
         self.shown(query).any(|entry| entry.may_run_long())
     }

@@ -8,8 +8,8 @@
 //!    ([`PublishedName::plain`]), or no name when the style is `Always`. Every tool also claims its
 //!    qualified name, used or not.
 //! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool
-//!    wants it and it is no tool's alias. Neither is given when the text is the qualified name of
-//!    another tool or is [reserved](PublishedName::is_reserved).
+//!    wants it and it is not a tool's alias. Neither is given when the text is the qualified name
+//!    of another tool or is [reserved](PublishedName::is_reserved).
 //! 3. Every other tool has its qualified name. If another tool claims that text in any way, it has
 //!    its [unique form](PublishedName::unique) instead.
 //!

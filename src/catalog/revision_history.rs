@@ -13,8 +13,8 @@ use super::{Catalog, CatalogEntry, ViewQuery};
 
 /// Catalogs remembered at most.
 pub const KEPT: usize = 64;
-/// Bytes that only former catalogs hold, at most: a scenario whose manifest is large and changes
-/// all the time must not cost more, nor the first sweep of a large fleet.
+/// The most bytes that only earlier catalogs keep in memory: a scenario whose manifest is large and
+/// changes all the time must not cost more, nor the first sweep of a large fleet.
 const KEPT_BYTES: usize = 8 * 1024 * 1024;
 /// What a tool costs besides its texts, roughly.
 const TOOL_BYTES: usize = 512;

@@ -131,7 +131,7 @@ fn table(rows: &[Value], arguments: &[ShownArguments<'_>], now: Timestamp) {
         ("TOOL", ColumnFit::Whole),
         ("STATE", ColumnFit::Whole),
         ("EXPIRES", ColumnFit::Rank(1)),
-        ("ASKED BY", ColumnFit::Rank(2)),
+        ("CALLER", ColumnFit::Rank(2)),
         ("ARGUMENTS", ColumnFit::Cut),
     ];
     let mut sheet = TextTable::new(&columns);
@@ -199,8 +199,8 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
         ("id", text("/id")),
         ("tool", by_id::tool(one)),
         ("state", text("/state")),
-        ("asked by", caller(one)),
-        ("asked", output::when(one, "/asked_at", now)),
+        ("caller", caller(one)),
+        ("requested", output::when(one, "/asked_at", now)),
         ("expires", if text("/state") == "waiting" { output::when(one, "/expires_at", now) } else { String::new() }),
         ("decided", decided),
         ("reason", text("/reason")),

@@ -1,4 +1,5 @@
-//! What the commands for approvals and operations have in common: things with long ids, of which few are known at a time.
+//! What the commands for approvals and operations have in common: things with long ids, of which
+//! few are known at a time.
 
 use serde_json::Value;
 

@@ -23,7 +23,8 @@ enum ConfigCommand {
 
 #[derive(Debug, Args)]
 struct ShowConfigArgs {
-    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
+    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual
+    /// places.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Show where each value comes from.

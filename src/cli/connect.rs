@@ -1,5 +1,5 @@
-//! `callsheet connect`: how an MCP client is configured to use callsheet. Prints the entry, or writes
-//! it into the client's own file and keeps a copy of what was there. Needs no daemon.
+//! `callsheet connect`: how an MCP client is configured to use callsheet. Prints the entry, or
+//! writes it into the client's own file and keeps a copy of what was there. Needs no daemon.
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,12 @@ pub(super) struct ConnectArgs {
     /// Only the tools of this profile.
     #[arg(long)]
     profile: Option<String>,
-    /// Have the client send requests to the daemon's address, which has to run then. Otherwise the client starts `callsheet mcp`, which starts the
-    /// daemon if none runs.
+    /// Have the client send requests to the daemon's address, which has to run then. Otherwise the
+    /// client starts `callsheet mcp`, which starts the daemon if none runs.
     #[arg(long)]
     http: bool,
-    /// Write the entry into the client's file; what was there is kept in a file with `.backup` behind its name.
+    /// Write the entry into the client's file; what was there is kept in a file with `.backup`
+    /// behind its name.
     #[arg(long)]
     write: bool,
     #[command(flatten)]
@@ -128,7 +129,8 @@ enum WrittenEntry {
     Changed(PathBuf),
 }
 
-/// Writes an entry into a client's file. Everything else in the file stays as it is, comments included.
+/// Writes an entry into a client's file. Everything else in the file stays as it is, comments
+/// included.
 fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntry, CommandError> {
     let refused = |why: String| CommandError::Refused {
         message: format!("{} cannot be changed: {why}", file.display()),
@@ -166,8 +168,9 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
 /// The JSON document with the entry. Comments and the order of members stay.
 fn in_json(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| format!("it is no JSON: {error}"))?;
-    let not_object = |what: &str| format!("{what} is no object");
+    let root =
+        CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| format!("it is not JSON: {error}"))?;
+    let not_object = |what: &str| format!("{what} is not an object");
     let document = root.object_value_or_create().ok_or_else(|| not_object("it"))?;
     let servers = document.object_value_or_create(key).ok_or_else(|| not_object(&format!("`{key}`")))?;
     let written = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
@@ -196,7 +199,7 @@ fn as_input(value: &Value) -> CstInputValue {
 /// The TOML document with the entry.
 fn in_toml(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
     let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| format!("it is no TOML: {error}"))?;
+        text.parse().map_err(|error: toml_edit::TomlError| format!("it is not TOML: {error}"))?;
     let mut wanted = toml_edit::Table::new();
     for (member, value) in entry.as_object().into_iter().flatten() {
         let value: toml_edit::Value = match value {

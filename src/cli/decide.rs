@@ -102,7 +102,7 @@ fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     };
     let source = text("/source");
     let vouched = if action == "trust" && undo && scenario["trusted"] == Value::Bool(true) {
-        format!("; its source ({source}) vouches for it")
+        format!("; its source ({source}) is trusted")
     } else {
         String::new()
     };

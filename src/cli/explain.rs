@@ -28,7 +28,8 @@ impl ExplainArgs {
         let scope = [("profile", self.profile), ("chat_id", self.chat)];
         let query: QueryPairs = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         let mut path = vec!["tools"];
-        // An identity is two segments; its tool may hold further slashes, which are part of the second.
+        // An identity is two segments; its tool may hold further slashes, which are part of the
+        // second.
         match self.name.split_once('/') {
             Some((scenario, tool)) => path.extend([scenario, tool]),
             None => path.push(&self.name),

@@ -1,7 +1,7 @@
 //! The daemon's log: lines on standard error, for people or for machines.
 //!
-//! Addresses are shown without credentials, and neither bodies nor queries of requests are logged. The names of fields are those of
-//! [`crate::runtime::fields`].
+//! Addresses are shown without credentials, and neither bodies nor queries of requests are logged.
+//! The names of fields are those of [`crate::runtime::fields`].
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
@@ -23,7 +23,8 @@ pub(super) struct LogArgs {
     /// How to log: lines for people, or one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     log_format: LogFormat,
-    /// Address of an OpenTelemetry collector (OTLP over HTTP) that gets traces, such as `http://127.0.0.1:4318`.
+    /// Address of an OpenTelemetry collector (OTLP over HTTP) that gets traces, such as
+    /// `http://127.0.0.1:4318`.
     #[cfg(feature = "otlp")]
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, value_name = "URL")]
     otlp: Option<String>,
@@ -42,7 +43,8 @@ pub(super) struct LogGuard {
 enum LogFormat {
     /// For people.
     Human,
-    /// For machines: `timestamp`, `level`, `target`, `message`, the fields, and in `span` those of what it belongs to.
+    /// For machines: `timestamp`, `level`, `target`, `message`, the fields, and in `span` those of
+    /// what it belongs to.
     Json,
 }
 

@@ -1,5 +1,5 @@
-//! `callsheet man`: manual pages, one for each command, made from the command line's own definition. For whoever packages it, so the help
-//! does not show it.
+//! `callsheet man`: manual pages, one for each command, made from the command line's own
+//! definition. For packagers, so the help does not show it.
 
 use std::fs;
 use std::io;

@@ -148,7 +148,7 @@ impl StdioFront {
     /// changes are signalled without a request.
     fn take(&self, text: &str, tasks: &Tasks) -> bool {
         let Ok(line) = serde_json::from_str::<FrontLine<'_>>(text) else {
-            refuse(None, "it is no message of JSON-RPC");
+            refuse(None, "it is not a message of JSON-RPC");
             return false;
         };
         if line.method == "notifications/cancelled" && !line.params.request_id.is_some_and(|id| self.cancel(id.get())) {
@@ -238,7 +238,7 @@ fn reason(error: &CommandError) -> String {
         CommandError::Refused { message, hint: None } => message.clone(),
         CommandError::Daemon { error, .. } => error.to_string(),
         CommandError::Config(_) | CommandError::Found | CommandError::FoundConfig => {
-            "the configuration is wrong; `callsheet config show` says where".to_owned()
+            "the configuration is wrong; `callsheet config show` shows where".to_owned()
         }
     }
 }

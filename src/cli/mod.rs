@@ -1,7 +1,8 @@
 //! The command line: one file per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at scenarios and at this machine themselves; all
-//! others speak to a running daemon over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
+//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at
+//! scenarios and at this machine themselves; all others speak to a running daemon over HTTP. None
+//! holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,8 @@ enum Command {
     Import(import::ImportArgs),
     /// Check a manifest and how it is served; needs no daemon.
     Check(check::CheckArgs),
-    /// Find what prevents the daemon or a scenario from working, and how to fix it; changes no data.
+    /// Find what prevents the daemon or a scenario from working, and how to fix it; changes no
+    /// data.
     Doctor(doctor::DoctorArgs),
     /// Show the effective configuration.
     Config(config::ConfigArgs),
@@ -136,8 +138,8 @@ impl RemoteArgs {
     }
 }
 
-/// The configuration file that a command changes: the one that is named, the one that `serve` takes,
-/// or else the one of this user.
+/// The configuration file that a command changes: the one that is named, the one that `serve`
+/// takes, or else the one of this user.
 fn config_place(named: Option<&Path>) -> Result<PathBuf, CommandError> {
     let options = LoadOptions { file: named.map(Path::to_owned), ..LoadOptions::from_process() };
     let candidates = options.candidate_files();
@@ -169,8 +171,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let ended = exit::runtime().and_then(|runtime| {
         let ended = runtime.block_on(cli.command.run());
-        // Dropping a runtime waits for its blocking threads however long their work takes. What has to end before the process does
-        // was waited for by the command.
+        // Dropping a runtime waits for its blocking threads however long their work takes. What has
+        // to end before the process does was waited for by the command.
         runtime.shutdown_timeout(BLOCKING_TIMEOUT);
         ended
     });

@@ -49,7 +49,8 @@ impl Traces {
     /// Sends to the collector at this address, such as `http://127.0.0.1:4318`.
     pub(super) fn to_collector(collector: &str) -> Result<Self, CommandError> {
         tls::choose_tls();
-        // A proxy from the environment would see the traces, and a redirect would send them elsewhere.
+        // A proxy from the environment would see the traces, and a redirect would send them
+        // elsewhere.
         let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = builder.timeout(TIMEOUT).build().context("the client for traces cannot be set up")?;
         let sender = OtlpClient { client, runtime: Handle::current(), tasks: Tasks::new() };

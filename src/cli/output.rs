@@ -55,7 +55,8 @@ pub(super) fn json(value: &Value) {
     answer(value.to_string().as_bytes(), value);
 }
 
-/// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
+/// Prints why a command failed, to standard error: `error: ...` and, where there is a next step,
+/// `  hint: ...`.
 pub(super) fn failure(failure: &CommandError) {
     match failure {
         CommandError::Found | CommandError::FoundConfig => {}
@@ -108,8 +109,8 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
-/// A foreign text in which each character that cannot be seen is shown by its number, for texts that
-/// somebody decides about.
+/// A foreign text in which each character that cannot be seen is shown by its number, for texts
+/// that somebody decides about.
 pub(super) fn marked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -182,7 +183,8 @@ pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// How long ago (or until) a time of an answer is, such as `3m ago` or `in 20s`; a dash when there is none.
+/// How long ago (or until) a time of an answer is, such as `3m ago` or `in 20s`; a dash when there
+/// is none.
 pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     let Ok(at) = text(value, pointer).parse::<Timestamp>() else { return "-".into() };
     let seconds = now.as_second() - at.as_second();
@@ -190,7 +192,8 @@ pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     if seconds >= 0 { format!("{span} ago") } else { format!("in {span}") }
 }
 
-/// A time of an answer for people: to the second, in UTC, and how long ago that is; empty when there is none.
+/// A time of an answer for people: to the second, in UTC, and how long ago that is; empty when
+/// there is none.
 pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
     match text(value, pointer).parse::<Timestamp>() {
         Ok(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, pointer, now)),

@@ -36,12 +36,12 @@ struct ListPrefsArgs {
     remote: RemoteArgs,
 }
 
-/// What a preference speaks of, and where it holds.
+/// The target of a preference, and its scope.
 #[derive(Debug, Args)]
 struct PreferenceKeyArgs {
     /// `tool:<scenario>/<tool>`, `scenario:<name>`, `category:<id>` or `tag:<tag>`.
     target: String,
-    /// Where it holds: `global`, `profile:<name>` or `chat:<id>`.
+    /// Its scope: `global`, `profile:<name>` or `chat:<id>`.
     #[arg(long, default_value = "global")]
     scope: String,
 }

@@ -21,7 +21,8 @@ use crate::server::ServeError;
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
+    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual
+    /// places.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address to listen on (`server.listen`); port 0 takes a free one.

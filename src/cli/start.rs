@@ -1,9 +1,9 @@
 //! Starts a daemon for the clients that `callsheet mcp` serves, if none runs.
 //!
-//! Clients start together, so one of them starts the daemon under a lock and the others wait for it.
-//! The daemon is a process of its own, which outlives the client that started it, and ends by itself
-//! when it has had no client for `mcp.linger`. The working folder of a client plays no part: a file
-//! of a project must not decide what is started.
+//! Clients start together, so one of them starts the daemon under a lock and the others wait for
+//! it. The daemon is a process of its own, which outlives the client that started it, and ends by
+//! itself when it has had no client for `mcp.linger`. The working folder of a client plays no part:
+//! a file of a project must not decide what is started.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ use crate::runtime::{Clock, Tasks};
 const START: Duration = Duration::from_secs(60);
 /// How often it is looked for meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a client shows that it is there; a daemon closes connections without requests after 30 s.
+/// How often a client shows that it is there; a daemon closes connections without requests after 30
+/// s.
 const PRESENT: Duration = Duration::from_secs(10);
 /// The most lines of the log of a daemon that did not start that are shown.
 const LAST_LINES: usize = 5;
@@ -61,8 +62,8 @@ pub(super) async fn daemon(remote: &RemoteArgs) -> Result<DaemonClient, CommandE
     wait(remote, started, &log).await
 }
 
-/// Is a client of the daemon until it is dropped: a connection stays open, so that a daemon that was
-/// started for its clients goes on. One that was killed meanwhile is started again.
+/// Is a client of the daemon until it is dropped: a connection stays open, so that a daemon that
+/// was started for its clients goes on. One that was killed meanwhile is started again.
 pub(super) async fn stay(client: Arc<DaemonClient>, remote: RemoteArgs) {
     loop {
         if client.version().await.is_err() && remote.address().is_none() {

@@ -1,5 +1,6 @@
-//! `callsheet state export` and `callsheet state import`: a copy of what outlives the daemon, and the way back. They
-//! work on the files themselves, so that they need no daemon. An export may be made beside a running one.
+//! `callsheet state export` and `callsheet state import`: a copy of what outlives the daemon, and
+//! the way back. They work on the files themselves, so that they need no daemon. An export may be
+//! made beside a running one.
 //!
 //! `callsheet state accept-loss` tells a running daemon that an operator accepts what was lost.
 
@@ -26,7 +27,8 @@ enum StateCommand {
     Export(CopyArgs),
     /// Accept that stored decisions were lost when the state was damaged: tools are called again.
     AcceptLoss(AcceptLossArgs),
-    /// Replace the state by an exported copy. The daemon must be stopped; the replaced state is kept beside the new one.
+    /// Replace the state by an exported copy. The daemon must be stopped; the replaced state is
+    /// kept beside the new one.
     Import(CopyArgs),
 }
 

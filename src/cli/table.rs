@@ -1,7 +1,7 @@
 //! Tables for people: one line per row, fitted to the width at hand.
 //!
-//! Names are never cut, since people copy them. When room is short, columns are left out by their rank, and then long texts are cut.
-//! What reads a pipe gets everything.
+//! Names are never cut, since people copy them. When room is short, columns are left out by their
+//! rank, and then long texts are cut. What reads a pipe gets everything.
 
 use std::io::IsTerminal as _;
 
@@ -130,7 +130,8 @@ fn widths(natural: &[u16], fits: &[ColumnFit], used: &[bool], room: Option<u16>)
     (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
 }
 
-/// The most that each text may have so that all of them have room together: what short ones do not need goes to the others.
+/// The most that each text may have so that all of them have room together: what short ones do not
+/// need goes to the others.
 fn share(mut room: u16, mut texts: Vec<u16>) -> u16 {
     texts.sort_unstable();
     for (at, width) in texts.iter().enumerate() {

@@ -30,7 +30,8 @@ pub(super) struct ToolsArgs {
     /// With the vendor's strict mode, where the format has one.
     #[arg(long, requires = "format", help_heading = "Output")]
     strict: bool,
-    /// With the end of the list marked for the vendor's prompt cache, where the format has such a mark.
+    /// With the end of the list marked for the vendor's prompt cache, where the format has such a
+    /// mark.
     #[arg(long, requires = "format", help_heading = "Output")]
     cache: bool,
     #[command(flatten)]
@@ -76,7 +77,8 @@ struct BudgetArgs {
     /// Defer tools that are not needed at once; formats without deferred tools get a shorter list.
     #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(["relevance", "preference"]))]
     defer: Option<String>,
-    /// Keep the tools of this selection in their order; an empty one begins a conversation. The selection of the new list is printed on stderr.
+    /// Keep the tools of this selection in their order; an empty one begins a conversation. The
+    /// selection of the new list is printed on stderr.
     #[arg(long, value_name = "SELECTION")]
     sticky: Option<String>,
 }
@@ -157,7 +159,7 @@ fn note_left_out(answer: &DaemonAnswer) {
     if answer.left_out > 0 {
         let tools = output::count(answer.left_out, "tool");
         output::note(&format!(
-            "{tools} left out, by a limit (`--max 0` lifts it) or because the format cannot say them"
+            "{tools} left out, by a limit (`--max 0` removes it) or because the format cannot express them"
         ));
     }
 }

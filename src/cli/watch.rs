@@ -1,4 +1,5 @@
-//! Following a daemon's events until Ctrl-C, over its restarts and absences, and what `--watch` prints of them.
+//! Following a daemon's events until Ctrl-C, over its restarts and absences, and what `--watch`
+//! prints of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -9,7 +9,7 @@ use super::units::ValueError;
 pub(super) fn address(text: &str) -> Result<Url, ValueError> {
     let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
     let url = Url::parse(text)
-        .map_err(|error| ValueError::new(format!("{:?} is no address: {error}", refused_address(text)), whole))?;
+        .map_err(|error| ValueError::new(format!("{:?} is not an address: {error}", refused_address(text)), whole))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(ValueError::new(format!("{:?} is neither http nor https", refused_address(text)), whole));
     }

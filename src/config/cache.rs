@@ -3,7 +3,8 @@
 use super::units::ValueError;
 use crate::transports::http::CacheScope;
 
-/// How the caching headers of answers are read (RFC 9111, RFC 5861), and which of our own rules goes beyond them.
+/// How the caching headers of answers are read (RFC 9111, RFC 5861), and which of our own rules
+/// goes beyond them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// `scope`: whether this is one principal's cache or that of several.
@@ -24,6 +25,6 @@ pub(super) fn scope(text: &str) -> Result<CacheScope, ValueError> {
     match text {
         "private" => Ok(CacheScope::Private),
         "shared" => Ok(CacheScope::Shared),
-        _ => Err(ValueError::new(format!("{text:?} is no scope of a cache"), "write \"private\" or \"shared\"")),
+        _ => Err(ValueError::new(format!("{text:?} is not a scope of a cache"), "write \"private\" or \"shared\"")),
     }
 }

@@ -1,5 +1,5 @@
-//! `mcpServers`, written as MCP clients write it, and `[mcp] files`, the clients' own files that are
-//! followed. No file is read and no program started here.
+//! `mcpServers`, written as MCP clients write it, and `[mcp] files`, the clients' own files that
+//! are followed. No file is read and no program started here.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

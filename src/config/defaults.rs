@@ -1,4 +1,5 @@
-//! The built-in defaults, as values. `config/default.toml` says the same to people; a test compares the two.
+//! The built-in defaults, as values. `config/default.toml` says the same to people; a test compares
+//! the two.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

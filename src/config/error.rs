@@ -1,17 +1,21 @@
-//! What is wrong with a configuration: every problem, each with its place, its key and the next step.
+//! What is wrong with a configuration: every problem, each with its place, its key and the next
+//! step.
 
 use std::fmt;
 
 use super::origin::ValueOrigin;
 
-/// A configuration that cannot be used. Holds at least one problem; displays all of them, one below the other.
+/// A configuration that cannot be used. Holds at least one problem; displays all of them, one below
+/// the other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The problems: those of the file in its order, then those of the environment, then those of flags.
+    /// The problems: those of the file in its order, then those of the environment, then those of
+    /// flags.
     pub problems: Vec<Diagnostic>,
 }
 
-/// One thing that is wrong. Displays as `path:line:column: key: message` and a second line `  hint: ...`.
+/// One thing that is wrong. Displays as `path:line:column: key: message` and a second line
+/// `  hint: ...`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The place of what is wrong.

@@ -49,7 +49,7 @@ impl ConfigFile {
                 position: span.map(|span| lines.position(&text, span.start)),
             },
             key: None,
-            message: format!("this is no TOML: {}", message.trim_end().replace('\n', ", ")),
+            message: format!("this is not TOML: {}", message.trim_end().replace('\n', ", ")),
             hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
         };
         let document = Document::parse(text.clone()).map_err(|error| refused(error.message(), error.span()))?;

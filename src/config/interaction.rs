@@ -1,5 +1,5 @@
-//! What an MCP server may request of its callers, and the revision that it is greeted in, as written
-//! in `[[scenarios]]`.
+//! What an MCP server may request of its callers, and the revision that it is greeted in, as
+//! written in `[[scenarios]]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +57,6 @@ fn known_revision(text: &str) -> Result<Arc<str>, ValueError> {
     if mcp::REVISIONS.contains(&text) {
         return Ok(text.into());
     }
-    let hint = format!("known are: {}; leave it out to find out by asking", mcp::REVISIONS.join(", "));
+    let hint = format!("known are: {}; leave it out to find out by probing", mcp::REVISIONS.join(", "));
     Err(ValueError::new(format!("{text:?} is no revision of MCP"), hint))
 }

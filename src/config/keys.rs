@@ -1,8 +1,8 @@
 //! Every key of the configuration, one row each: when another value takes effect, what may be
 //! written, and the field of [`Config`] that holds it. It reads no file and decides no value.
 //!
-//! This is the only list of keys. A new key is a row here, a field, its default in `defaults`, and a
-//! line with a sentence in `config/default.toml`; a test compares that file with this list.
+//! This is the only list of keys. A new key is a row here, a field, its default in `defaults`, and
+//! a line with a sentence in `config/default.toml`; a test compares that file with this list.
 
 use std::sync::LazyLock;
 
@@ -50,8 +50,8 @@ const MAX_BODY: u64 = 1024 * 1024 * 1024;
 /// The largest size that the database can hold.
 const MAX_STORED_SIZE: u64 = i64::MAX.unsigned_abs();
 
-/// Writes [`KEYS`]. Each row names a method of [`ValueReader`], which gets the field and what stands in
-/// the brackets; a `custom` row names its shape and a function instead.
+/// Writes [`KEYS`]. Each row names a method of [`ValueReader`], which gets the field and what
+/// stands in the brackets; a `custom` row names its shape and a function instead.
 macro_rules! keys {
     ($($path:literal $reload:ident $kind:ident($($rule:expr),*) $($field:ident).+;)+) => {
         /// Every key, in the order of `config/default.toml`.

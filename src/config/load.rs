@@ -1,7 +1,8 @@
-//! The layers: built-in defaults < file < environment < flags, merged by figment, which also remembers which layer gave a value.
+//! The layers: built-in defaults < file < environment < flags, merged by figment, which also
+//! remembers which layer gave a value.
 //!
-//! The only module that knows figment. It writes no file, and the configuration file and the files of
-//! secrets that it names are the only state that it reads: the rest comes in [`LoadOptions`].
+//! The only module that knows figment. It writes no file, and the configuration file and the files
+//! of secrets that it names are the only state that it reads: the rest comes in [`LoadOptions`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ use super::value_reader::{RuleViolation, Surroundings};
 use super::{Config, effective_values};
 
 const PREFIX: &str = "CALLSHEET_";
-/// Variables with the prefix that are no keys: the log filter, the daemon a command speaks to, the file, the tests' corpus.
+/// Variables with the prefix that are no keys: the log filter, the daemon a command speaks to, the
+/// file, the tests' corpus.
 const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHEET_CONFIG", "CALLSHEET_CORPUS"];
 
 /// A configuration that can be used, and where it comes from.
@@ -83,7 +85,8 @@ pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded
 
 /// The layers that fit, lowest first.
 fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Diagnostics) -> Vec<ConfigLayer> {
-    // That the built-in text parses is for a test to prove; were it not to, `Config::for_state` says the same.
+    // That the built-in text parses is for a test to prove; were it not to, `Config::for_state`
+    // says the same.
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
     let mut layers = vec![ConfigLayer::checked(LayerSource::Default, defaults, found)];
     match file.map(ConfigFile::read) {
@@ -129,7 +132,8 @@ fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer>
     layers
 }
 
-/// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
+/// A value given as text, as what its key takes. Text that cannot be that stays text, which then
+/// does not fit.
 fn parse_as(text: &str, shape: Shape) -> Value {
     let value = match shape {
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => None,

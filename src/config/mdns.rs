@@ -17,7 +17,7 @@ const ID_MAX: usize = 100;
 pub struct MdnsConfig {
     /// `enabled`
     pub enabled: bool,
-    /// `trust`: whose announcements need no approval by an operator.
+    /// `trust`: the announcements that need no approval by an operator.
     pub trust: MdnsTrust,
     /// `types`: service types browsed beside `_agent-tools._tcp`, without domain.
     pub types: Vec<String>,
@@ -35,7 +35,8 @@ pub struct MdnsConfig {
     pub id: Option<String>,
 }
 
-/// Whose announcements are trusted. Anything else is [untrusted](crate::discovery::SourceTrust::Untrusted).
+/// The announcements that are trusted. All others are
+/// [untrusted](crate::discovery::SourceTrust::Untrusted).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MdnsTrust {
     /// None.
@@ -117,8 +118,8 @@ impl TrustPattern {
     }
 }
 
-/// Whether `text` is `pattern`, where each `*` stands for any characters, letter case aside. It never looks twice at what a `*` passed
-/// over for good, so that no pattern makes it slow.
+/// Whether `text` is `pattern`, where each `*` stands for any characters, letter case aside. It
+/// never looks twice at what a `*` passed over for good, so that no pattern makes it slow.
 fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.to_lowercase(), text.to_lowercase());
     let mut parts = pattern.split('*');
@@ -153,7 +154,7 @@ fn trust(text: &str) -> Result<MdnsTrust, ValueError> {
         "local" => Ok(MdnsTrust::Local),
         "all" => Ok(MdnsTrust::All),
         _ => Err(ValueError::new(
-            format!("{text:?} is no rule of trust"),
+            format!("{text:?} is not a rule of trust"),
             "write \"none\", \"local\" or \"all\", or a list such as [\"10.0.0.0/8\", \"name:lab-*\"]",
         )),
     }
@@ -181,7 +182,8 @@ fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
     })
 }
 
-/// Reads a service type (RFC 6763 section 7): at most 15 letters, digits and hyphens, over TCP. The domain may be written.
+/// Reads a service type (RFC 6763 section 7): at most 15 letters, digits and hyphens, over TCP. The
+/// domain may be written.
 pub(super) fn service_type(text: &str) -> Result<String, ValueError> {
     let bare = text.trim_end_matches('.').trim_end_matches(".local");
     let name = bare.strip_suffix("._tcp").and_then(|name| name.strip_prefix('_')).unwrap_or_default();
@@ -194,7 +196,7 @@ pub(super) fn service_type(text: &str) -> Result<String, ValueError> {
         return Ok(bare.to_owned());
     }
     Err(ValueError::new(
-        format!("{text:?} is no service type"),
+        format!("{text:?} is not a service type"),
         "write an underscore, 1 to 15 letters, digits or hyphens, and `._tcp`, such as \"_vrooli-tools._tcp\"",
     ))
 }
@@ -203,7 +205,7 @@ pub(super) fn service_type(text: &str) -> Result<String, ValueError> {
 pub(super) fn interface(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(ValueError::new(
-            format!("{text:?} is no name of a network interface"),
+            format!("{text:?} is not a name of a network interface"),
             "write a name as the system shows it, such as \"eth0\", or \"loopback\"",
         ));
     }

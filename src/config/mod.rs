@@ -2,8 +2,8 @@
 //!
 //! `keys` lists every key with its shape, its rule and its field; `load` merges the layers, `check`
 //! applies the rules, and [`Config`] holds the result. All problems are reported at once, each with
-//! its key, its place and a hint. `reload` compares two configurations for a running daemon. Nothing
-//! here writes, watches, or reads the process except [`LoadOptions::from_process`].
+//! its key, its place and a hint. `reload` compares two configurations for a running daemon.
+//! Nothing here writes, watches, or reads the process except [`LoadOptions::from_process`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -59,7 +59,8 @@ pub use origin::{EffectiveValue, Position, ValueOrigin};
 pub use reload::Reloaded;
 pub use scenarios::MCP;
 
-/// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
+/// Everything that can be configured. Each field stands in `config/default.toml` with its default
+/// and one sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// `[server]`
@@ -106,7 +107,8 @@ pub struct Config {
 pub struct ServerConfig {
     /// `listen`: where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// `allowed_hosts`: further `Host` names (without port) that are answered, besides loopback names and the listen address.
+    /// `allowed_hosts`: further `Host` names (without port) that are answered, besides loopback
+    /// names and the listen address.
     pub allowed_hosts: Vec<String>,
     /// `allowed_origins`: further web origins (`scheme://host[:port]`) that may change state.
     pub allowed_origins: Vec<String>,
@@ -130,7 +132,8 @@ pub struct ServerConfig {
 pub struct StaticScenario {
     /// `name`
     pub name: ScenarioName,
-    /// `url` with `headers` and `auth`, or `command` with `args`, `env` and `cwd`. An address has neither query nor fragment.
+    /// `url` with `headers` and `auth`, or `command` with `args`, `env` and `cwd`. An address has
+    /// neither query nor fragment.
     pub target: Target,
     /// `protocol`: probed when absent; of a command it is [`MCP`].
     pub protocol: Option<String>,
@@ -152,7 +155,8 @@ pub struct DiscoveryConfig {
 pub struct VrooliConfig {
     /// `enabled`
     pub enabled: bool,
-    /// `path`: the folder with one folder per scenario; `~/.vrooli/processes/scenarios` by default, absent when there is no home.
+    /// `path`: the folder with one folder per scenario; `~/.vrooli/processes/scenarios` by default,
+    /// absent when there is no home.
     pub path: Option<PathBuf>,
     /// `max_scenarios`: folders read at most.
     pub max_scenarios: usize,
@@ -226,7 +230,8 @@ pub struct ProtocolConfig {
     pub accept: AcceptedVersions,
     /// `incompatible_interval`: how often an incompatible scenario is polled.
     pub incompatible_interval: Duration,
-    /// `incompatible_grace`: how long the last good tools of a scenario that became incompatible stay.
+    /// `incompatible_grace`: how long the last good tools of a scenario that became incompatible
+    /// stay.
     pub incompatible_grace: Duration,
 }
 
@@ -237,9 +242,11 @@ pub struct HealthConfig {
     pub grace: Duration,
     /// `failures`: failures in a row before it may count as down.
     pub failures: u32,
-    /// `forget`: how long a scenario that no source names any more, and that does not answer, stays in the list of scenarios.
+    /// `forget`: how long a scenario that no source names any more, and that does not answer, stays
+    /// in the list of scenarios.
     pub forget: Duration,
-    /// `isolation_count`: so many scenarios have to be lost at once before the daemon may take itself to be cut off.
+    /// `isolation_count`: so many scenarios have to be lost at once before the daemon may take
+    /// itself to be cut off.
     pub isolation_count: usize,
     /// `isolation_share`: and more than so many percent of those that answered.
     pub isolation_share: u32,
@@ -252,7 +259,8 @@ pub struct HealthConfig {
 /// The persistent state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateConfig {
-    /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or `~/.local/state/callsheet/state.db` by default.
+    /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or
+    /// `~/.local/state/callsheet/state.db` by default.
     pub path: PathBuf,
 }
 
@@ -295,13 +303,15 @@ pub struct CallsConfig {
     pub queue_timeout: Duration,
     /// `retries`: further tries of a call that may be repeated.
     pub retries: u32,
-    /// `reroute_wait`: how long a call waits for a connection to its scenario while there is none, or after it was refused.
+    /// `reroute_wait`: how long a call waits for a connection to its scenario while there is none,
+    /// or after it was refused.
     pub reroute_wait: Duration,
     /// `breaker_failures`: failures in a row after which a scenario is not called for a while.
     pub breaker_failures: u32,
     /// `breaker_open`: how long that is, until one call tries again.
     pub breaker_open: Duration,
-    /// `check_timeout`: how long the check of one call's arguments may wait, and how long it may run.
+    /// `check_timeout`: how long the check of one call's arguments may wait, and how long it may
+    /// run.
     pub check_timeout: Duration,
     /// `check_queue`: checks of arguments that wait at once.
     pub check_queue: usize,

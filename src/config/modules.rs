@@ -1,4 +1,5 @@
-//! `[modules]` and `[module_settings]`: the scenarios that speak the module protocol, as the original's settings name them.
+//! `[modules]` and `[module_settings]`: the scenarios that speak the module protocol, as the
+//! original's settings name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 
 use super::origin::ValueOrigin;
 
-/// Everything that loading looks at. [`LoadOptions::from_process`] takes it from the process; tests make their own.
+/// Everything that loading looks at. [`LoadOptions::from_process`] takes it from the process; tests
+/// make their own.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The file to read (`--config`), which has to exist. Without it `CALLSHEET_CONFIG` names it, else the usual places are looked at.
+    /// The file to read (`--config`), which has to exist. Without it `CALLSHEET_CONFIG` names it,
+    /// else the usual places are looked at.
     pub file: Option<PathBuf>,
-    /// Values given by flags: dotted key, value, and the flag as typed (`--listen`). The last one for a key wins.
+    /// Values given by flags: dotted key, value, and the flag as typed (`--listen`). The last one
+    /// for a key wins.
     pub flags: Vec<(String, String, String)>,
-    /// The environment: `CALLSHEET_SECTION__KEY`, `HOME`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`; the rest is not looked at.
+    /// The environment: `CALLSHEET_SECTION__KEY`, `HOME`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`; the
+    /// rest is not looked at.
     pub env: Vec<(String, String)>,
     /// The working folder, absolute.
     pub cwd: PathBuf,
@@ -23,7 +27,8 @@ pub struct LoadOptions {
 impl LoadOptions {
     /// The real environment and folders, without file and flags.
     ///
-    /// Bytes that are no UTF-8 are replaced by U+FFFD, so that a variable with such bytes is judged like any other.
+    /// Bytes that are no UTF-8 are replaced by U+FFFD, so that a variable with such bytes is judged
+    /// like any other.
     pub fn from_process() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         Self {
@@ -36,16 +41,19 @@ impl LoadOptions {
         }
     }
 
-    /// The file to read: the one that is named, whether or not it is there, else the first of the usual places that is.
+    /// The file to read: the one that is named, whether or not it is there, else the first of the
+    /// usual places that is.
     pub(super) fn find_file(&self) -> Option<PathBuf> {
         if self.named_file().is_some() {
             return self.named_file();
         }
-        // A place that cannot be looked at counts as there: reading it then says why it cannot be read.
+        // A place that cannot be looked at counts as there: reading it then says why it cannot be
+        // read.
         self.candidate_files().into_iter().find(|path| path.try_exists().unwrap_or(true))
     }
 
-    /// The places where the file may be, absolute, the first one first: the one that is named, else the usual ones.
+    /// The places where the file may be, absolute, the first one first: the one that is named, else
+    /// the usual ones.
     pub fn candidate_files(&self) -> Vec<PathBuf> {
         if let Some(named) = self.named_file() {
             return vec![named];
@@ -69,7 +77,8 @@ impl LoadOptions {
         Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("callsheet").join("state.db"))
     }
 
-    /// The folder in which a running daemon says where it is: that of this session, or else that of the state.
+    /// The folder in which a running daemon says where it is: that of this session, or else that of
+    /// the state.
     pub fn runtime_folder(&self) -> Option<PathBuf> {
         let set = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
         set.or_else(|| self.base_folder("XDG_STATE_HOME", ".local/state")).map(|folder| folder.join("callsheet"))

@@ -43,8 +43,8 @@ pub struct EffectiveValue {
     pub origin: ValueOrigin,
 }
 
-/// `text` with the user name and password of an address replaced by `***`. In a text that is no address, but has an `@`, everything
-/// before it is masked: it may be one with a slip in it.
+/// `text` with the user name and password of an address replaced by `***`. In a text that is not an
+/// address, but has an `@`, everything before it is masked: it may be one with a slip in it.
 pub(super) fn masked(text: &str) -> String {
     let address = Url::parse(text);
     // `user:password@host:port` is an address too, of the scheme `user` and without a host.
@@ -62,7 +62,8 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-/// The same for an address that is refused, without what follows its first `?`: a query may hold a key.
+/// The same for an address that is refused, without what follows its first `?`: a query may hold a
+/// key.
 pub(super) fn refused_address(text: &str) -> String {
     let masked = masked(text);
     match masked.split_once('?') {

@@ -1,5 +1,5 @@
-//! `[[preferences]]`: preferences that the configuration file sets. They survive whatever becomes of
-//! the stored state.
+//! `[[preferences]]`: preferences that the configuration file sets. They survive whatever becomes
+//! of the stored state.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, ValueError> {
     match text {
         "refuse" => Ok(UnknownLevel::Refuse),
         "guest" => Ok(UnknownLevel::Guest),
-        _ => Err(ValueError::new(format!("{text:?} is no such reading"), "write \"refuse\" or \"guest\"")),
+        _ => Err(ValueError::new(format!("{text:?} is not such a reading"), "write \"refuse\" or \"guest\"")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What of another configuration a running daemon can take, by the `reload` of each of the [`KEYS`].
+//! What of another configuration a running daemon can take, by the `reload` of each of the
+//! [`KEYS`].
 //!
 //! A live change applies from the reload on; an answer that was checked before stays as it is.
 //! Other keys keep the value that they had at the start: the address is bound, the database is

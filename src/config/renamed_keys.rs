@@ -1,4 +1,5 @@
-//! Keys that have another name now. The old name is still read; a finding and the log say that it is old.
+//! Keys that have another name now. The old name is still read; a finding and the log say that it
+//! is old.
 
 use super::Config;
 use crate::model::{RenamedKey, Secret};
@@ -6,7 +7,8 @@ use crate::model::{RenamedKey, Secret};
 const OPERATOR_TOKEN: RenamedKey = RenamedKey { old: "calls.approval_token", new: "server.operator_token" };
 
 impl Config {
-    /// The token that operators have to show, under whichever name it is given. Without one every caller is an operator.
+    /// The token that operators have to show, under whichever name it is given. Without one every
+    /// caller is an operator.
     pub fn operator_token(&self) -> Option<&Secret> {
         self.server.operator_token.as_ref().or(self.calls.approval_token.as_ref())
     }

@@ -16,7 +16,7 @@ const SHORTEST_TOKEN: usize = 16;
 pub(super) fn scenario_name(text: &str) -> Result<ScenarioName, ValueError> {
     text.parse().map_err(|_| {
         ValueError::new(
-            format!("{text:?} is no scenario name"),
+            format!("{text:?} is not a scenario name"),
             "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit",
         )
     })
@@ -26,7 +26,7 @@ pub(super) fn scenario_name(text: &str) -> Result<ScenarioName, ValueError> {
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, ValueError> {
     text.parse().map_err(|_| {
         ValueError::new(
-            format!("{:?} is no address with a port", refused_address(text)),
+            format!("{:?} is not an address with a port", refused_address(text)),
             "write an IP address and a port, such as \"127.0.0.1:7400\" or \"[::1]:7400\"",
         )
     })
@@ -36,7 +36,7 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, ValueError> {
 pub(super) fn versions(text: &str) -> Result<AcceptedVersions, ValueError> {
     AcceptedVersions::parse(text).map_err(|error| {
         ValueError::new(
-            format!("{text:?} is no version range: {error}"),
+            format!("{text:?} is not a version range: {error}"),
             "write conditions separated by commas, such as \">=1.0, <2.0\"",
         )
     })
@@ -47,7 +47,7 @@ pub(super) fn naming_style(text: &str) -> Result<NamingStyle, ValueError> {
     match text {
         "on-collision" => Ok(NamingStyle::OnCollision),
         "always" => Ok(NamingStyle::Always),
-        _ => Err(ValueError::new(format!("{text:?} is no naming style"), "write \"on-collision\" or \"always\"")),
+        _ => Err(ValueError::new(format!("{text:?} is not a naming style"), "write \"on-collision\" or \"always\"")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! `[[scenarios]]`: scenarios at known addresses, and programs to start, as they are written. None is
-//! contacted or started here.
+//! `[[scenarios]]`: scenarios at known addresses, and programs to start, as they are written. None
+//! is contacted or started here.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ const RESERVED: &[HeaderName] = &[
 /// The beginnings of further ones. `last-event-id` says where a stream goes on.
 const RESERVED_PREFIXES: &[&str] = &["mcp-", "proxy-", "keep-alive", "last-event-id"];
 
-/// Whether a key names a program to start, or how, or where such programs are named. Such a key stands in a file only: what other
-/// programs put into an environment must not become a command.
+/// Whether a key names a program to start, or how, or where such programs are named. Such a key
+/// stands in a file only: what other programs put into an environment must not become a command.
 pub(super) fn is_file_only(path: &KeyPath) -> bool {
     if let [PathStep::Key(table), ..] = path.steps()
         && (table == client_servers::KEY || path.to_string() == client_servers::FILES)
@@ -130,7 +130,7 @@ fn target(at: &mut ValueReader<'_>) -> Option<Target> {
     }
 }
 
-/// Complains of keys that do nothing here.
+/// Reports keys that have no effect here.
 fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
     for key in keys {
         let mut at = at.key(key);
@@ -156,7 +156,10 @@ fn http(at: &mut ValueReader<'_>) -> Option<Target> {
 /// A header that may be set.
 pub(super) fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
     let name: HeaderName = text.parse().map_err(|_| {
-        ValueError::new(format!("{text:?} is no name of a header"), "use letters, digits and `-`, such as `X-Api-Key`")
+        ValueError::new(
+            format!("{text:?} is not a name of a header"),
+            "use letters, digits and `-`, such as `X-Api-Key`",
+        )
     })?;
     if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)) {
         return Err(ValueError::new(format!("the header `{text}` is set by the daemon itself"), "take it out"));
@@ -216,7 +219,7 @@ pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
 /// A name that the system takes for a variable.
 pub(super) fn variable_name(name: &str) -> Result<(), ValueError> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(ValueError::new("it is no name of a variable", "use letters, digits and `_`"));
+        return Err(ValueError::new("it is not a name of a variable", "use letters, digits and `_`"));
     }
     Ok(())
 }
@@ -235,6 +238,6 @@ fn known_protocol(text: &str) -> Result<String, ValueError> {
     if known.contains(&text) {
         return Ok(text.to_owned());
     }
-    let hint = format!("known are: {}; leave it out to find out by asking", known.join(", "));
-    Err(ValueError::new(format!("{text:?} is no protocol"), hint))
+    let hint = format!("known are: {}; leave it out to find out by probing", known.join(", "));
+    Err(ValueError::new(format!("{text:?} is not a protocol"), hint))
 }

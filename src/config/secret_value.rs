@@ -33,7 +33,7 @@ impl ValueReader<'_> {
                     None => Ok(text),
                 }),
                 _ => Err(ValueError::new(
-                    "it says not where the text is, or says it twice",
+                    "write exactly one place where the text is",
                     "write a text, or one of `{ env = \"NAME\" }` and `{ file = \"path\" }`",
                 )),
             };
@@ -62,7 +62,7 @@ fn of_key(text: &str, key: &str, path: &Path) -> Result<String, ValueError> {
         ValueError::new(format!("{} has no text under `{key}`: {why}", path.display()), hint)
     };
     // The message of the parser may quote a secret.
-    let document: toml::Table = toml::from_str(text).map_err(|_| missing("it is no TOML".to_owned()))?;
+    let document: toml::Table = toml::from_str(text).map_err(|_| missing("it is not TOML".to_owned()))?;
     let found = match key.rsplit_once('.') {
         Some((table, key)) => document.get(table).and_then(|table| table.get(key)),
         None => document.get(key),
@@ -81,7 +81,7 @@ fn of_file(path: &Path) -> Result<String, ValueError> {
     let file = File::open(path).map_err(|error| unusable(error.to_string()))?;
     // A pipe would be waited for.
     if !file.metadata().is_ok_and(|file| file.is_file()) {
-        return Err(unusable("it is no file".to_owned()));
+        return Err(unusable("it is not a file".to_owned()));
     }
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;
     if text.len() as u64 > MAX_FILE {

@@ -48,7 +48,8 @@ impl Shape {
         })
     }
 
-    /// Whether what stands there may be a secret, or something written in its place by mistake: of any table it may be.
+    /// Whether what stands there may be a secret, or something written in its place by mistake: of
+    /// any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
             Self::Table(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,

@@ -2,7 +2,8 @@
 
 use strsim::osa_distance;
 
-/// The nearest of `known`, letter case aside, unless even that one is too far off to be what was meant. The first of equals.
+/// The nearest of `known`, letter case aside, unless even that one is too far off to be what was
+/// meant. The first of equals.
 pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = word.chars().count().div_ceil(3);
     let word = word.to_lowercase();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// A year. Deadlines are sums of clock readings and durations, and a duration without bounds would make such a sum overflow.
+/// A year. Deadlines are sums of clock readings and durations, and a duration without bounds would
+/// make such a sum overflow.
 const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const KIB: u64 = 1024;
 
@@ -24,7 +25,8 @@ impl ValueError {
     }
 }
 
-/// Reads a duration: numbers with units from milliseconds to hours, such as `1h 30m`; zero to a year.
+/// Reads a duration: numbers with units from milliseconds to hours, such as `1h 30m`; zero to a
+/// year.
 pub(super) fn duration(text: &str) -> Result<Duration, ValueError> {
     let units = "write a number and a unit, such as \"250ms\", \"60s\", \"5m\" or \"24h\"";
     let Ok(signed) = text.parse::<SignedDuration>() else {
@@ -33,7 +35,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, ValueError> {
             Ok(_) => format!("add the unit: \"{number}s\" is {number} seconds"),
             Err(_) => units.to_owned(),
         };
-        return Err(ValueError::new(format!("{text:?} is no duration"), hint));
+        return Err(ValueError::new(format!("{text:?} is not a duration"), hint));
     };
     match Duration::try_from(signed) {
         Ok(duration) if duration <= MAX_DURATION => Ok(duration),
@@ -54,7 +56,7 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, ValueError> {
 pub(super) fn bytes(text: &str) -> Result<u64, ValueError> {
     in_bytes(text).ok_or_else(|| {
         ValueError::new(
-            format!("{text:?} is no size"),
+            format!("{text:?} is not a size"),
             "write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
         )
     })

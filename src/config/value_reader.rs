@@ -26,8 +26,8 @@ pub(super) struct RuleViolation {
 /// What the meaning of a value depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    /// Makes an absolute path of a text that stands at a key; `None` if that needs a home folder and
-    /// there is none.
+    /// Makes an absolute path of a text that stands at a key; `None` if that needs a home folder
+    /// and there is none.
     pub(super) to_path: &'a dyn Fn(&KeyPath, &str) -> Option<PathBuf>,
     /// A variable of the environment, if it is set.
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,

@@ -10,17 +10,18 @@ pub(super) fn host(text: &str) -> Result<String, ValueError> {
     match Host::parse(text) {
         Ok(host) if !text.contains('*') => Ok(host.to_string()),
         _ => Err(ValueError::new(
-            format!("{:?} is no host name", refused_address(text)),
+            format!("{:?} is not a host name", refused_address(text)),
             "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
         )),
     }
 }
 
-/// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the scheme's own port.
+/// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the
+/// scheme's own port.
 pub(super) fn web_origin(text: &str) -> Result<String, ValueError> {
     let refused = || {
         ValueError::new(
-            format!("{:?} is no web origin", refused_address(text)),
+            format!("{:?} is not a web origin", refused_address(text)),
             "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
         )
     };

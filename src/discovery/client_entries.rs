@@ -7,8 +7,8 @@ use crate::config::MCP;
 use crate::config::client_files::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
 use crate::model::{CappedFindings, Finding, FindingCode};
 
-/// The endpoint of a server, filed under its name. A server that no scenario can be made of was left
-/// out before.
+/// The endpoint of a server, filed under its name. A server that no scenario can be made of was
+/// left out before.
 pub(super) fn endpoint(server: &ClientServer, trust: SourceTrust) -> Option<(EndpointId, Endpoint)> {
     let target = server.entry.target.to_target().ok()?;
     let (name, protocol) = (Some(server.name.clone()), Some(MCP.to_owned()));

@@ -1,7 +1,8 @@
 //! The sources of the program that callsheet is embedded in, as one source.
 //!
-//! There is one place for them among the sources, before all others; each keeps its own set, and what one of them no longer names says
-//! nothing about the others. Nothing here looks anywhere by itself.
+//! There is one place for them among the sources, before all others; each keeps its own set, and
+//! what one of them no longer names says nothing about the others. Nothing here looks anywhere by
+//! itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ pub const NATIVE: &str = "native";
 /// Several sources as one.
 pub struct Embedded(Vec<Box<dyn Source>>);
 
-/// Scenarios inside this process, told once.
+/// Scenarios inside this process, sent once.
 struct InProcessSource(Vec<ScenarioName>);
 
 impl Embedded {
-    /// These sources, and the scenarios inside this process; nothing when there is neither.
+    /// These sources, and the scenarios inside this process; `None` if there are none of either.
     pub fn from_sources(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
         if !inside.is_empty() {
             sources.insert(0, Box::new(InProcessSource(inside)));
@@ -67,7 +68,7 @@ impl Source for Embedded {
     }
 }
 
-/// Waits for ever once the source has ended: its last set stays in force.
+/// Waits for ever once the source has ended: its last set stays valid.
 async fn changed(set: &mut watch::Receiver<EndpointSet>) {
     if set.changed().await.is_err() {
         std::future::pending::<()>().await;
@@ -86,7 +87,7 @@ fn joined(heard: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, Strin
     }
     whole.findings.extend(failed.values().map(|message| {
         Finding::new(FindingCode::SourceFailed, message.clone())
-            .hint("its last endpoints stay in force; the program that registered it can tell why it ended")
+            .hint("its last endpoints stay; the program that registered it knows why it ended")
     }));
     whole
 }

@@ -1,7 +1,7 @@
 //! The files of MCP clients that `[mcp] files` names, such as `~/.cursor/mcp.json`.
 //!
-//! The files are watched, and read again when they change. Clients and other programs write them, so
-//! what stands there is only proposed: an operator accepts each version of an entry. A file that
+//! The files are watched, and read again when they change. Clients and other programs write them,
+//! so what stands there is only proposed: an operator accepts each version of an entry. A file that
 //! cannot be read now keeps its last entries, with a finding; one that is gone has none.
 //!
 //! It never starts, contacts or writes what the files name.
@@ -57,7 +57,8 @@ impl McpFiles {
         let mut watch = FileWatch::new(self.reader.order.clone());
         let mut reader = self.reader;
         loop {
-            // The watch starts before the files are read, so that no change between the two is missed.
+            // The watch starts before the files are read, so that no change between the two is
+            // missed.
             let looked = tasks.spawn_blocking(move || {
                 let watched = watch.renew();
                 let set = reader.look();
@@ -96,7 +97,8 @@ struct FileReader {
     files: BTreeMap<PathBuf, Vec<ReadEntry>>,
     /// The address that this daemon listens on.
     own: SocketAddr,
-    /// The scenarios of the configuration; one of the same name was accepted by being written there.
+    /// The scenarios of the configuration; one of the same name was accepted by being written
+    /// there.
     configured: Vec<StaticScenario>,
 }
 
@@ -165,7 +167,7 @@ fn read(file: &Path) -> Result<Vec<ReadEntry>, FileProblem> {
     let opened = std::fs::File::open(file).map_err(unreadable)?;
     if !opened.metadata().is_ok_and(|about| about.is_file()) {
         // A pipe would be waited for.
-        return Err(FileProblem::Unreadable("it is no file".to_owned()));
+        return Err(FileProblem::Unreadable("it is not a file".to_owned()));
     }
     opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_CLIENT_FILE {

@@ -1,8 +1,9 @@
 //! Finding out where scenarios may be.
 //!
-//! A source tells its *whole* set of endpoints each time, never a delta: a lost or repeated message does no harm, and a vanished
-//! endpoint needs no event of its own. A source neither fetches, filters nor judges; when it fails half way it keeps its last whole
-//! set and says what went wrong.
+//! A source sends its *whole* set of endpoints each time, never a delta: a lost or repeated message
+//! does no harm, and a vanished endpoint needs no event of its own. A source neither fetches,
+//! filters nor judges; when it fails half way it keeps its last whole set and reports the problem
+//! as a finding.
 //!
 //! To add one: a file here, a line in [`SOURCES`], a section in `config/default.toml`.
 
@@ -25,29 +26,33 @@ pub mod mdns;
 pub mod static_list;
 pub mod vrooli;
 
-/// Identity of an endpoint within its source: stable while it means the same place to look.
+/// Identity of an endpoint within its source: stable while it means the same target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub Arc<str>);
 
 /// One target, as a source reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The scenario it is said to be. Sources that only know an address leave it out; the manifest then names it.
+    /// The name of the scenario. Sources that only know an address leave it out; the manifest then
+    /// names it.
     pub name: Option<ScenarioName>,
-    /// Where it is, and how it is reached. Its address has no query and no fragment. `dial` is for names that only the source can resolve, and for
-    /// addresses that a URL cannot write (link-local IPv6 with its scope); a token is only of what the operator named.
+    /// Where it is, and how it is reached. Its address has no query and no fragment. `dial` is for
+    /// names that only the source can resolve, and for addresses that a URL cannot write
+    /// (link-local IPv6 with its scope); a token is only of what the operator named.
     pub target: Target,
-    /// The protocol it is said to speak, by its id; probed when absent.
+    /// The id of its protocol; probed when absent.
     pub protocol: Option<String>,
-    /// Whether the source vouches for the address.
+    /// Whether the source is trusted for this address.
     pub trust: SourceTrust,
-    /// Changes when the source saw the scenario restart on the same address (a new process id, a new boot id).
+    /// Changes when the source saw the scenario restart on the same address (a new process id, a
+    /// new boot id).
     pub boot: Option<Arc<str>>,
-    /// What the scenario says it is wherever it runs (the `id` of an mDNS announcement): the same identity is the same scenario,
-    /// whatever it is called.
+    /// The identity that the scenario claims (the `id` of an mDNS announcement): the same identity
+    /// is the same scenario, whatever it is called.
     pub identity: Option<Arc<str>>,
-    /// Why its process does not run, in one sentence without a full stop, when the source knows that. The scenario is then shown as
-    /// down and not polled, because another program may have its port by now.
+    /// Why its process does not run, in one sentence without a full stop, when the source knows
+    /// that. The scenario is then shown as down and not polled, because another program may have
+    /// its port by now.
     pub ended: Option<Arc<str>>,
 }
 
@@ -63,27 +68,28 @@ impl Endpoint {
     }
 }
 
-/// Whether a source vouches for an address.
+/// Whether a source is trusted for an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceTrust {
     /// The operator or this machine itself named it.
     Trusted,
-    /// It was heard of; an operator has to say yes before its tools are published.
+    /// It was found on the network; an operator has to trust it before its tools are published.
     Untrusted,
-    /// A file names it that other programs write too. An operator accepts each version of its entry, and it is neither started nor
-    /// contacted before.
+    /// A file names it that other programs write too. An operator accepts each version of its
+    /// entry, and it is neither started nor contacted before.
     Proposed,
 }
 
 /// Everything a source knows now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EndpointSet {
-    /// Whether the source has looked everywhere at least once. An empty unsettled set says nothing; an empty settled one says
-    /// "there are none".
+    /// Whether the source has completed its first search. An empty unsettled set has no meaning
+    /// yet; an empty settled one means that there are no endpoints.
     pub initial_scan_done: bool,
     /// The endpoints.
     pub endpoints: BTreeMap<EndpointId, Endpoint>,
-    /// What is wrong with the source or with single entries now; a failing source says so here and keeps its last endpoints.
+    /// The present problems of the source or of single entries; a failing source reports them here
+    /// and keeps its last endpoints.
     pub findings: Vec<Finding>,
 }
 
@@ -97,18 +103,18 @@ pub struct SourceError {
     pub message: String,
 }
 
-/// Something that tells where scenarios may be.
+/// Finds out where scenarios may be.
 pub trait Source: Send {
     /// Which source this is.
     fn id(&self) -> SourceId;
 
-    /// Runs until `stop`, sending a whole set first as soon as it can, and again after each change. Returns early only when it can
-    /// never tell anything again; its last set then stays in force.
+    /// Runs until `stop`, sending a whole set first as soon as it can, and again after each change.
+    /// Returns early only when it can never send a set again; its last set then stays valid.
     fn run(self: Box<Self>, out: watch::Sender<EndpointSet>, stop: Stop)
     -> BoxFuture<'static, Result<(), SourceError>>;
 }
 
-/// Makes a source from the configuration, or nothing when it is switched off.
+/// Makes a source from the configuration; `None` if it is disabled.
 pub type MakeSource = fn(&Config, Clock) -> Option<Box<dyn Source>>;
 
 /// Every source there is, in the order of precedence: the first that names a scenario wins.
@@ -120,7 +126,7 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
     (SourceId::Mdns, mdns::make),
 ];
 
-/// Whether a source would be made the same from both, so that it may go on as it is.
+/// Whether both configurations give the same source, so that it need not be replaced.
 pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
     let (mine, theirs) = (&one.discovery, &other.discovery);
     match source {
@@ -145,7 +151,7 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
     }
 }
 
-/// Sends `set` unless it equals the one in force, so that receivers wake for real changes only.
+/// Sends `set` unless it equals the last one, so that receivers wake for real changes only.
 pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
     out.send_if_modified(|in_force| {
         let changed = *in_force != set;
@@ -154,7 +160,8 @@ pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
     });
 }
 
-/// The run of a source that knows everything from the start: tells it once, then waits, so that it counts as running.
+/// The run of a source that knows its set from the start: sends it once, then waits, so that it
+/// counts as running.
 pub(crate) async fn told_once(
     set: EndpointSet,
     out: watch::Sender<EndpointSet>,

@@ -1,6 +1,7 @@
 //! The scenarios named in the configuration, modules among them.
 //!
-//! Tells them once and then only waits: when the list changes in a reload, another source takes its place. It never looks anywhere by itself.
+//! Sends them once and then only waits: when the list changes in a reload, another source takes its
+//! place. It never searches by itself.
 
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
@@ -37,7 +38,8 @@ pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
 }
 
 impl StaticList {
-    /// One trusted endpoint per entry, filed under the entry's name. The configuration keeps names unique.
+    /// One trusted endpoint per entry, filed under the entry's name. The configuration keeps names
+    /// unique.
     pub fn new(scenarios: Vec<StaticScenario>) -> Self {
         let endpoints = scenarios.into_iter().map(|scenario| {
             let id = EndpointId(scenario.name.as_str().into());
@@ -47,7 +49,8 @@ impl StaticList {
         Self { set: EndpointSet { initial_scan_done: true, endpoints: endpoints.collect(), findings: Vec::new() } }
     }
 
-    /// Adds the servers that are written as MCP clients write them. `own` is the address that this daemon listens on.
+    /// Adds the servers that are written as MCP clients write them. `own` is the address that this
+    /// daemon listens on.
     #[must_use]
     pub fn with_servers(mut self, entries: &[ReadEntry], own: SocketAddr) -> Self {
         let mut servers = ClientServers { own: Some(own), ..ClientServers::default() };
@@ -67,7 +70,8 @@ impl StaticList {
         self
     }
 
-    /// Tells of the modules among them what they are to be shown, and how long a call may take. Of other scenarios nothing is known.
+    /// Gives the facts about the modules among them: how they are shown, and how long a call may
+    /// take. There are none about other scenarios.
     #[must_use]
     pub fn with(mut self, modules: &ModulesConfig) -> Self {
         for endpoint in self.set.endpoints.values_mut() {

@@ -77,7 +77,7 @@ pub struct Setup {
     pub restored: Restored,
     /// Sends the requests to scenarios.
     pub client: Arc<Client>,
-    /// The child processes; whoever made them waits for their end.
+    /// The child processes; the caller waits for their end.
     pub children: Arc<Children>,
     /// The protocols that scenarios may speak.
     pub protocols: Protocols,

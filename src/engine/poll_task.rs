@@ -59,9 +59,7 @@ pub(super) async fn poll(question: PollRequest) -> PollResult {
     let caught = AssertUnwindSafe(listed).catch_unwind();
     let result = match tokio::time::timeout(longest, caught).await {
         Ok(Ok(result)) => result,
-        Ok(Err(_)) => {
-            Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
-        }
+        Ok(Err(_)) => Err(ListError::Malformed("reading the answer failed inside callsheet; see its log".into())),
         Err(_) => Err(TransportError::Timeout { url: name.to_string(), limit: longest }.into()),
     };
     let outcome = match &result {

@@ -90,7 +90,7 @@ impl Core {
                 Err(TransportError::Address(message))
             }
             Target::InProcess(id) => {
-                let message = format!("`{}` is inside this program, where nothing is sent", id.as_str());
+                let message = format!("`{}` is inside this program; there is no address to poll", id.as_str());
                 Err(TransportError::Address(message))
             }
         })

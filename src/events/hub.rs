@@ -236,7 +236,7 @@ impl HubInner {
         let (overrun, unread) = topic.push(messages, moment, config);
         if overrun > 0 {
             self.counts.overrun(overrun, unread);
-            tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
+            tracing::info!(readers = overrun, "readers of events did not keep up and were disconnected");
         }
     }
 

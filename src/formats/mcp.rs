@@ -1,8 +1,8 @@
 //! MCP: the result of `tools/list` as of revision 2026-07-28.
 //!
-//! The tools of a view depend on the client, so the list is private. A schema that is valid by draft
-//! 2020-12 is passed on byte for byte, and so are the other members that a server of the protocol
-//! gave its tool. Approval is no hint of the protocol: it stands under `_meta`.
+//! The tools of a view depend on the client, so the list is private. A schema that is valid by
+//! draft 2020-12 is passed on byte for byte, and so are the other members that a server of the
+//! protocol gave its tool. Approval is no hint of the protocol: it stands under `_meta`.
 
 use super::EndMark;
 use super::limits;

@@ -4,8 +4,8 @@
 //! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds the owner of a
 //! tool and its effective settings, and those keys are always callsheet's own. It changes the
 //! content of a scenario in two cases only, since another daemon reads only the metadata: approval
-//! that a preference requires stands there too, and `async_behavior` names the tools that follow and
-//! cancel an operation by the names that they have in this list.
+//! that a preference requires stands there too, and `async_behavior` names the tools that follow
+//! and cancel an operation by the names that they have in this list.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

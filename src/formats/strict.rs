@@ -1,7 +1,9 @@
-//! The strict modes of OpenAI and Anthropic: the vendor holds the LLM to the schema, and in return takes fewer schemas.
+//! The strict modes of OpenAI and Anthropic: the vendor holds the LLM to the schema, and in return
+//! takes fewer schemas.
 //!
-//! A tool that cannot be said strictly, or has no place within the limits of one request, is offered as without `strict`, and a finding
-//! says so. Tools get their places in the order of the list, so that one behind never takes the place of one before.
+//! A tool that cannot be said strictly, or has no place within the limits of one request, is
+//! offered as without `strict`, and a finding says so. Tools get their places in the order of the
+//! list, so that one behind never takes the place of one before.
 
 use serde_json::Value;
 
@@ -103,8 +105,9 @@ const ANTHROPIC_WORDS: Vocabulary = Vocabulary {
 /// The largest whole number up to which every reader of JSON counts exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The formats that both vendors take, an `enum` of plain values (of lists and objects Anthropic's client takes none), and bounds that can
-/// be compiled: beyond what a double counts exactly, readers disagree about a number.
+/// The formats that both vendors take, an `enum` of plain values (of lists and objects Anthropic's
+/// client takes none), and bounds that can be compiled: beyond what a double counts exactly,
+/// readers disagree about a number.
 fn takes(keyword: &str, value: &Value) -> bool {
     const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
     match keyword {
@@ -126,7 +129,8 @@ fn anthropic_said(schema: &mut Value, context: &mut Context) -> Result<(), Trans
 }
 
 impl Strict {
-    /// Whether a schema after the steps is within the limits; what the request has used up grows if so.
+    /// Whether a schema after the steps is within the limits; what the request has used up grows if
+    /// so.
     pub(super) fn admit(&self, schema: &mut Value, spent: &mut Spent) -> Result<(), TransformError> {
         if let Some(size) = &self.schema {
             size.check(schema)?;
@@ -173,7 +177,8 @@ impl Size {
             }
             Ok(())
         })?;
-        // More than 250 values of one enum may have 15,000 characters at most; all together is stricter and simpler.
+        // More than 250 values of one enum may have 15,000 characters at most; all together is
+        // stricter and simpler.
         let texts = if values > 250 { 15_000 } else { self.characters };
         let within =
             properties <= self.properties && depth <= self.depth && values <= self.values && characters <= texts;

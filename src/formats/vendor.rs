@@ -110,7 +110,7 @@ impl Vendor {
                 .of_scenario(&tool.id.scenario)
                 .of_tool(tool.id.tool.clone())
                 .at("/description")
-                .hint("say in the description what the tool does, and the rest in those of its parameters")
+                .hint("shorten the description; details belong to the descriptions of the parameters")
         })
     }
 
@@ -167,7 +167,7 @@ impl Format for Vendor {
                 }
                 Err(refused) => {
                     let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id)).at("/parameters");
-                    findings.push(finding.hint("close its objects, give each value a type, or ask for fewer tools"));
+                    findings.push(finding.hint("close its objects, give each value a type, or request fewer tools"));
                 }
             }
         }

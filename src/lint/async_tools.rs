@@ -222,11 +222,11 @@ fn partner(
             }
             if let Some(field) = id_field.filter(|field| !names_fit(field, id)) {
                 let message = format!(
-                    "{} gets the {} of the answer, but its name says that it means another id",
+                    "{} gets the {} of the answer, but by its name it expects another id",
                     quoted_excerpt(id),
                     quoted_excerpt(field)
                 );
-                let hint = "name a parameter that takes the id of the operation, or the field that holds this id";
+                let hint = "name a parameter that takes the id of the operation, or the field with this id";
                 place.report_at(&pointer, FindingCode::AsyncArguments, message, hint);
             }
         }

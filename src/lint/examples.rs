@@ -27,7 +27,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
     }
     for name in COUNTS {
         if let Some(count) = metadata.get(name).and_then(Json::number).filter(|count| *count < 0.0) {
-            let message = format!("`{name}` is {count}, which is no limit");
+            let message = format!("`{name}` is {count}, which is not a limit");
             place.report_at(
                 &format!("/{name}"),
                 FindingCode::MetadataValue,

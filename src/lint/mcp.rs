@@ -23,8 +23,8 @@ pub struct McpServing {
     pub list_changed: bool,
 }
 
-/// Checks the tools of a server. Pointers name the members as the server does (`inputSchema`), and the
-/// index of a tool is its index in [`Manifest::tools`].
+/// Checks the tools of a server. Pointers name the members as the server does (`inputSchema`), and
+/// the index of a tool is its index in [`Manifest::tools`].
 pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     if manifest.scenario.name.is_empty() {

@@ -102,7 +102,7 @@ fn each_property(place: &mut RuleContext<'_>, properties: &Json<'_>) {
     for (name, property) in properties.members() {
         place.within(name, |place| {
             if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
-                let message = format!("the parameter {} does not say what it means", quoted_excerpt(name));
+                let message = format!("the parameter {} has no description", quoted_excerpt(name));
                 place.report(FindingCode::ParameterUndescribed, message, "add a `description`");
             }
             inner(place, property);

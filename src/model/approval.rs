@@ -72,7 +72,7 @@ pub struct StoredAnswer {
     pub code: Option<Arc<str>>,
     /// How long the call took, in milliseconds.
     pub took_ms: u64,
-    /// The operation that goes on.
+    /// The operation that is running.
     pub operation: Option<Arc<str>>,
 }
 
@@ -97,7 +97,7 @@ pub enum ApprovalState {
 
 /// A state that there is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no state of an approval")]
+#[error("`{0}` is not a state of an approval")]
 pub struct UnknownApprovalState(String);
 
 impl ApprovalState {

@@ -20,7 +20,7 @@ pub struct ConfigState {
     pub changed: Vec<Arc<str>>,
     /// What the last of them changed in the list of scenarios.
     pub scenarios: ScenarioChanges,
-    /// The keys that are written otherwise, but keep their value until a restart.
+    /// Changed keys that take effect at the next restart.
     pub waiting: Vec<Arc<str>>,
     /// The keys that are written under an old name.
     pub renamed: Vec<RenamedKey>,

@@ -129,8 +129,8 @@ codes! {
     SourceFailed = "source-failed", Error;
     /// An entry of a source could not be used.
     EntryIgnored = "entry-ignored", Warning;
-    /// An entry of a client's file is left out on purpose: its client has switched it off, it is the
-    /// same server as another entry, or callsheet itself.
+    /// An entry of a client's file is left out on purpose: its client has switched it off, it is
+    /// the same server as another entry, or callsheet itself.
     EntryLeftOut = "entry-left-out", Info;
     /// Members of an entry of a client's file that have no meaning here.
     MembersIgnored = "members-ignored", Info;
@@ -229,8 +229,8 @@ codes! {
     SlowAnswer = "slow-answer", Warning;
     /// The route of a single tool does not answer as the protocol says.
     ToolRoute = "tool-route", Warning;
-    /// The list of an MCP server comes in several pages, or pages have no tools: several clients read
-    /// the first page only.
+    /// The list of an MCP server comes in several pages, or pages have no tools: several clients
+    /// read the first page only.
     Paging = "paging", Warning;
     /// An MCP server does not promise to signal changes of its list.
     ListChangedMissing = "list-changed-missing", Info;

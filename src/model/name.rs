@@ -58,14 +58,14 @@ pub enum NameRef {
 pub enum InvalidName {
     /// Not within the grammar of scenario names.
     #[error(
-        "`{0}` is no scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
+        "`{0}` is not a scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
     )]
     Scenario(String),
     /// Not `scenario/tool`.
-    #[error("`{0}` is no tool identity: write `scenario/tool`")]
+    #[error("`{0}` is not a tool identity; write `SCENARIO/TOOL`, for example `files/read_text`")]
     ToolId(String),
     /// Not acceptable as a published name.
-    #[error("`{0}` is no published name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`")]
+    #[error("`{0}` is not a published name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or `_`")]
     Published(String),
 }
 
@@ -151,8 +151,8 @@ impl PublishedName {
 
     /// `scenario__tool` for MCP clients, at most [`MCP_NAME_MAX`] characters. It follows from the
     /// identity alone, so it is the same whatever other tools there are. Dots of the tool become
-    /// `__`. What is too long or not legal, or could be read as the name of another tool, is cut and
-    /// ends in a hash of the identity.
+    /// `__`. What is too long or not legal, or could be read as the name of another tool, is cut
+    /// and ends in a hash of the identity.
     pub fn for_mcp(id: &ToolId) -> Self {
         let (scenario, tool) = (id.scenario.as_str(), &*id.tool);
         let whole = if tool.contains('.') { tool.replace('.', JOINER) } else { tool.to_owned() };
@@ -225,8 +225,9 @@ fn hashed(text: &str, identity: &str) -> Arc<str> {
     ended(text, &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff), PUBLISHED_NAME_MAX)
 }
 
-/// Whether the text of [`PublishedName::for_mcp`] can be divided in this way only, and does not look
-/// like one that ends in a hash: the first `__` ends the scenario, and each further one is a dot.
+/// Whether the text of [`PublishedName::for_mcp`] can be divided in this way only, and does not
+/// look like one that ends in a hash: the first `__` ends the scenario, and each further one is a
+/// dot.
 fn divides(scenario: &str, tool: &str) -> bool {
     let ends_in_hash = tool.len() > MCP_HASH && tool.is_char_boundary(tool.len() - MCP_HASH) && {
         let tail = &tool[tool.len() - MCP_HASH..];

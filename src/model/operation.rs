@@ -47,7 +47,7 @@ pub struct Operation {
     pub result: Option<JsonText>,
     /// Its error, in the scenario's words.
     pub error: Option<Arc<str>>,
-    /// Since when it is being called off.
+    /// Since when it is being cancelled.
     pub cancelling_since: Option<Timestamp>,
 }
 
@@ -80,7 +80,7 @@ pub enum OperationState {
     Succeeded,
     /// Ended badly.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
     /// Not over when following it had to end. It may run on.
     TimedOut,
@@ -95,7 +95,7 @@ pub enum OperationState {
 
 /// A state that there is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no state of an operation")]
+#[error("`{0}` is not a state of an operation")]
 pub struct UnknownOperationState(String);
 
 impl OperationState {

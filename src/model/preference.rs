@@ -1,7 +1,7 @@
 //! What a user or operator wants of a tool or scenario, within a scope.
 //!
 //! Each setting is set or inherited on its own: changing one never touches another. Preferences
-//! outlive the tools they speak of.
+//! outlive the tools they are about.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -92,7 +92,7 @@ pub enum InvalidPreference {
     #[error("unknown target `{0}`: use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`")]
     Target(String),
     /// The value is not `require` or `skip`, and not empty.
-    #[error("unknown approval `{0}`: use `require`, `skip` or nothing to inherit")]
+    #[error("unknown approval `{0}`: use `require` or `skip`, or leave it out to inherit")]
     Approval(String),
     /// An alias for a target that is not a single tool.
     #[error("an alias needs a single tool, but `{0}` is not one: use `tool:<scenario>/<tool>`")]
@@ -164,8 +164,8 @@ impl PreferenceSet {
         self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
     }
 
-    /// These preferences, and below them those of `lower`, setting by setting: they hold where these
-    /// set nothing in the same scope for the same target.
+    /// These preferences, and below them those of `lower`, setting by setting: they hold where
+    /// these set nothing in the same scope for the same target.
     #[must_use]
     pub fn over(&self, lower: &Self) -> Self {
         let mut merged = self.clone();

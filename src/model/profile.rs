@@ -31,7 +31,7 @@ pub enum UnknownLevel {
     /// that its author wanted to restrict.
     #[default]
     Refuse,
-    /// As `guest`, so that everybody may use the tool.
+    /// As `guest`, so that every caller may use the tool.
     Guest,
 }
 
@@ -49,9 +49,9 @@ pub struct Profile {
     pub searches: Option<bool>,
 }
 
-/// A text that is no level of permission.
+/// A text that is not a level of permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no level of permission: use `guest`, `user`, `admin` or `owner`")]
+#[error("`{0}` is not a level of permission: use `guest`, `user`, `admin` or `owner`")]
 pub struct InvalidPermission(pub String);
 
 impl Profile {

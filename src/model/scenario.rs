@@ -111,7 +111,7 @@ impl fmt::Display for ScenarioState {
 /// The status of one scenario as operators see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
-    /// The name it is filed under.
+    /// The name of the scenario.
     pub name: ScenarioName,
     /// Its state.
     pub state: ScenarioState,

@@ -23,8 +23,9 @@ const LOCAL: &str = "local";
 pub enum Target {
     /// A server that speaks HTTP.
     Http(Arc<HttpTarget>),
-    /// A program that is started as a child process. Only the operator's own files and the embedding
-    /// program may name one; no source that reads the network or the environment makes it.
+    /// A program that is started as a child process. Only the operator's own files and the
+    /// embedding program may name one; no source that reads the network or the environment makes
+    /// it.
     Stdio(Arc<StdioTarget>),
     /// A target inside this process.
     InProcess(InProcessId),

@@ -1,4 +1,5 @@
-//! Texts of others: cutting them where they are long, and the characters in them that cannot be seen.
+//! Texts of others: cutting them where they are long, and the characters in them that cannot be
+//! seen.
 
 use std::fmt::{self, Display, Write};
 

@@ -38,7 +38,7 @@ pub enum VersionVerdict {
 
 /// A text outside the version grammar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no version")]
+#[error("`{0}` is not a version")]
 pub struct InvalidVersion(pub String);
 
 impl ProtocolVersion {

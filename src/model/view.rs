@@ -33,8 +33,8 @@ pub struct CompanionName {
 }
 
 impl CompanionName {
-    /// Where a tool's metadata names its companions: the tool that gives the status of an operation,
-    /// and the one that cancels it.
+    /// Where a tool's metadata names its companions: the tool that gives the status of an
+    /// operation, and the one that cancels it.
     pub const POINTERS: [&'static str; 2] =
         ["/async_behavior/status_polling/status_tool", "/async_behavior/cancellation/cancel_tool"];
 }

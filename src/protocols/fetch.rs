@@ -1,4 +1,5 @@
-//! What every protocol over HTTP does: one conditional request for its manifest, and reading what came without holding up other work.
+//! What every protocol over HTTP does: one conditional request for its manifest, and reading what
+//! came without holding up other work.
 //!
 //! Never here: what a document means.
 
@@ -10,8 +11,9 @@ use crate::model::Target;
 use crate::transports::Transports;
 use crate::transports::http::{HttpFreshness, HttpValidators, Upstream};
 
-/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the
-/// slowest spelling, while most manifests take a tenth of one. A larger one goes to the blocking pool.
+/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that
+/// received it: at most two milliseconds even in the slowest spelling, while most manifests take a
+/// tenth of one. A larger one goes to the blocking pool.
 const AT_ONCE: usize = 256 * 1024;
 
 /// What came of a request for a manifest.

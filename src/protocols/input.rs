@@ -179,7 +179,8 @@ mod tests {
         let form = CallerOffers { elicitation_form: true, ..CallerOffers::default() };
         let url = CallerOffers { elicitation_url: true, ..CallerOffers::default() };
         let asked = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
-        assert_eq!((&*asked.message(), asked.schema().unwrap().get()), ("Name \"x\"?", r#"{"type": "object"}"#));
+        assert_eq!(&*asked.message(), "Name \"x\"?");
+        assert_eq!(asked.schema().unwrap().get(), r#"{"type": "object"}"#);
         assert!(asked.is_offered(form) && !asked.is_offered(url));
         let sent = wanted(InputMethod::Elicitation, r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#);
         assert_eq!(sent.url().as_deref(), Some("https://x.test/"));
@@ -187,7 +188,9 @@ mod tests {
         for odd in [r#"{"mode":"dance"}"#, "[]", "7"] {
             let odd = wanted(InputMethod::Elicitation, odd);
             assert!(!odd.is_offered(form) && !odd.is_offered(url), "{odd:?}");
-            assert_eq!((odd.message(), odd.schema(), odd.url()), (String::new(), None, None));
+            assert!(odd.message().is_empty());
+            assert_eq!(odd.schema(), None);
+            assert_eq!(odd.url(), None);
         }
     }
 

@@ -47,7 +47,8 @@ pub struct CallProgress {
 pub enum Cancelled {
     /// The caller cancelled it.
     ByCaller,
-    /// The caller went away. What the tool has begun is counted all the same, so a session may let it go on.
+    /// The caller went away. What the tool has begun is counted all the same, so a session may let
+    /// it go on.
     CallerGone,
 }
 

@@ -7,8 +7,8 @@ use crate::transports::TransportError;
 
 use super::{Validators, Validity};
 
-/// One listing that is wanted, with what holds for it now. It comes with each request, since the configuration may change while a session
-/// lives.
+/// One listing that is wanted, with what holds for it now. It comes with each request, since the
+/// configuration may change while a session lives.
 #[derive(Debug, Clone)]
 pub struct ListRequest {
     /// What is known already, for a conditional request; `None` for a whole list.
@@ -17,14 +17,15 @@ pub struct ListRequest {
     pub accept: AcceptedVersions,
     /// How much of a manifest is taken.
     pub bounds: Bounds,
-    /// Bytes of the answer that are read at most, where that is less than what every answer may have.
+    /// Bytes of the answer that are read at most, where that is less than what every answer may
+    /// have.
     pub max_body: Option<usize>,
 }
 
 /// What is remembered of the last good listing of a scenario.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Digest of the manifest in force.
+    /// Digest of the active manifest.
     pub digest: Digest,
     /// What the session wanted to have back.
     pub validators: Validators,
@@ -40,7 +41,8 @@ pub enum Listing {
     Manifest {
         /// The well-formed part.
         manifest: Manifest,
-        /// What was left out or looked odd. Scenario and tool are filled in; the engine adds no more than the name.
+        /// What was left out or looked odd. Scenario and tool are filled in; the engine adds no
+        /// more than the name.
         findings: Vec<Finding>,
         /// How many tools were left out as malformed.
         quarantined: usize,
@@ -60,7 +62,7 @@ pub enum ConnectError {
     NotThisProtocol(String),
 }
 
-/// Why a listing failed. The last good manifest stays in force in every case.
+/// Why a listing failed. The last good manifest stays active in every case.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ListError {
     /// The answer did not come, or was no success.
@@ -72,7 +74,8 @@ pub enum ListError {
     /// The answer is of this protocol but cannot be used as a whole.
     #[error("{0}")]
     Malformed(String),
-    /// The answer is of this protocol, but its protocol version cannot be read, so neither can the rest.
+    /// The answer is of this protocol, but its protocol version cannot be read, so neither can the
+    /// rest.
     #[error("{0}")]
     VersionUnreadable(String),
     /// The protocol version is readable but out of the accepted range.
@@ -93,7 +96,8 @@ impl ListRequest {
 }
 
 impl ListError {
-    /// A short, stable word for health: `refused`, `timeout`, `status`, `too-large`, `malformed`, ...
+    /// A short, stable word for health: `refused`, `timeout`, `status`, `too-large`, `malformed`,
+    /// ...
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Transport(error) => error.kind(),

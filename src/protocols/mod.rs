@@ -1,12 +1,13 @@
 //! The families of scenarios: one folder lists and calls one family.
 //!
-//! A [`Protocol`] is a stateless factory: it says whether it fits a target, and connects. A [`Session`] is one scenario as long as it is
-//! the same process or connection: it lists, calls, gives hints, and ends. Both reach scenarios through [`Transports`] only, decode into
-//! the model, and never see the engine, which keeps one session per scenario.
+//! A [`Protocol`] is a stateless factory: it says whether it fits a target, and connects. A
+//! [`Session`] is one scenario as long as it is the same process or connection: it lists, calls,
+//! gives hints, and ends. Both reach scenarios through [`Transports`] only, decode into the model,
+//! and never see the engine, which keeps one session per scenario.
 //!
-//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under `fixtures/manifests/<protocol>/`; `docs/protocols.md` says what each
-//! method has to do. A program that embeds callsheet
-//! brings its own with [`Builder::protocol`](crate::app::Builder::protocol).
+//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under
+//! `fixtures/manifests/<protocol>/`; `docs/protocols.md` says what each method has to do. A program
+//! that embeds callsheet brings its own with [`Builder::protocol`](crate::app::Builder::protocol).
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ pub enum Fits {
     Never,
     /// It may be, but only the source or the configuration that names the target can say so.
     Named,
-    /// One listing finds out, before all protocols that are only possible: the target looks like it.
+    /// One listing finds out, before all protocols that are only possible: the target looks like
+    /// it.
     ProbeFirst {
         /// Where that looks, for messages.
         at: &'static str,
@@ -66,7 +68,7 @@ pub trait Protocol: Send + Sync {
     /// Its id.
     fn id(&self) -> ProtocolId;
 
-    /// Whether it can be spoken at a target. Judges by the target alone: nothing is sent.
+    /// Whether it can be spoken at a target. Judges by the target alone and sends no request.
     fn fits(&self, target: &Target) -> Fits;
 
     /// Makes a session with the scenario at a target, within a time limit of its own.
@@ -76,7 +78,7 @@ pub trait Protocol: Send + Sync {
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>>;
 
-    /// Whether connecting waits for nothing and sends nothing, so that a session can be made whenever one is wanted.
+    /// Whether connecting neither waits nor sends, so that a session can be made at any time.
     fn is_connectionless(&self) -> bool {
         false
     }
@@ -113,14 +115,15 @@ impl Protocols {
         Self::with(Vec::new())
     }
 
-    /// The same, with `own` ones before them: they are probed first, and one with the id of another takes its place.
+    /// The same, with `own` ones before them: they are probed first, and one with the id of another
+    /// takes its place.
     pub fn with(own: Vec<Arc<dyn Protocol>>) -> Self {
         let built_in = PROTOCOLS.iter().map(|make| make());
         let others: Vec<_> = built_in.filter(|known| own.iter().all(|own| own.id() != known.id())).collect();
         Self(own.into_iter().chain(others).collect())
     }
 
-    /// Those that may be probed at an address that nobody trusts yet.
+    /// Those that may be probed at an address that is not trusted yet.
     #[must_use]
     pub fn for_untrusted(&self) -> Self {
         Self(self.0.iter().filter(|protocol| protocol.is_probed_untrusted()).cloned().collect())

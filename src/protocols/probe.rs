@@ -19,8 +19,9 @@ pub struct Probed {
 /// A protocol that was tried: its id, where, and what it met.
 type Attempt = (&'static str, &'static str, ListError);
 
-/// Tries every protocol that may be probed at the target, in order. Fails with what each attempt met; a failure to reach the scenario at all
-/// ends it at once, and so does an answer that is of a protocol but cannot be used.
+/// Tries every protocol that may be probed at the target, in order. Fails with what each attempt
+/// met; a failure to reach the scenario at all ends it at once, and so does an answer that is of a
+/// protocol but cannot be used.
 pub async fn probe(
     protocols: &Protocols,
     target: &Target,
@@ -31,7 +32,8 @@ pub async fn probe(
     for (protocol, at) in in_order(protocols, target) {
         match attempt(protocol, target, transports, request).await {
             Ok(probed) => return Ok(probed),
-            // One that was met before by an answer of another kind may break off what it does not know.
+            // One that was met before by an answer of another kind may break off what it does not
+            // know.
             Err(error) if goes_on(&error) || !met.is_empty() && broke(&error) => met.push((protocol.id(), at, error)),
             Err(error) => return Err(error),
         }

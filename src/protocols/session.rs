@@ -1,9 +1,9 @@
 //! Session: one scenario as long as it is the same process or connection.
 //!
 //! A session lists and calls its scenario, and signals that the list may have changed or that it
-//! ended. It decides neither when to list nor whether a call is allowed. Dropping it closes it. What
-//! the engine does with sessions is in `docs/design/sessions.md`, what an author has to write in
-//! `docs/protocols.md`.
+//! ended. It decides neither when to list nor whether a call is allowed. Dropping it closes it.
+//! What the engine does with sessions is in `docs/design/sessions.md`, what an author has to write
+//! in `docs/protocols.md`.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,12 +17,13 @@ use crate::transports::http::Upstream;
 
 /// One scenario as long as it is the same process or connection. Dropping it closes it.
 pub trait Session: Send + Sync {
-    /// Requests everything that the scenario offers. With `known` in the request the answer may be that it still stands. A session sets its
-    /// own time limit: no other listing of the scenario begins before this one has ended.
+    /// Requests everything that the scenario offers. With `known` in the request the answer may be
+    /// that the list is unchanged. A session sets its own time limit: no other listing of the
+    /// scenario begins before this one has ended.
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>>;
 
-    /// Sends one call to the scenario and reads its answer, within [`Call::limit`]. Sent once at most: the caller of this decides whether
-    /// it may be repeated.
+    /// Sends one call to the scenario and reads its answer, within [`Call::limit`]. Sent once at
+    /// most: the caller of this decides whether it may be repeated.
     ///
     /// A session that only lists need not write this; its tools cannot be called.
     fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
@@ -37,23 +38,27 @@ pub trait Session: Send + Sync {
         unsupported("this protocol has tools only")
     }
 
-    /// Signs that the list may have changed, if the scenario gives any. Requested after a good listing, and once more after the stream
-    /// ended, so it may come to be possible while the session lives.
+    /// Signs that the list may have changed, if the scenario gives any. Requested after a good
+    /// listing, and once more after the stream ended, so it may become possible while the session
+    /// lives.
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         None
     }
 
-    /// Completes when the session has ended by itself. `None` of a session that cannot end, as there is no connection to lose.
+    /// Completes when the session has ended by itself. `None` of a session that cannot end, as
+    /// there is no connection to lose.
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
         None
     }
 
-    /// The last lines that the scenario wrote as errors, where it is a program that was started here.
+    /// The last lines that the scenario wrote as errors, where it is a program that was started
+    /// here.
     fn recent_errors(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Where one request over HTTP shows the list as the scenario writes it, for people who look for mistakes in it.
+    /// The request over HTTP that returns the list as the scenario writes it, for people who look
+    /// for mistakes in it.
     fn document(&self) -> Option<(Upstream, &'static str)> {
         None
     }
@@ -62,7 +67,8 @@ pub trait Session: Send + Sync {
 /// A sign that the list may have changed. It only ever triggers a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// From now on every change is signalled, until the stream of hints ends. What changed before was not.
+    /// From now on every change is signalled, until the stream of hints ends. What changed before
+    /// was not.
     Following,
     /// The list may have changed.
     Changed,

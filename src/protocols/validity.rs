@@ -1,6 +1,8 @@
-//! How long a listing may be used, whatever said so: caching over HTTP, a protocol's own lifetime, or being inside this process.
+//! How long a listing may be used, whatever said so: caching over HTTP, a protocol's own lifetime,
+//! or being inside this process.
 //!
-//! A session judges what its scenario said and gives the verdict in these terms. The engine never sees a header.
+//! A session judges what its scenario said and gives the verdict in these terms. The engine never
+//! sees a header.
 
 use std::any::Any;
 use std::fmt;
@@ -35,7 +37,8 @@ pub struct Validity {
     pub validators: Validators,
 }
 
-/// What a session remembers of a listing for the next request of the same list: its own business, opaque to everything else.
+/// What a session remembers of a listing for the next request of the same list: its own business,
+/// opaque to everything else.
 #[derive(Clone, Default)]
 pub struct Validators(Option<Arc<dyn Any + Send + Sync>>);
 

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells a task to stop. Clone it freely; waiting on it is cancel-safe.
+/// A signal for tasks to stop. Clone it freely; waiting on it is cancel-safe.
 #[derive(Debug, Clone)]
 pub struct Stop(CancellationToken);
 
@@ -17,7 +17,7 @@ impl StopTrigger {
         (Self(token.clone()), Stop(token))
     }
 
-    /// Tells every listener to stop. A second call does nothing.
+    /// Signals every task to stop. A second call has no effect.
     pub fn stop(&self) {
         self.0.cancel();
     }

@@ -84,23 +84,23 @@ impl RouteSpec {
     }
 }
 
-const UNKNOWN_SCENARIO: RefusalSpec = refusal(404, "No scenario is called so; `candidates` holds near names.");
+const UNKNOWN_SCENARIO: RefusalSpec = refusal(404, "No scenario has this name; `candidates` holds near names.");
 const AMBIGUOUS_NAME: RefusalSpec = refusal(409, "The name could mean several tools: `candidates` names them.");
 const NO_TOOL: RefusalSpec =
-    refusal(404, "No tool is called so, or it is not published now; the answer says why, or offers near names.");
-const TOO_MANY_STREAMS: RefusalSpec = refusal(503, "Too many follow already; `Retry-After` says when to try again.")
-    .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
-const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or there is no address to ask.");
+    refusal(404, "No tool has this name, or it is not published now; the answer says why, or offers near names.");
+const TOO_MANY_STREAMS: RefusalSpec =
+    refusal(503, "Too many clients follow already; `Retry-After` says when to try again.")
+        .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
+const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
 const TOO_MANY_PREFERENCES: RefusalSpec =
     refusal(409, "There are as many preferences as are kept.").with_example(|| EngineError::TooManyPreferences.into());
-const NOT_ALLOWED: RefusalSpec =
-    refusal(409, "Its standing does not allow that now; the answer says what to do first.");
+const NOT_ALLOWED: RefusalSpec = refusal(409, "Its state does not allow that now; the answer says what to do first.");
 const NOT_FORGETTABLE: RefusalSpec = refusal(409, "It is neither removed nor down; the answer says what to do first.");
 const NO_APPROVAL: RefusalSpec = refusal(404, "No such call waits, or it was forgotten.")
     .with_example(|| DecideError::from(Undecided::Unknown).into());
 const ALREADY_DECIDED: RefusalSpec = refusal(
     409,
-    "It was decided before, is being decided, came too late, or is not what was asked for; `code` says which.",
+    "It was decided before, is being decided, came too late, or is not the requested call; `code` says which.",
 )
 .with_example(|| DecideError::from(Undecided::Late).into());
 const NO_CALL: RefusalSpec = refusal(404, "No call under way has this id.").with_example(active_calls::unknown_call);
@@ -111,19 +111,19 @@ const NO_OPERATION: RefusalSpec =
 #[rustfmt::skip]
 pub(super) const ROUTES: &[RouteSpec] = &[
     route("/", &[], &[
-        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(root))
+        operation(Get, Read, Daemon, "listRoutes", "all routes", json::<health::Index>("every route"), || get(root))
             .about("Browsers, which ask for `text/html`, get the dashboard."),
     ]),
     route("/healthz", &[], &[
         operation(Get, Read, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live)),
     ]),
     route("/readyz", &[], &[
-        operation(Get, Read, Daemon, "isReady", "whether every scenario that is configured was asked, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
+        operation(Get, Read, Daemon, "isReady", "whether every configured scenario was polled, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
             .also(&[json::<health::Ready<'_>>("some are still awaited").status(503)]),
     ]),
     route("/metrics", &[], &[
         operation(Get, Read, Daemon, "scrapeMetrics", "what was counted, for Prometheus", text("application/openmetrics-text; version=1.0.0; charset=utf-8", "the metrics"), || get(metrics::scrape))
-            .about("Who would rather have `text/plain` gets the older format of Prometheus."),
+            .about("With `Accept: text/plain` the answer has the older format of Prometheus."),
     ]),
     route("/openapi.json", &[], &[
         operation(Get, Read, Daemon, "describeApi", "this description", json::<Map<String, Value>>("an OpenAPI 3.1 document"), || get(api::serve::serve))
@@ -131,7 +131,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools", &[], &[
-        operation(Get, Read, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the shape that was asked for").headers(tools::HEADERS), || get(tools::list_route))
+        operation(Get, Read, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the requested format").headers(tools::HEADERS), || get(tools::list_route))
             .about("Without parameters every tool that is published and enabled, as a manifest of the Tool Discovery Protocol. A filter that matches nothing gives an empty list.")
             .query(&ListQuery::KNOWN)
             .revalidates(),
@@ -142,7 +142,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools/{*name}", &[params::TOOL_NAME], &[
-        operation(Get, Read, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the shape that was asked for").headers(tools::ONE_HEADERS), || get(tools::one_route))
+        operation(Get, Read, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the requested format").headers(tools::ONE_HEADERS), || get(tools::one_route))
             .about("A disabled tool is shown as such in the native format; formats for LLMs give only out what they list.")
             .query(tools::ONE)
             .refuses(&[NO_TOOL, AMBIGUOUS_NAME])
@@ -161,12 +161,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[UNKNOWN_SCENARIO]),
     ]),
     route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
-        operation(Post, Call, Scenarios, "refreshScenario", "asks it now", json::<HealthJson<'_>>("its health after that, whatever came of it"), || post(scenarios::refresh))
+        operation(Post, Call, Scenarios, "refreshScenario", "polls it now", json::<HealthJson<'_>>("its health after that, also when the poll failed"), || post(scenarios::refresh))
             .refuses(&[UNKNOWN_SCENARIO, CANNOT_ASK]),
     ]),
     route("/api/v1/scenarios/{name}/trust", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))
-            .about("Its address may be used although its source does not vouch for it. Lifts a block.")
+            .about("Its address may be used although its source is untrusted. Lifts a block.")
             .query(scenarios::ORIGIN)
             .refuses(&[UNKNOWN_SCENARIO, NOT_ALLOWED])
             .stores(),
@@ -175,7 +175,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/block", &[params::SCENARIO_NAME], &[
-        operation(Post, Operate, Scenarios, "blockScenario", "neither asks nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
+        operation(Post, Operate, Scenarios, "blockScenario", "neither polls nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
             .refuses(&[UNKNOWN_SCENARIO])
             .stores(),
         operation(Delete, Operate, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
@@ -192,7 +192,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/api/v1/preferences", &[], &[
         operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list))
             .query(preferences::FILTERS),
-        operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::ChangedPreference>("the preference as it is now, durable and published"), || put(preferences::change))
+        operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body names", json::<preferences::ChangedPreference>("the preference as it is now, durable and published"), || put(preferences::change))
             .about("The tool or scenario need not exist now.")
             .body::<preferences::ChangeBody>()
             .refuses(&[TOO_MANY_PREFERENCES])
@@ -219,20 +219,20 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     ]),
     route("/api/v1/ws", &[], &[
         operation(Get, Read, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", ResponseSpec { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
-            .about("Each message is one text frame that holds an `Event`. The socket only tells: it is closed with 1008 when the client says something, 1013 when it does not keep up, 1001 when the daemon stops.")
+            .about("Each message is one text frame that holds an `Event`. The socket only sends: it is closed with 1008 when the client sends a message, 1013 when it does not keep up, 1001 when the daemon stops.")
             .query(&events::PARAMS)
             .with_headers(events::RESUME_HEADERS)
             .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), TOO_MANY_STREAMS]),
     ]),
     route("/api/v1/tools/execute", &[], &[
         operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
-            .about("By the name that the asker's list has it under. What was not called, or came to nothing, is refused with `success`, `error` and `code`.")
+            .about("By the name in the client's list. A call that was not made, or that failed, is refused with `success`, `error` and `code`.")
             .body::<CallBody>()
             .also(&[json::<Accepted<'_>>("it goes on, its tool needs input, or a human has to say yes first").status(202)])
             .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/approvals", &[], &[
-        operation(Get, Read, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::ApprovalList<'_>>("the calls, in the order in which they were asked for"), || get(approvals::list))
+        operation(Get, Read, Calls, "listApprovals", "calls that need approval", json::<approvals::ApprovalList<'_>>("the calls, in the order in which they were requested"), || get(approvals::list))
             .query(approvals::FILTERS),
     ]),
     route("/api/v1/approvals/{id}", &[params::APPROVAL_ID], &[
@@ -240,14 +240,14 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[NO_APPROVAL]),
     ]),
     route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
-        operation(Post, Approve, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_json::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
+        operation(Post, Approve, Calls, "approveCall", "approves it, and runs exactly this call once", json::<call_json::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
             .body::<approvals::ApproveBody>()
             .also(&[json::<call_json::ApprovalJson<'_>>("it is under way").status(202)])
             .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
     ]),
     route("/api/v1/approvals/{id}/reject", &[params::APPROVAL_ID], &[
-        operation(Post, Approve, Calls, "rejectCall", "says no", json::<call_json::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
+        operation(Post, Approve, Calls, "rejectCall", "rejects it", json::<call_json::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
             .body::<approvals::RejectBody>()
             .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
@@ -275,7 +275,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_json::OperationJson<'_>>("everything about it"), || get(operations::show))
             .refuses(&[NO_OPERATION]),
         operation(Delete, Operate, Calls, "cancelOperation", "cancels it", json::<call_json::OperationJson<'_>>("it is cancelled, or no longer followed where its scenario cannot cancel it"), || delete(operations::cancel))
-            .also(&[json::<call_json::OperationJson<'_>>("the scenario was asked to cancel it and has not confirmed it").status(202)])
+            .also(&[json::<call_json::OperationJson<'_>>("the scenario was told to cancel it and has not confirmed it").status(202)])
             .refuses(&[
                 NO_OPERATION,
                 refusal(409, "It is over already."),
@@ -306,19 +306,19 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/tools/sync", &[], &[
-        operation(Post, Call, Inbox, "syncTools", "asks every scenario now", json::<inbox_json::Synced>("what came of it"), || post(agent_inbox::sync)),
+        operation(Post, Call, Inbox, "syncTools", "polls every scenario now", json::<inbox_json::Synced>("what came of it"), || post(agent_inbox::sync)),
     ]),
     route("/api/modules", &[], &[
         operation(Get, Read, Modules, "listModules", "how each module is and what it offers", json::<modules::ModuleList<'_>>("the modules, in order of their names"), || get(modules::list)),
     ]),
     route("/api/modules/{module}/execute", &[params::MODULE], &[
-        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ModuleAnswer>("what came of it, whatever it was"), || post(modules::execute))
-            .about("By the way of every call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is no call is refused.")
+        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ModuleAnswer>("the result or the failure"), || post(modules::execute))
+            .about("As every other call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is not a call is refused.")
             .body::<CallBody>()
-            .also(&[json::<modules::ModuleAnswer>("it goes on, or waits for a human's yes: `error` says under which id").status(202)]),
+            .also(&[json::<modules::ModuleAnswer>("it is running, or waits for approval: `error` names the id").status(202)]),
     ]),
     route("/refresh-tools", &[], &[
-        operation(Post, Call, Modules, "refreshModules", "asks every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
+        operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
 ];
 

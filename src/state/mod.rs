@@ -70,7 +70,7 @@ pub struct StoredManifest {
     pub source: SourceId,
     /// The peer that answered there.
     pub party: PeerIdentity,
-    /// Whether its source vouched for the address.
+    /// Whether its source was trusted for the address.
     pub trusted: bool,
     /// The protocol it spoke.
     pub protocol: String,
@@ -85,7 +85,7 @@ pub struct StoredManifest {
 /// What an operator decided about a scenario; replaces an earlier decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Its address may be used although its source does not vouch for it.
+    /// Its address may be used although its source is untrusted.
     Trusted,
     /// It is neither polled nor published.
     Blocked,

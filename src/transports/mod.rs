@@ -39,7 +39,8 @@ impl Transports {
         Self { children, ..self }
     }
 
-    /// The way to a server that speaks HTTP. Fails with [`TransportError::Address`] when no request can be sent there.
+    /// The way to a server that speaks HTTP. Fails with [`TransportError::Address`] when no request
+    /// can be sent there.
     pub fn http(&self, target: &HttpTarget) -> Result<Upstream, TransportError> {
         let HttpTarget { url, dial, token, headers, call_timeout, .. } = target.clone();
         let upstream = self.client.upstream(url)?;

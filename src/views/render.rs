@@ -156,7 +156,7 @@ fn over_limit(LeftOut { tool, why }: &LeftOut, format: &dyn Format) -> Finding {
     let hint = match why {
         Absence::OverTokens(_) => "pin the tool, give it a higher priority, or raise `max_tokens`",
         Absence::Deferred | Absence::OverDeferred(_) => {
-            "pin the tool, give it a higher priority, or ask without `defer`"
+            "pin the tool, give it a higher priority, or request the list without `defer`"
         }
         _ => {
             "narrow the list by scenario, category, tag or `q`, pin the tool or give it a higher priority, or lift the limit with \

@@ -38,9 +38,9 @@ pub(crate) struct FindingJson<'a> {
     /// What kind of decision.
     #[schemars(schema_with = "codes")]
     code: &'static str,
-    /// The scenario it speaks of.
+    /// The scenario it is about.
     scenario: Option<&'a str>,
-    /// The tool it speaks of, by its original name.
+    /// The tool it is about, by its original name.
     tool: Option<&'a str>,
     /// What was decided and why.
     message: &'a str,
@@ -50,13 +50,13 @@ pub(crate) struct FindingJson<'a> {
     pointer: Option<&'a str>,
 }
 
-/// What was decided about each published tool, for one asker.
+/// The decision about each published tool, for one client.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Report")]
 pub(crate) struct ReportJson<'a> {
     /// The shape of the list.
     format: &'a str,
-    /// The catalog's revision, as the asker's scope sees it.
+    /// The catalog's revision in the client's scope.
     revision: String,
     /// Estimated tokens of the tools that are not deferred.
     tokens: usize,
@@ -75,7 +75,7 @@ pub(crate) struct ReportJson<'a> {
     findings: Vec<FindingJson<'a>>,
 }
 
-/// What the list had to fit in; `null` is no limit.
+/// What the list had to fit in; `null` means no limit.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Budget")]
 struct BudgetJson {
@@ -91,7 +91,8 @@ struct BudgetJson {
 struct StickyJson {
     /// How many it carries.
     carried: usize,
-    /// How many of them, from the first on, are written as they were: what a prompt cache still has.
+    /// How many of them, from the first on, are written as they were: what a prompt cache still
+    /// has.
     prefix: usize,
     /// Why it is not all of them.
     broken: Option<String>,
@@ -211,7 +212,7 @@ impl ReportBuilder<'_> {
             // The native list reports a tool that it cannot embed as `lossy`, because programs
             // still get the rest of the tool elsewhere.
             let why = ["tool-quarantined", "lossy"].iter().find_map(|code| told.get(&(tool.id.clone(), *code)));
-            let why = why.map_or("the format cannot say it", |finding| finding.message.as_str());
+            let why = why.map_or("the format cannot express it", |finding| finding.message.as_str());
             (tool.id.clone(), absent(tool, "tool-quarantined", why))
         }));
         left.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -225,7 +226,7 @@ impl ReportBuilder<'_> {
         let place = carried.marks().get(prefix.kept);
         let here = place.and_then(|mark| self.view.tools().find(|tool| ToolMark::new(&tool.id, b"").tool == mark.tool));
         let broken = place.map(|_| match here {
-            Some(tool) => format!("`{}` is written otherwise or stands elsewhere now", tool.name),
+            Some(tool) => format!("`{}` changed or moved", tool.name),
             None => format!("the tool at place {} is not in the list any more", prefix.kept + 1),
         });
         Some(StickyJson { carried: carried.marks().len(), prefix: prefix.kept, broken })
@@ -254,9 +255,7 @@ fn note_text(note: ViewNote) -> String {
     match note {
         ViewNote::PinnedOverBudget => "the pinned tools alone are beyond the budget; they stay".to_owned(),
         ViewNote::OneLoaded => "no tool would be loaded, so the best one is: not all tools can be deferred".to_owned(),
-        ViewNote::StickyUnknown => {
-            "`sticky` is no selection of an earlier list; tools were chosen as without it".to_owned()
-        }
+        ViewNote::StickyUnknown => "`sticky` is not a selection of an earlier list; it was ignored".to_owned(),
         ViewNote::StickyGone(gone) => {
             format!("tools that the conversation carries and that are not in the list: {gone}")
         }

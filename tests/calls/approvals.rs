@@ -1,4 +1,5 @@
-//! Calls that need a human's yes: what waits, who may decide it, and that a yes runs exactly that, once.
+//! Calls that need a human's yes: what waits, who may decide it, and that a yes runs exactly that,
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,7 +181,8 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     daemon.stop().await;
 }
 
-/// Every change of preferences that a caller may only make with the token, on every route that changes them.
+/// Every change of preferences that a caller may only make with the token, on every route that
+/// changes them.
 fn loosening(target: &str) -> Vec<Change> {
     let reset = format!("/api/v1/preferences?scope=global&target={target}");
     let of_inbox = "/api/v1/tools/config?scenario=disks&tool_name=wipe";

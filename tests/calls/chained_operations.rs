@@ -1,4 +1,5 @@
-//! Two daemons in a row follow and cancel what one does, whatever the names of the tools are in the first one's list.
+//! Two daemons in a row follow and cancel what one does, whatever the names of the tools are in the
+//! first one's list.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -51,7 +52,8 @@ fn url(address: SocketAddr) -> Url {
     format!("http://{address}/").parse().unwrap()
 }
 
-/// The first daemon of two scenarios with tools of the same names, and the second one that lists the first.
+/// The first daemon of two scenarios with tools of the same names, and the second one that lists
+/// the first.
 async fn two_in_a_row(one: &Callee, two: &Callee) -> (House, House, SocketAddr) {
     let first = House::with(&[("one", one.url()), ("two", two.url())], eager).await;
     first.prefer("global", "tool:one/get_run", called("look")).await;

@@ -1,4 +1,5 @@
-//! How often, how many at once, how long and how large; what is tried again and what never; and when a scenario is left alone.
+//! How often, how many at once, how long and how large; what is tried again and what never; and
+//! when a scenario is left alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -335,6 +336,7 @@ async fn a_call_is_judged_again_before_it_is_repeated() {
         gate.send_replace(true);
     });
     let refused = refused.unwrap_err();
-    assert_eq!((refused.kind(), files.ran().len()), ("bad_answer", 1), "it was disabled before the repeat: {refused}");
+    assert_eq!(refused.kind(), "bad_answer", "it was disabled before the repeat: {refused}");
+    assert_eq!(files.ran().len(), 1, "it was disabled before the repeat: {refused}");
     house.finish().await;
 }

@@ -1,4 +1,5 @@
-//! From a name to the tool it means and whether it may be called: in every scope, in old lists, and with arguments that fit.
+//! From a name to the tool it means and whether it may be called: in every scope, in old lists, and
+//! with arguments that fit.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Long-running tools: what a scenario goes on with is followed to its end, called off, and never mixed up with another scenario's.
+//! Long-running tools: what a scenario goes on with is followed to its end, called off, and never
+//! mixed up with another scenario's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,8 @@ pub(crate) fn behaviour() -> Value {
     })
 }
 
-/// A scenario with a tool that goes on, followed as `behaviour` says, whose partners take an id of this type.
+/// A scenario with a tool that goes on, followed as `behaviour` says, whose partners take an id of
+/// this type.
 pub(crate) fn runs(name: &str, behaviour: &Value, kind: &str) -> Value {
     let on = json!({"enabled_by_default": true});
     let takes = json!({"type": "object", "properties": {"run_id": {"type": kind}}, "required": ["run_id"]});

@@ -1,7 +1,9 @@
-//! Whatever happens meanwhile (tools come and go, names move between them, scenarios restart at other ports, answers break), no call reaches
-//! a scenario other than the owner of its name in the list that the name was taken from, and none runs twice unless that is safe.
+//! Whatever happens meanwhile (tools come and go, names move between them, scenarios restart at
+//! other ports, answers break), no call reaches a scenario other than the owner of its name in the
+//! list that the name was taken from, and none runs twice unless that is safe.
 //!
-//! The sequences are random from a fixed seed; the scenarios are real servers on loopback, and calls run beside everything else.
+//! The sequences are random from a fixed seed; the scenarios are real servers on loopback, and
+//! calls run beside everything else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,7 +160,8 @@ impl Play {
         }
     }
 
-    /// Calls a name of a list, beside everything else. Each call is told from the others by its number.
+    /// Calls a name of a list, beside everything else. Each call is told from the others by its
+    /// number.
     fn call(&mut self, list: usize, name: prop::sample::Index) {
         let list = &self.lists[list];
         if list.names.is_empty() {

@@ -93,7 +93,7 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
         .unwrap()
         .tool(
             throw,
-            |given: Value| async move { given["sides"].as_u64().map(Value::from).ok_or("`sides` is no number") },
+            |given: Value| async move { given["sides"].as_u64().map(Value::from).ok_or("`sides` is not a number") },
         )
         .tool(wait, |_: Value| std::future::pending::<Result<Value, String>>());
     let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await.unwrap();
@@ -110,7 +110,7 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
     assert_eq!(outcome.result.unwrap().get(), "6");
     let outcome = call(call_of("throw", &json!({}))).await.unwrap();
     assert!(!outcome.success);
-    assert_eq!(outcome.error.as_deref(), Some("`sides` is no number"));
+    assert_eq!(outcome.error.as_deref(), Some("`sides` is not a number"));
     let outcome = call(call_of("roll", &json!({}))).await.unwrap();
     assert!(!outcome.success);
     assert_eq!(outcome.code.as_deref(), Some("unknown_tool"));
@@ -138,7 +138,8 @@ async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
     });
     let approved = approved.unwrap();
     assert_eq!(approved.state, ApprovalState::Failed, "{approved:?}");
-    assert_eq!((owner.ran().len(), other.ran().len()), (0, 0), "it was approved for the one that is gone");
+    assert_eq!(owner.ran().len(), 0, "it was approved for the one that is gone");
+    assert_eq!(other.ran().len(), 0, "it was approved for the one that is gone");
     house.finish().await;
 }
 

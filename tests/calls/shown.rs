@@ -1,4 +1,5 @@
-//! What a person is shown for approval is what is sent, and what could be read in two ways is refused.
+//! What a person is shown for approval is what is sent, and what could be read in two ways is
+//! refused.
 
 use callsheet::calls::{ExecuteError, Request};
 use callsheet::model::JsonText;
@@ -50,7 +51,8 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
         let told = answer.json();
         (answer.status, told["code"].clone(), told["violations"][0]["pointer"].clone())
     };
-    // The first of both is what the schema does not allow; a reader that takes it would get it past the check.
+    // The first of both is what the schema does not allow; a reader that takes it would get it past
+    // the check.
     for (written, place) in [
         (r#"{"path":"/etc/shadow","path":"/tmp/harmless"}"#, "/path"),
         (r#"{"path":"/tmp/harmless","more":[{"a":1},{"b":{"c":1,"\u0063":2}}]}"#, "/more/1/b/c"),
@@ -178,14 +180,17 @@ async fn a_result_that_is_too_deep_is_refused_with_that_reason_and_never_ends_in
     };
     let answer = call("dig", false).await;
     let told = answer.json();
-    assert_eq!((answer.status, &told["code"], &told["sent"]), (502, &json!("bad_answer"), &json!(true)), "{told}");
+    assert_eq!(answer.status, 502, "{told}");
+    assert_eq!(told["code"], "bad_answer", "{told}");
+    assert_eq!(told["sent"], true, "{told}");
     assert!(told["error"].as_str().unwrap().contains("nests deeper than 100 levels"), "{told}");
     assert_eq!(call("dig", true).await.json()["result"], json!([[[7]]]));
 
     let id = call("mine", false).await.json()["approval_id"].as_str().unwrap().to_owned();
     let approved = post(&daemon, &format!("/api/v1/approvals/{id}/approve"), &[], "{}").await;
     let told = approved.json();
-    assert_eq!((approved.status, &told["state"]), (200, &json!("failed")), "{told}");
+    assert_eq!(approved.status, 200, "{told}");
+    assert_eq!(told["state"], "failed", "{told}");
     let kept = daemon.json(&format!("/api/v1/approvals/{id}")).await;
     assert!(kept["answer"]["error"].as_str().unwrap().contains("nests deeper than 100 levels"), "{kept}");
     daemon.stop().await;

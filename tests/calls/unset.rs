@@ -1,4 +1,5 @@
-//! A model that is held to a strict mode sends `null` for what it leaves out, and is never refused for it.
+//! A model that is held to a strict mode sends `null` for what it leaves out, and is never refused
+//! for it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -54,7 +55,8 @@ async fn nulls_for_optional_members_are_taken_out_before_the_call_is_checked_and
     house.finish().await;
 }
 
-/// As a text, in the name of the first consumer's scenario, from an embedding program and from an MCP client.
+/// As a text, in the name of the first consumer's scenario, from an embedding program and from an
+/// MCP client.
 #[tokio::test]
 async fn nulls_are_taken_out_on_every_way_in() {
     let (callee, house, address) = weather(false).await;
@@ -64,7 +66,8 @@ async fn nulls_are_taken_out_on_every_way_in() {
     let inbox = json!({"scenario": "weather", "tool_name": "forecast", "arguments": sent, "chat_id": "7"});
     for body in [as_text, inbox] {
         let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
-        assert_eq!((status, &answer["adjusted"]), (200, &json!(["/unit"])), "{answer}");
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(answer["adjusted"], json!(["/unit"]), "{answer}");
     }
     assert_eq!(house.call("forecast", &sent).await.unwrap().adjusted, ["/unit"]);
     let client = McpClient::legacy(address, "2025-06-18", json!({})).await;
@@ -82,7 +85,8 @@ async fn nulls_are_taken_out_before_an_approval_is_shown() {
     let (callee, house, address) = weather(true).await;
     let body = json!({"tool_name": "forecast", "arguments": {"city": "Oslo", "unit": null}});
     let (status, answer) = post(address, "/api/v1/tools/execute", &body).await;
-    assert_eq!((status, &answer["adjusted"]), (202, &json!(["/unit"])), "{answer}");
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(answer["adjusted"], json!(["/unit"]), "{answer}");
     let id = answer["approval_id"].as_str().unwrap();
     let shown = house.app.calls().approvals().unwrap().get(id).unwrap();
     assert_eq!(shown.arguments.get(), r#"{"city":"Oslo"}"#);
@@ -90,7 +94,8 @@ async fn nulls_are_taken_out_before_an_approval_is_shown() {
     // The same call without what was taken out is the same call.
     let again = json!({"tool_name": "forecast", "arguments": {"city": "Oslo"}});
     let (_, again) = post(address, "/api/v1/tools/execute", &again).await;
-    assert_eq!((&again["approval_id"], again.get("adjusted")), (&json!(id), None), "{again}");
+    assert_eq!(again["approval_id"], json!(id), "{again}");
+    assert_eq!(again.get("adjusted"), None, "{again}");
 
     let approve = format!("/api/v1/approvals/{id}/approve");
     let (status, decided) = post(address, &approve, &json!({})).await;

@@ -1,4 +1,5 @@
-//! How often tools were called, what came of it and how long it took: counted, on the tool's page and in metrics.
+//! How often tools were called, what came of it and how long it took: counted, on the tool's page
+//! and in metrics.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The difference between two catalogs: whatever changed, what an asker knew plus what it is told is what it would be shown.
+//! The difference between two catalogs: whatever changed, what an asker knew plus what it is told
+//! is what it would be shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The catalog through the library: the merge, views of it, search, who gets the places, and the answers prepared from it.
+//! The catalog through the library: the merge, views of it, search, who gets the places, and the
+//! answers prepared from it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 

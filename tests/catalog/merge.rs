@@ -1,4 +1,5 @@
-//! The merge through the library: names, preferences, findings, revisions, lookups and what is shared between catalogs.
+//! The merge through the library: names, preferences, findings, revisions, lookups and what is
+//! shared between catalogs.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ fn one_alias_holder_gets_the_name_and_several_get_nothing() {
 
 #[test]
 fn nothing_gets_the_qualified_name_of_another_tool() {
-    // `b/read` may come to need `b__read` at any time, so a tool of that name cannot have it, and neither takes it from the other.
+    // `b/read` may come to need `b__read` at any time, so a tool of that name cannot have it, and
+    // neither takes it from the other.
     let quiet = catalog(&[("a", &["b__read"]), ("b", &["read"])], &[]);
     assert_eq!(names(&quiet), ["a__b__read = a/b__read", "read = b/read"]);
     let crowded = quiet.with(change(offer("c", &[tool("read")])));
@@ -260,7 +262,8 @@ fn another_scopes_preferences_only_change_its_own_revision() {
 #[test]
 fn a_change_leaves_every_entry_alone_whose_names_do_not_change() {
     let before = catalog(&[("a", &["go"]), ("b", &["go"]), ("c", &["run"]), ("d", &["walk"])], &[]);
-    // A third `go` changes no name: all of them are qualified already. `run` gets company, `walk` does not.
+    // A third `go` changes no name: all of them are qualified already. `run` gets company, `walk`
+    // does not.
     let after = before.with(change(offer("z", &[tool("go"), tool("run")])));
     let same = |name: &str| {
         let entry = |catalog: &Catalog| Arc::clone(catalog.entry(&scenario(name)).unwrap());

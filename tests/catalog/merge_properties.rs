@@ -1,5 +1,6 @@
-//! Properties of the merge over random sequences of changes: the incremental way equals the full rebuild, order does not matter,
-//! names are unique, follow the written rule and are never taken over, and what does not change is shared.
+//! Properties of the merge over random sequences of changes: the incremental way equals the full
+//! rebuild, order does not matter, names are unique, follow the written rule and are never taken
+//! over, and what does not change is shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,7 +206,8 @@ fn seen(catalog: &Catalog) -> String {
     all.join("\n")
 }
 
-/// The first line that differs, cut from the first different character on: both texts have up to 32,000 characters.
+/// The first line that differs, cut from the first different character on: both texts have up to
+/// 32,000 characters.
 fn difference(one: &str, other: &str) -> Option<(String, String)> {
     let lines = one.lines().map(Some).chain(std::iter::repeat(None));
     let others = other.lines().map(Some).chain(std::iter::repeat(None));

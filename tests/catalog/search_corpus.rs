@@ -1,4 +1,5 @@
-//! Search on real tools and questions, when the corpus is there: the in-domain part of Seal-Tools, and `MetaTool`.
+//! Search on real tools and questions, when the corpus is there: the in-domain part of Seal-Tools,
+//! and `MetaTool`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,8 @@ fn view_of(mut tools: Vec<Arc<Tool>>) -> View {
     View::select(&build(&inputs), &ViewQuery::default())
 }
 
-/// What share of the right tools is among the first five hits of a question, and for which share of questions the first hit is right.
+/// What share of the right tools is among the first five hits of a question, and for which share of
+/// questions the first hit is right.
 fn scores<'a>(view: &View, questions: impl Iterator<Item = (&'a str, BTreeSet<&'a str>)>) -> (f64, f64) {
     let (mut recall, mut first, mut count) = (0.0, 0.0, 0.0);
     for (question, right) in questions {

@@ -1,4 +1,5 @@
-//! Properties of search over random changes: what an index has grown into is what a new one would be, in whatever order scenarios came.
+//! Properties of search over random changes: what an index has grown into is what a new one would
+//! be, in whatever order scenarios came.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Who gets the places when tools compete for them: relevance, budgets, what is pinned, carried and deferred. Through the library.
+//! Who gets the places when tools compete for them: relevance, budgets, what is pinned, carried and
+//! deferred. Through the library.
 
 use std::collections::BTreeSet;
 
@@ -281,7 +282,8 @@ proptest! {
         prop_assert_eq!(view.notes.contains(&ViewNote::PinnedOverBudget), !within && pinned > 0);
         let deferred = view.tools().filter(|tool| view.is_deferred(tool)).count();
         prop_assert!(deferred <= most);
-        // What the target cannot say may be among those deferred, and is never the one that is loaded.
+        // What the target cannot say may be among those deferred, and is never the one that is
+        // loaded.
         prop_assert!(deferred == 0 || !loaded.is_empty() || said.iter().all(|tool| target.tokens(tool).is_none()));
         prop_assert!(query.cap.is_none_or(|cap| loaded.len() + deferred <= cap || one));
 

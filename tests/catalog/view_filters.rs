@@ -1,4 +1,5 @@
-//! Views of the catalog: filters, relevance, limits, scopes with their own names, and the explanation of one tool.
+//! Views of the catalog: filters, relevance, limits, scopes with their own names, and the
+//! explanation of one tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -232,16 +233,16 @@ fn an_explanation_tells_every_decision_with_its_source() {
     assert!(!explanation.listed);
     let expected = [
         "offered [manifest] scenario files offers it in its manifest (not dated, protocol 1.0)",
-        "standing [scenario files] the scenario is published",
-        "enabled [manifest] enabled by default; overruled",
-        "enabled [global scenario:files] enabled; overruled",
-        "enabled [global tag:x] disabled; this holds",
-        "approval [manifest] the manifest requires approval; overruled",
-        "approval [chat:7 tool:files/read] skip; this holds",
+        "standing [scenario files] its tools are published",
+        "enabled [manifest] enabled by default; overridden",
+        "enabled [global scenario:files] enabled; overridden",
+        "enabled [global tag:x] disabled; in effect",
+        "approval [manifest] the manifest requires approval; overridden",
+        "approval [chat:7 tool:files/read] skip; in effect",
         "internal [manifest] not marked as internal",
-        "name [catalog] name-collision: `read` is not given: it is also the name of mail/read; published as `files__read`",
-        "priority [manifest] 0 when nothing is set; overruled",
-        "priority [chat:7 tool:files/read] 3; this holds",
+        "name [catalog] name-collision: `read` is not available: it is also the name of mail/read; published as `files__read`",
+        "priority [manifest] 0 by default; overridden",
+        "priority [chat:7 tool:files/read] 3; in effect",
     ];
     assert_eq!(steps, expected);
     let codes: Vec<_> = explanation.findings.iter().map(|finding| finding.code.as_str()).collect();
@@ -258,7 +259,7 @@ fn an_explanation_mentions_aliases_withdrawal_and_absence() {
     let catalog = build(&inputs);
     let (explanation, steps) = explained(&catalog, &everything(), "files/read");
     assert!(explanation.listed);
-    assert!(steps.contains(&"alias [global tool:files/read] `cat` is asked for and given".to_owned()), "{steps:?}");
+    assert!(steps.contains(&"alias [global tool:files/read] alias `cat`: given".to_owned()), "{steps:?}");
 
     let (explanation, steps) = explained(&catalog, &everything(), "gone/lost");
     assert!(!explanation.listed && explanation.findings[0].message.ends_with("it is down"));

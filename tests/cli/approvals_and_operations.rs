@@ -1,4 +1,5 @@
-//! `callsheet approvals` and `operations`: what a human sees of calls that are not over, and decides.
+//! `callsheet approvals` and `operations`: what a human sees of calls that are not over, and
+//! decides.
 
 use serde_json::{Value, json as value};
 use tokio::sync::watch;
@@ -59,7 +60,7 @@ async fn a_human_says_yes_and_no() {
     let second = call(&daemon, "wipe", &value!({"disk": "sda2\u{1b}[2J"}))["approval_id"].as_str().unwrap().to_owned();
     let listed = run(&home, &daemon, &["approvals"]).ok();
     let table = rows(&listed);
-    assert_eq!(table[0], ["ID", "TOOL", "STATE", "EXPIRES", "ASKED BY", "ARGUMENTS"]);
+    assert_eq!(table[0], ["ID", "TOOL", "STATE", "EXPIRES", "CALLER", "ARGUMENTS"]);
     assert_eq!(table[1][0], &first[..12]);
     assert_eq!(table[1][1], "works/wipe");
     assert_eq!(table[1][2], "waiting");
@@ -71,7 +72,7 @@ async fn a_human_says_yes_and_no() {
     let approved = run(&home, &daemon, &["approvals", "approve", &first[..8], "--by", "robin"]).ok();
     assert!(approved.contains("answered") && approved.contains("by robin") && approved.contains("sda1"), "{approved}");
     let again = run(&home, &daemon, &["approvals", "approve", &first]).failed(1);
-    assert!(again.contains("decided before"), "{again}");
+    assert!(again.contains("already decided"), "{again}");
     let rejected = run(&home, &daemon, &["approvals", "reject", &second, "--reason", "not now", "--json"]).ok();
     assert_eq!(json(&rejected)["state"], value!("rejected"));
     assert_eq!(json(&rejected)["reason"], value!("not now"));
@@ -154,7 +155,8 @@ fn page(daemon: &Running, tool: &str) -> String {
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// What was counted outlives the end of a daemon; one that is killed loses what it counted since `calls.usage_interval`, and no more.
+/// What was counted outlives the end of a daemon; one that is killed loses what it counted since
+/// `calls.usage_interval`, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_counted_of_a_tool_outlives_the_daemon() {
     let callee = works().await.2;

@@ -1,4 +1,5 @@
-//! `callsheet call`: flags made from a tool's schema, arguments as JSON, and what comes of it, with a real daemon and a real module.
+//! `callsheet call`: flags made from a tool's schema, arguments as JSON, and what comes of it, with
+//! a real daemon and a real module.
 
 use std::io::Write as _;
 use std::process::Stdio;

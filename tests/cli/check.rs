@@ -1,4 +1,5 @@
-//! `callsheet check`: what is wrong with a manifest and with how it is served, for people, for machines and by exit code.
+//! `callsheet check`: what is wrong with a manifest and with how it is served, for people, for
+//! machines and by exit code.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -137,7 +138,8 @@ fn the_demo_is_clean() {
 #[test]
 fn how_a_list_is_served_is_judged() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    // A server like real ones: no caching headers but a tag, everything new and shuffled in each answer, no route for single tools.
+    // A server like real ones: no caching headers but a tag, everything new and shuffled in each
+    // answer, no route for single tools.
     let asked = AtomicU64::new(0);
     let server = runtime.block_on(UpstreamServer::answering(move |request| {
         let number = asked.fetch_add(1, Ordering::SeqCst);

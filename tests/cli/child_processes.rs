@@ -10,7 +10,8 @@ use crate::support::command::{Home, until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
 
-/// A wrapper, as `npx` is one: the server is its child. Both outlive SIGTERM and the end of their input.
+/// A wrapper, as `npx` is one: the server is its child. Both outlive SIGTERM and the end of their
+/// input.
 fn wrapper() -> String {
     format!(
         "#!/bin/sh\necho $$ > wrapper\n\

@@ -52,6 +52,6 @@ fn an_entry_is_written_beside_what_is_there_and_what_was_there_is_kept() {
 
     home.write(".cursor/mcp.json", "{\"mcpServers\": 7}");
     let refused = home.run(&["connect", "cursor", "--write"]).failed(1);
-    assert!(refused.contains("`mcpServers` is no object"), "{refused}");
+    assert!(refused.contains("`mcpServers` is not an object"), "{refused}");
     assert_eq!(fs::read_to_string(home.path(".cursor/mcp.json")).unwrap(), "{\"mcpServers\": 7}");
 }

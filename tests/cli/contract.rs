@@ -1,5 +1,6 @@
-//! What programs read only grows: `fixtures/contract/promises.txt` has a line for each operation, parameter, status, JSON member and
-//! value of the API, each metric, finding, code, command and flag that was ever promised. Lines are added, never taken out.
+//! What programs read only grows: `fixtures/contract/promises.txt` has a line for each operation,
+//! parameter, status, JSON member and value of the API, each metric, finding, code, command and
+//! flag that was ever promised. Lines are added, never taken out.
 //!
 //! `CALLSHEET_BLESS=1 cargo test --test cli contract` adds what is new.
 

@@ -200,7 +200,8 @@ fn a_state_that_cannot_be_written_is_an_error() {
     fs::create_dir_all(home.path("kept/state.db")).unwrap();
     assert_eq!(only(&doctor(&home, 1), "state")[2], "a folder is in its place");
     fs::remove_dir(home.path("kept/state.db")).unwrap();
-    // A folder that this user may not write to. The superuser may write everywhere, so he looks as somebody else.
+    // A folder that this user may not write to. The superuser may write everywhere, so he looks as
+    // somebody else.
     for (path, mode) in [("", 0o755), ("callsheet.toml", 0o644), ("kept", 0o555)] {
         fs::set_permissions(home.path(path), fs::Permissions::from_mode(mode)).unwrap();
     }

@@ -1,5 +1,5 @@
-//! `callsheet import`: the servers of MCP clients become scenarios that are called, their secrets go to a file of their own, and what is
-//! left out is said.
+//! `callsheet import`: the servers of MCP clients become scenarios that are called, their secrets
+//! go to a file of their own, and what is left out is said.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
 #[test]
 fn a_file_that_is_none_of_a_client_is_refused_with_the_reason() {
     let home = Home::with("");
-    for (text, part) in [("{", "no JSON"), ("{\"a\": 1}", "no servers under `mcpServers`")] {
+    for (text, part) in [("{", "not JSON"), ("{\"a\": 1}", "no servers under `mcpServers`")] {
         home.write("other.json", text);
         let ran = home.run(&["import", "other.json"]);
         assert!(ran.code == Some(2) && ran.err.contains(part), "{ran:?}");

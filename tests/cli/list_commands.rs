@@ -65,7 +65,7 @@ fn a_choice_is_told_and_carried_on() {
     let told = ask(&home, &daemon, &["tools", "-q", "note", "--max", "1", "--report"]).ok();
     assert_eq!(rows(&told)[0], ["TOOL", "LISTED", "RANK", "SCORE", "TOKENS", "WHY"]);
     let of = |id: &str| told.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
-    assert!(of("mail/send_mail").contains("nothing in it is relevant"), "{told}");
+    assert!(of("mail/send_mail").contains("not relevant to `q`"), "{told}");
     assert!(of("notes/wipe").contains("switched off"), "{told}");
     assert!(told.ends_with("\n1 tool in the list\n"), "{told}");
 
@@ -116,7 +116,7 @@ fn scenarios_are_a_table_with_the_reason_for_each_state() {
     let daemon = home.serve(&[]);
     let out = ask(&home, &daemon, &["scenarios"]).ok();
     let lines = rows(&out);
-    assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT ASK", "FROM", "WHY"]);
+    assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT POLL", "FROM", "WHY"]);
     assert_eq!(lines[1][..6], ["dead", "connecting", "0", "0", "0", "-"]);
     assert_eq!(lines[1][8], format!("not working yet: connection to {dead}/api/v1/tools was refused"));
     assert_eq!(lines[2][..5], ["notes", "live", "1", "0", "0"]);
@@ -168,7 +168,7 @@ fn explains_by_published_name_and_by_identity() {
     }
     let off = ask(&home, &daemon, &["explain", "wipe"]).ok();
     assert!(off.starts_with("wipe (notes/wipe): not in the list\n"), "{off}");
-    assert!(rows(&off).contains(&vec!["enabled", "disabled by default; this holds", "manifest"]), "{off}");
+    assert!(rows(&off).contains(&vec!["enabled", "disabled by default; in effect", "manifest"]), "{off}");
     assert!(off.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{off}");
 }
 

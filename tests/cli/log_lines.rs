@@ -12,7 +12,8 @@ const PASSWORD: &str = "hunter2-password";
 const BODY: &str = "marker-in-a-body";
 const QUERY: &str = "marker-in-a-query";
 
-/// Everything that was logged while a daemon asked a scenario with credentials, took changes and stopped.
+/// Everything that was logged while a daemon asked a scenario with credentials, took changes and
+/// stopped.
 fn logged(args: &[&str]) -> String {
     let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
     let with_credentials = |url: &str| url.replacen("http://", &format!("http://admin:{PASSWORD}@"), 1);
@@ -64,13 +65,13 @@ fn each_line_is_an_object_with_known_fields() {
     assert_eq!(started["target"], "callsheet::cli::serve");
     assert!(started["configuration"].as_str().unwrap().ends_with("callsheet.toml"), "{started}");
     assert_eq!(said("stop requested").unwrap()["signal"], "SIGTERM");
-    // S4-11 to S4-13, S4-22: who was discovered, with how many tools, and who cannot be asked, and why; each once.
-    let known = said("the tools of a scenario are known").unwrap_or_else(|| panic!("{log}"));
+    // S4-11 to S4-13, S4-22: who was discovered, with how many tools, and who cannot be asked, and
+    // why; each once.
+    let known = said("tools loaded").unwrap_or_else(|| panic!("{log}"));
     assert_eq!(known["scenario"], "notes");
     assert_eq!(known["tools"], 1);
     assert_eq!(known["level"], "INFO");
-    let failing: Vec<_> =
-        lines.iter().filter(|line| line["message"] == "fetching the tools of a scenario failed").collect();
+    let failing: Vec<_> = lines.iter().filter(|line| line["message"] == "fetching tools failed").collect();
     assert_eq!(failing.len(), 1, "{failing:#?}");
     assert_eq!(failing[0]["scenario"], "gone");
     assert_eq!(failing[0]["level"], "WARN");

@@ -1,4 +1,5 @@
-//! The manual pages: one for each command, with each of its options, and readable by those who read such pages.
+//! The manual pages: one for each command, with each of its options, and readable by those who read
+//! such pages.
 
 use std::collections::BTreeSet;
 use std::fs;

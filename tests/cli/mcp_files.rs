@@ -1,4 +1,5 @@
-//! Files of MCP clients that are followed: no version of an entry is started or contacted before an operator accepts it.
+//! Files of MCP clients that are followed: no version of an entry is started or contacted before an
+//! operator accepts it.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! `callsheet mcp` without a daemon: one is started for all clients, and ends after the last of them.
+//! `callsheet mcp` without a daemon: one is started for all clients, and ends after the last of
+//! them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

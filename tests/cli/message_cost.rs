@@ -1,4 +1,5 @@
-//! What a small message can cost a whole daemon: arguments and schemas that multiply. Each test looks at the process from outside.
+//! What a small message can cost a whole daemon: arguments and schemas that multiply. Each test
+//! looks at the process from outside.
 
 #![cfg(target_os = "linux")]
 
@@ -36,7 +37,8 @@ fn doubling(branch: &str, levels: usize) -> Value {
     json!({"properties": {"x": {"$ref": "#/$defs/l0"}}, "$defs": definitions})
 }
 
-/// Expressions as an editor of blocks has them: two kinds of block hold another block under the same name.
+/// Expressions as an editor of blocks has them: two kinds of block hold another block under the
+/// same name.
 fn expressions() -> Value {
     let block = |kind| json!({"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", kind]});
     json!({"properties": {"c": {"$ref": "#/$defs/e"}},

@@ -122,7 +122,7 @@ fn a_wrong_configuration_is_told_with_its_places() {
     let file = file.display();
     assert_eq!(lines[0], format!("error: {file}:2:1: server.listn: unknown key"));
     assert_eq!(lines[1], "  hint: did you mean `listen`?");
-    assert_eq!(lines[2], format!("error: {file}:5:11: refresh.timeout: \"soon\" is no duration"));
+    assert_eq!(lines[2], format!("error: {file}:5:11: refresh.timeout: \"soon\" is not a duration"));
     assert!(lines[3].starts_with("  hint: write a number and a unit"), "{error}");
     assert_eq!(lines.len(), 4);
 

@@ -1,4 +1,5 @@
-//! What a service manager is told by the real daemon, over a real socket (`sd_notify(3)`), and what the unit in `config/systemd` promises.
+//! What a service manager is told by the real daemon, over a real socket (`sd_notify(3)`), and what
+//! the unit in `config/systemd` promises.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -42,7 +43,8 @@ impl Manager {
         }
     }
 
-    /// Where a whole reload begins and ends, and when it began by the monotonic clock in microseconds.
+    /// Where a whole reload begins and ends, and when it began by the monotonic clock in
+    /// microseconds.
     #[track_caller]
     fn reload(&mut self, from: usize) -> (usize, usize, u64) {
         let begun = self.until(from, |line| line == "RELOADING=1");

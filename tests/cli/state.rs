@@ -1,4 +1,5 @@
-//! `callsheet state export` and `import`: a copy beside a running daemon, its way back, and what is refused.
+//! `callsheet state export` and `import`: a copy beside a running daemon, its way back, and what is
+//! refused.
 
 use std::fs;
 

@@ -33,7 +33,7 @@ grace = "1m"
   hint: did you mean `listen`?
 work/callsheet.toml:3:12: server.max_body: expected a size, found true
   hint: write a text in double quotes, such as the default "1 MiB"
-work/callsheet.toml:6:11: refresh.timeout: "fast" is no duration
+work/callsheet.toml:6:11: refresh.timeout: "fast" is not a duration
   hint: write a number and a unit, such as "250ms", "60s", "5m" or "24h"
 work/callsheet.toml:7:15: refresh.concurrency: 0 is out of range
   hint: write 1 to 10000
@@ -41,7 +41,7 @@ work/callsheet.toml:9:2: healht: unknown key
   hint: did you mean `health`?
 environment CALLSHEET_SERVER_LISTEN: there is no such key
   hint: did you mean `CALLSHEET_SERVER__LISTEN`?
-flag --naming: naming.style: "never" is no naming style
+flag --naming: naming.style: "never" is not a naming style
   hint: write "on-collision" or "always""#
     );
 }
@@ -50,9 +50,9 @@ flag --naming: naming.style: "never" is no naming style
 fn profiles_are_judged_whole() {
     refuses(
         "[[profiles]]\nname = \"a\"\nscenarios = [\"ok\", \"a/b\"]\npermission = \"root\"\n\n[[profiles]]\nname = \"a\"\n\n[[profiles]]\n",
-        r#"work/callsheet.toml:3:20: profiles[0].scenarios[1]: "a/b" is no scenario name
+        r#"work/callsheet.toml:3:20: profiles[0].scenarios[1]: "a/b" is not a scenario name
   hint: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
-work/callsheet.toml:4:14: profiles[0].permission: `root` is no level of permission: use `guest`, `user`, `admin` or `owner`
+work/callsheet.toml:4:14: profiles[0].permission: `root` is not a level of permission: use `guest`, `user`, `admin` or `owner`
   hint: without this key every permission is allowed
 work/callsheet.toml:7:8: profiles[1].name: `a` is already the name of another profile
   hint: give each profile a name of its own
@@ -69,7 +69,7 @@ fn preferences_are_judged_whole() {
   hint: write "scenario:NAME", "category:ID", "tag:TAG" or "tool:SCENARIO/TOOL"
 work/callsheet.toml:6:9: preferences[1].scope: unknown scope `everybody`: use `global`, `profile:<name>` or `chat:<id>`
   hint: write "global", "profile:NAME" or "chat:ID", or leave it out for "global"
-work/callsheet.toml:8:12: preferences[1].approval: unknown approval `never`: use `require`, `skip` or nothing to inherit
+work/callsheet.toml:8:12: preferences[1].approval: unknown approval `never`: use `require` or `skip`, or leave it out to inherit
   hint: write "require" or "skip"
 work/callsheet.toml:9:9: preferences[1].alias: an alias needs a single tool
   hint: write `target = "tool:SCENARIO/TOOL"`
@@ -174,17 +174,17 @@ fn a_value_that_breaks_a_rule_is_refused_with_a_hint() {
     let at = |file: &str, rest: &str| refuses(file, &format!("work/callsheet.toml:1:{rest}"));
     at(
         "server.listen = \"localhost:7400\"\n",
-        "17: server.listen: \"localhost:7400\" is no address with a port\n  \
+        "17: server.listen: \"localhost:7400\" is not an address with a port\n  \
          hint: write an IP address and a port, such as \"127.0.0.1:7400\" or \"[::1]:7400\"",
     );
     at(
         "protocol.accept = \">=1.0 <2.0\"\n",
-        "19: protocol.accept: \">=1.0 <2.0\" is no version range: expected comma after minor version number, found '<'\n  \
+        "19: protocol.accept: \">=1.0 <2.0\" is not a version range: expected comma after minor version number, found '<'\n  \
          hint: write conditions separated by commas, such as \">=1.0, <2.0\"",
     );
     at(
         "refresh.timeout = \"60\"\n",
-        "19: refresh.timeout: \"60\" is no duration\n  hint: add the unit: \"60s\" is 60 seconds",
+        "19: refresh.timeout: \"60\" is not a duration\n  hint: add the unit: \"60s\" is 60 seconds",
     );
     at(
         "refresh.timeout = \"0s\"\n",
@@ -201,7 +201,7 @@ fn a_value_that_breaks_a_rule_is_refused_with_a_hint() {
     );
     at(
         "server.max_body = \"8 MB\"\n",
-        "19: server.max_body: \"8 MB\" is no size\n  \
+        "19: server.max_body: \"8 MB\" is not a size\n  \
          hint: write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
     );
     at(
@@ -210,17 +210,17 @@ fn a_value_that_breaks_a_rule_is_refused_with_a_hint() {
     );
     at(
         "server.allowed_hosts = [\"ok\", \"bad:80\"]\n",
-        "31: server.allowed_hosts[1]: \"bad:80\" is no host name\n  \
+        "31: server.allowed_hosts[1]: \"bad:80\" is not a host name\n  \
          hint: write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
     );
     at(
         "server.allowed_origins = [\"*\"]\n",
-        "27: server.allowed_origins[0]: \"*\" is no web origin\n  \
+        "27: server.allowed_origins[0]: \"*\" is not a web origin\n  \
          hint: write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
     );
     at(
         "server.allowed_origins = [\"ftp://chat.example\"]\n",
-        "27: server.allowed_origins[0]: \"ftp://chat.example\" is no web origin\n  \
+        "27: server.allowed_origins[0]: \"ftp://chat.example\" is not a web origin\n  \
          hint: write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
     );
     at(
@@ -244,7 +244,7 @@ fn bounds_that_contradict_each_other_are_told_of_the_one_that_was_written() {
     // A bound that could not be read is not blamed twice through its default.
     refuses(
         "[refresh]\nmin_interval = \"2h\"\nmax_interval = \"x\"\n",
-        "work/callsheet.toml:3:16: refresh.max_interval: \"x\" is no duration\n  \
+        "work/callsheet.toml:3:16: refresh.max_interval: \"x\" is not a duration\n  \
          hint: write a number and a unit, such as \"250ms\", \"60s\", \"5m\" or \"24h\"",
     );
     refuses(
@@ -280,17 +280,17 @@ url = "http://user:hunter2@h:notaport/"
   hint: leave out everything from the `?` on
 work/callsheet.toml:5:1: scenarios[1].name: this scenario has no name
   hint: add `name = "..."` to it
-work/callsheet.toml:6:7: scenarios[1].url: "127.0.0.1:15000" is no address: relative URL without a base
+work/callsheet.toml:6:7: scenarios[1].url: "127.0.0.1:15000" is not an address: relative URL without a base
   hint: write it whole, such as "http://127.0.0.1:15000"
 work/callsheet.toml:8:1: scenarios[2].url: this scenario has no address
   hint: add `url = "http://..."` to it, or `command = "..."` for a program to start
-work/callsheet.toml:9:8: scenarios[2].name: "-x" is no scenario name
+work/callsheet.toml:9:8: scenarios[2].name: "-x" is not a scenario name
   hint: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
 work/callsheet.toml:13:7: scenarios[3].url: "ftp://***@h/#part" is neither http nor https
   hint: write it whole, such as "http://127.0.0.1:15000"
-work/callsheet.toml:14:12: scenarios[3].protocol: "soap" is no protocol
-  hint: known are: tool-discovery, module, mcp; leave it out to find out by asking
-work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is no address: invalid port number
+work/callsheet.toml:14:12: scenarios[3].protocol: "soap" is not a protocol
+  hint: known are: tool-discovery, module, mcp; leave it out to find out by probing
+work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is not an address: invalid port number
   hint: write it whole, such as "http://127.0.0.1:15000""#,
     );
     refuses(
@@ -346,9 +346,9 @@ fn no_value_is_quoted_where_a_secret_may_have_been_meant() {
 fn a_file_that_is_no_toml_is_refused_with_its_place() {
     let error = Machine::new().file("[server]\nlisten = 127.0.0.1:7400\n").error();
     assert!(error.starts_with("work/callsheet.toml:2:"), "{error}");
-    assert!(error.contains("this is no TOML: "), "{error}");
+    assert!(error.contains("this is not TOML: "), "{error}");
     let error = Machine::new().file("[server]\nmax_body = 1\nmax_body = 2\n").error();
-    assert!(error.starts_with("work/callsheet.toml:3:1: this is no TOML: duplicate key"), "{error}");
+    assert!(error.starts_with("work/callsheet.toml:3:1: this is not TOML: duplicate key"), "{error}");
     // Columns count characters, not bytes.
     let error = Machine::new().file("naming = { \"stýlé\" = 1, style = 2 }\n").error();
     assert!(error.contains("work/callsheet.toml:1:33: naming.style: "), "{error}");
@@ -387,9 +387,9 @@ environment CALLSHEET_SERVER__ALLOWED_HOSTS: server.allowed_hosts: expected a li
   hint: write a list as `[a, b]`, a table as `{key = value}`
 environment CALLSHEET_SERVER__ALLOWED_ORIGINS: server.allowed_origins: expected a list of texts, found the text ""
   hint: write a list as `[a, b]`, a table as `{key = value}`
-environment CALLSHEET_Server__listen: server.listen: "7400" is no address with a port
+environment CALLSHEET_Server__listen: server.listen: "7400" is not an address with a port
   hint: write an IP address and a port, such as "127.0.0.1:7400" or "[::1]:7400"
-flag --timeout: refresh.timeout: "soon" is no duration
+flag --timeout: refresh.timeout: "soon" is not a duration
   hint: write a number and a unit, such as "250ms", "60s", "5m" or "24h""#
     );
 }
@@ -432,7 +432,7 @@ id = "a b"
   hint: write a network such as "10.0.0.0/8" or "fd00::/8", or a name such as "name:lab-*"
 work/callsheet.toml:5:3: discovery.mdns.trust[2]: this pattern has no name
   hint: write a name after `name:`, such as "name:lab-*"
-work/callsheet.toml:7:10: discovery.mdns.types[0]: "agent-tools" is no service type
+work/callsheet.toml:7:10: discovery.mdns.types[0]: "agent-tools" is not a service type
   hint: write an underscore, 1 to 15 letters, digits or hyphens, and `._tcp`, such as "_vrooli-tools._tcp"
 work/callsheet.toml:8:8: discovery.mdns.port: 0 is out of range
   hint: write 1 to 65535
@@ -443,7 +443,7 @@ work/callsheet.toml:10:6: discovery.mdns.id: "a b" cannot be an id
     );
     refuses(
         "discovery.mdns.trust = \"family\"\n",
-        "work/callsheet.toml:1:24: discovery.mdns.trust: \"family\" is no rule of trust\n  \
+        "work/callsheet.toml:1:24: discovery.mdns.trust: \"family\" is not a rule of trust\n  \
          hint: write \"none\", \"local\" or \"all\", or a list such as [\"10.0.0.0/8\", \"name:lab-*\"]",
     );
     refuses(

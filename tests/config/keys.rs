@@ -4,7 +4,7 @@ use callsheet::config::{DEFAULT_TOML, KEYS, Reload};
 
 use crate::support::config::Machine;
 
-/// Values for keys whose default is no number, switch, size or duration.
+/// Values for keys whose default is not a number, switch, size or duration.
 const OTHERS: &[(&str, &str)] = &[
     ("server.listen", "127.0.0.1:1"),
     ("server.allowed_hosts", "[h]"),

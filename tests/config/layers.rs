@@ -1,6 +1,8 @@
-//! The configuration: that `config/default.toml` is the whole truth about it, its layers, its file and its origins.
+//! The configuration: that `config/default.toml` is the whole truth about it, its layers, its file
+//! and its origins.
 //!
-//! Everything goes through `callsheet::config::load` with real files in a temporary folder and an environment of the test's own.
+//! Everything goes through `callsheet::config::load` with real files in a temporary folder and an
+//! environment of the test's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -68,7 +70,8 @@ fn is_listed(key: &str) -> bool {
         .any(|list| key.starts_with(list))
 }
 
-/// The keys of the reference in order, each with whether a comment of at least one whole sentence stands right above it.
+/// The keys of the reference in order, each with whether a comment of at least one whole sentence
+/// stands right above it.
 fn documented() -> Vec<(String, bool)> {
     let (mut section, mut above, mut found) = (String::new(), String::new(), Vec::new());
     for line in DEFAULT_TOML.lines() {

@@ -1,4 +1,5 @@
-//! Another configuration for a running daemon, through the real binary: how the change is noticed, and what it leaves alone.
+//! Another configuration for a running daemon, through the real binary: how the change is noticed,
+//! and what it leaves alone.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -162,7 +163,8 @@ fn a_scenario_that_moves_is_asked_where_it_is_now() {
     assert_eq!(old.asked(), 1);
     assert_eq!(new.asked(), 1);
     assert_eq!(following.configuration()["scenarios"]["changed"], 1);
-    // Called otherwise, it is another scenario at the same address, and the old name holds no names of tools.
+    // Called otherwise, it is another scenario at the same address, and the old name holds no names
+    // of tools.
     replace(&following.path, &file(&[new.entry("memos")]));
     until("the old name is gone", || following.daemon.get("/api/v1/scenarios/notes").0 == 404);
     following.until_tools(&["find_note"]);

@@ -1,5 +1,5 @@
-//! Other settings of the local network for a running daemon: who is trusted there, and whether it announces itself. All of it on a port of
-//! the loopback interface.
+//! Other settings of the local network for a running daemon: who is trusted there, and whether it
+//! announces itself. All of it on a port of the loopback interface.
 
 use crate::support::assert_empty;
 use crate::support::command::{Home, Running, until};

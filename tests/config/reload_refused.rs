@@ -1,4 +1,5 @@
-//! A configuration that a running daemon cannot use, or not before a restart: nothing changes, and everybody can see why.
+//! A configuration that a running daemon cannot use, or not before a restart: nothing changes, and
+//! everybody can see why.
 
 use std::fs;
 
@@ -15,9 +16,9 @@ fn what_cannot_be_used_changes_nothing_and_is_told_until_it_is_mended() {
     let path = following.path.display().to_string();
     let twice = file(&[notes.entry("notes"), notes.entry("notes")]);
     let cases = [
-        (format!("{good}\nnot toml"), format!("{path}:8:"), "this is no TOML"),
+        (format!("{good}\nnot toml"), format!("{path}:8:"), "this is not TOML"),
         (format!("{HEAD}[refresh]\ntimeot = \"3s\"\n"), format!("{path}:4:1: refresh.timeot: "), "unknown key"),
-        (format!("refresh.timeout = \"soon\"\n{good}"), format!("{path}:1:19: refresh.timeout: "), "is no duration"),
+        (format!("refresh.timeout = \"soon\"\n{good}"), format!("{path}:1:19: refresh.timeout: "), "is not a duration"),
         (twice, format!("{path}:8:8: scenarios[1].name: "), "is already the name of scenarios[0]"),
     ];
     let mut reloads = 0;

@@ -108,7 +108,8 @@ fn sources_are_switched_on_and_off() {
     until("the files have it again", || following.health("notes")["source"] == "vrooli");
     assert_eq!(notes.asked(), asked);
     assert_eq!(following.tools().len(), 1);
-    // Whoever was found by what is not looked at any more goes, whether or not it would still answer.
+    // Whoever was found by what is not looked at any more goes, whether or not it would still
+    // answer.
     replace(&following.path, HEAD);
     following.until_tools(&[]);
     assert_eq!(following.health("notes")["reason"], "`vrooli` found it, which the configuration has switched off");

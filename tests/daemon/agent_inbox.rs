@@ -1,4 +1,5 @@
-//! The original agent-inbox's routes on a running daemon: same keys, lists that are never `null`, settings that stay apart.
+//! The original agent-inbox's routes on a running daemon: same keys, lists that are never `null`,
+//! settings that stay apart.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ async fn daemon() -> (Home, Scenario, Daemon) {
     (home, files, daemon)
 }
 
-/// The settings of `files/<tool>` in the set: `enabled`, `source`, `requires_approval`, `approval_source`, `approval_override`.
+/// The settings of `files/<tool>` in the set: `enabled`, `source`, `requires_approval`,
+/// `approval_source`, `approval_override`.
 async fn settings(daemon: &Daemon, tool: &str, chat: &str) -> (bool, String, bool, String, String) {
     let set = daemon.json(&format!("/api/v1/tools/set?chat_id={chat}")).await;
     let found = set["tools"].as_array().unwrap().iter().find(|each| each["tool"]["name"] == tool).unwrap().clone();

@@ -61,7 +61,8 @@ async fn a_dead_and_a_slow_scenario_delay_nothing() {
             all.health.values().any(|health| health.name.as_str() == "dead" && health.failures_in_a_row > 0)
         })
         .await;
-    // The slow one is the only one that is still awaited, and the list of the others does not wait for it.
+    // The slow one is the only one that is still awaited, and the list of the others does not wait
+    // for it.
     let waiting = daemon.get("/readyz").await;
     assert_eq!(waiting.status, 503);
     assert_eq!(waiting.json(), json!({"status": "starting", "awaited": ["scenario slow"]}));
@@ -111,8 +112,8 @@ async fn a_scenario_that_hangs_later_keeps_its_tools_and_delays_no_other() {
     daemon.stop().await;
 }
 
-/// Serves these bytes as a scenario beside a good one, and returns its health once it was asked twice. The good one's tools are in the
-/// list meanwhile.
+/// Serves these bytes as a scenario beside a good one, and returns its health once it was asked
+/// twice. The good one's tools are in the list meanwhile.
 async fn beside_a_good_one(hostile: &UpstreamServer, patience: Duration) -> serde_json::Value {
     let home = Home::new();
     let good = Scenario::of("good", &["brew"]).await;
@@ -180,7 +181,7 @@ async fn what_is_no_manifest_is_refused_with_its_place() {
         (&b"{\"protocol_version\": \"1.0\", \"scenario\": {\"name\": \"hos"[..], "ends in the middle, after 53 bytes"),
         (b"[[[[", "a bare JSON list and begins with `[[[[`"),
         (b"<html></html>", "a web page or XML"),
-        (b"\xff\xfe", "looks like no JSON"),
+        (b"\xff\xfe", "a text that is not JSON"),
         (b"", "the body is empty"),
     ] {
         let hostile = UpstreamServer::answering(move |_| answer("200 OK", &[JSON], body)).await;

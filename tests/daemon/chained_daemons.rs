@@ -1,4 +1,5 @@
-//! A daemon that lists another daemon follows its events: what changes there shows here long before the next listing on schedule.
+//! A daemon that lists another daemon follows its events: what changes there shows here long before
+//! the next listing on schedule.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ async fn until_names(house: &House, wanted: &[&str]) {
     house.until("the names", |_| house.names() == wanted).await;
 }
 
-/// No test waits as long as `refresh.min_interval`, after which the list would be requested by schedule.
+/// No test waits as long as `refresh.min_interval`, after which the list would be requested by
+/// schedule.
 #[tokio::test]
 async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
     let files = Callee::echo(manifest("files", &[tool("read"), tool("write")])).await;
@@ -112,7 +114,8 @@ async fn a_scenario_that_is_no_daemon_is_not_followed() {
     house.finish().await;
 }
 
-/// A daemon of another make that writes `via` and has no events, or none for us, or an answer there that is none.
+/// A daemon of another make that writes `via` and has no events, or none for us, or an answer there
+/// that is none.
 #[tokio::test]
 async fn a_daemon_without_events_is_listed_as_ever() {
     for status in ["404 Not Found", "401 Unauthorized", "501 Not Implemented", "200 OK"] {

@@ -71,7 +71,8 @@ async fn two_names_for_one_address_are_one_scenario() {
     daemon.stop().await;
 }
 
-/// From the start and later: what has ended is shown with that reason, is not polled, and keeps no tools in the list.
+/// From the start and later: what has ended is shown with that reason, is not polled, and keeps no
+/// tools in the list.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
@@ -81,7 +82,8 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
     let pid = child.id().unwrap();
     home.write_process_of(pid, "found", found.address.port());
     let mut config = home.config(&[&stays]);
-    // Only the end of the process can make it go so soon: neither failures nor grace are over, and no rescan comes.
+    // Only the end of the process can make it go so soon: neither failures nor grace are over, and
+    // no rescan comes.
     (config.health.failures, config.health.grace) = (1_000, NEVER);
     config.discovery.vrooli.rescan_interval = NEVER;
     let daemon = Daemon::start(config.clone()).await;

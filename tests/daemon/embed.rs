@@ -105,7 +105,7 @@ impl Session for Names {
 fn dice() -> NativeTools {
     let definition = ToolDefinition::new("throw", "Throws one die").unwrap();
     NativeTools::new("dice", "Throws dice", Clock::system()).unwrap().tool(definition, |given: Value| async move {
-        let sides = given["sides"].as_u64().ok_or("`sides` is no number")?;
+        let sides = given["sides"].as_u64().ok_or("`sides` is not a number")?;
         Ok::<_, &str>(json!(sides))
     })
 }
@@ -144,7 +144,7 @@ async fn native_tools_are_listed_and_run() {
     let id = "dice/throw".parse().unwrap();
     assert_eq!(app.run_native(&id, json!({ "sides": 6 })).await, Ok(json!(6)));
     let failed = app.run_native(&id, json!({})).await.unwrap_err();
-    assert_eq!(failed.to_string(), "`throw` failed: `sides` is no number");
+    assert_eq!(failed.to_string(), "`throw` failed: `sides` is not a number");
     let unknown = app.run_native(&"dice/roll".parse().unwrap(), json!({})).await.unwrap_err();
     assert!(matches!(unknown, NativeError::UnknownTool(..)), "{unknown}");
     let elsewhere = app.run_native(&"cards/deal".parse().unwrap(), json!({})).await.unwrap_err();

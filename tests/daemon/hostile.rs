@@ -1,7 +1,9 @@
-//! Scenarios that mean harm, in a whole daemon beside good ones: each is bounded, told to the operator, and of no effect on the others.
+//! Scenarios that mean harm, in a whole daemon beside good ones: each is bounded, told to the
+//! operator, and of no effect on the others.
 //!
-//! What leads an announced scenario to another host is in `daemon_trust.rs`. Names that are resolved anew with each ask are left to the
-//! system's resolver and cannot be tested without one; no trust hangs on them, since only configured addresses have names.
+//! What leads an announced scenario to another host is in `daemon_trust.rs`. Names that are
+//! resolved anew with each ask are left to the system's resolver and cannot be tested without one;
+//! no trust hangs on them, since only configured addresses have names.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,7 +100,8 @@ async fn what_takes_for_ever_is_cut_off_and_explained() {
     endure(&slow().await, Duration::from_secs(1)).await;
 }
 
-/// A daemon over a good scenario and one that answers with what `manifest` makes of the number of the request, once it was read twice.
+/// A daemon over a good scenario and one that answers with what `manifest` makes of the number of
+/// the request, once it was read twice.
 async fn beside(
     name: &str,
     manifest: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static,

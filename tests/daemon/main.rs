@@ -1,4 +1,5 @@
-//! The whole daemon inside the test, with real scenarios around it; and the sources that tell it of them.
+//! The whole daemon inside the test, with real scenarios around it; and the sources that tell it of
+//! them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 

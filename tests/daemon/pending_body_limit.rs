@@ -1,4 +1,5 @@
-//! Of a scenario that waits for a yes no more is read than `refresh.max_pending_body`, and all of it once it has one.
+//! Of a scenario that waits for a yes no more is read than `refresh.max_pending_body`, and all of
+//! it once it has one.
 
 use callsheet::model::ScenarioState;
 use serde_json::json;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};
 
-/// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only once.
+/// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only
+/// once.
 async fn daemon() -> (Home, [Scenario; 2], Config, Daemon) {
     let home = Home::new();
     let files = Scenario::start(
@@ -264,7 +265,7 @@ async fn what_cannot_be_is_refused_by_name_and_changes_nothing() {
         (json!({"scope": "global", "target": "tag:safe", "alias": "load"}), "single tool"),
         (json!({"scope": "global", "target": "tool:files/read", "priority": 0.5}), "`priority`"),
         (json!({"scope": "global", "target": "tool:files/read", "colour": "red"}), "`colour`"),
-        (json!({"scope": "global", "target": "tool:files/read"}), "changes nothing"),
+        (json!({"scope": "global", "target": "tool:files/read"}), "has no setting"),
         (json!({"target": "tool:files/read", "enabled": true}), "`scope`"),
         (json!([]), "object"),
     ] {

@@ -1,4 +1,5 @@
-//! The published list of a whole daemon: limits, collisions, stable bytes, and one daemon as the scenario of another.
+//! The published list of a whole daemon: limits, collisions, stable bytes, and one daemon as the
+//! scenario of another.
 
 use callsheet::provide::Parameter;
 use serde_json::{Value, json};

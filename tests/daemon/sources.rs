@@ -1,4 +1,5 @@
-//! The sources of endpoints: the contract that each of them keeps, and what the configuration and the environment tell.
+//! The sources of endpoints: the contract that each of them keeps, and what the configuration and
+//! the environment tell.
 //!
 //! Variables that are no text are part of it, so that it is for Unix systems.
 
@@ -184,14 +185,14 @@ async fn the_environment_names_scenarios() {
 #[tokio::test]
 async fn a_bad_variable_is_named_and_its_value_never_shown() {
     for (name, value, says) in [
-        ("FILES_API_URL", "s3cret nonsense", "it is no address"),
+        ("FILES_API_URL", "s3cret nonsense", "it is not an address"),
         ("FILES_API_URL", "s3cret:15000", "it is neither http nor https"),
         ("FILES_API_URL", "ftp://s3cret@files.example", "it is neither http nor https"),
         ("FILES_API_URL", "s3cret://x", "it is neither http nor https"),
         ("FILES_API_URL", "http://u:s3cret@127.0.0.1:15000/?token=s3cret", "a query or a fragment"),
         ("FILES_API_URL", "http://127.0.0.1:15000/#s3cret", "a query or a fragment"),
-        ("FILES_API_URL", "http://u:s3cret@:15000", "it is no address"),
-        ("FILES_API_URL", "http://u:s3cret@127.0.0.1:99999", "it is no address"),
+        ("FILES_API_URL", "http://u:s3cret@:15000", "it is not an address"),
+        ("FILES_API_URL", "http://u:s3cret@127.0.0.1:99999", "it is not an address"),
         ("FILES_API_URL", "http://u:s3cret@127.0.0.1:0", "its port is 0"),
         ("FILES_API_URL", "", "it is empty"),
         ("_API_URL", "http://u:s3cret@127.0.0.1:15000", "makes no scenario name"),

@@ -1,4 +1,5 @@
-//! Scenarios found on the local network, and announced there: two sides that really speak mDNS, on a port of the loopback interface.
+//! Scenarios found on the local network, and announced there: two sides that really speak mDNS, on
+//! a port of the loopback interface.
 
 use std::net::SocketAddr;
 
@@ -200,7 +201,8 @@ async fn two_daemons_that_find_each_other_have_each_others_tools_once() {
     }
 }
 
-/// What the source opens anew when it grows too large: mdns-sd keeps all of it as long as the announcers say.
+/// What the source opens anew when it grows too large: mdns-sd keeps all of it as long as the
+/// announcers say.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_records_that_are_kept_of_others_are_counted() {
     let network = Network::new();

@@ -209,7 +209,7 @@ async fn what_cannot_be_used_is_named_and_the_rest_goes_on() {
         ("files", process_file(own, "files", 0), "its field `port` is 0", Some("files")),
         ("files", r#"{"port": 15000}"#.to_owned(), "its field `pid` is missing", Some("files")),
         ("files", null, "its `port` is null", Some("files")),
-        ("no name", process_file(own, "files", 15000), "its name is no scenario name", None),
+        ("no name", process_file(own, "files", 15000), "its name is not a scenario name", None),
     ] {
         let processes = Processes::new();
         processes.write(folder, "start-api.json", &text);
@@ -236,7 +236,8 @@ async fn a_file_that_cannot_be_read_is_a_finding_and_keeps_its_last_address() {
     let mut running = processes.start(NEVER);
     let before = running.until_ports(&[("files", 15000)]).await;
     let file = processes.path.join("files/start-api.json");
-    // A pipe would make a reader wait, a link to itself cannot be followed; neither depends on who runs the test.
+    // A pipe would make a reader wait, a link to itself cannot be followed; neither depends on who
+    // runs the test.
     fs::remove_file(&file).unwrap();
     assert!(Command::new("mkfifo").arg(&file).status().await.unwrap().success());
     let pipe = running.until("a pipe", |set| set.findings.iter().any(|f| f.message.contains("regular file"))).await;
@@ -253,7 +254,8 @@ async fn a_folder_that_cannot_be_listed_keeps_the_last_whole_set() {
     let processes = Processes::new();
     processes.write_live("files", 15000);
     processes.write("notes", "api.json", "{");
-    // A link takes the folder's place in one step, so that it is never simply gone; one to itself can never be listed.
+    // A link takes the folder's place in one step, so that it is never simply gone; one to itself
+    // can never be listed.
     let aside = processes.path.with_file_name("aside");
     fs::rename(&processes.path, &aside).unwrap();
     let point_at = |target: &Path| {

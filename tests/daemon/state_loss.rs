@@ -1,5 +1,5 @@
-//! After damage to the stored state no tool is called until an operator accepts the loss; what can be read is kept, and preferences of the
-//! configuration hold all the same.
+//! After damage to the stored state no tool is called until an operator accepts the loss; what can
+//! be read is kept, and preferences of the configuration hold all the same.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,8 @@ async fn came(daemon: &Daemon, tool: &str) -> (u16, Value) {
     (answer.status, answer.json()["code"].clone())
 }
 
-/// A daemon with preferences, a decision and damage: `page` says which page of its file is overwritten.
+/// A daemon with preferences, a decision and damage: `page` says which page of its file is
+/// overwritten.
 async fn damaged(home: &Home, callee: &Callee, page: impl FnOnce(&Path) -> usize) -> Daemon {
     let daemon = Daemon::ready(config(home, callee)).await;
     for (target, settings) in
@@ -41,7 +42,8 @@ async fn damaged(home: &Home, callee: &Callee, page: impl FnOnce(&Path) -> usize
         (body["scope"], body["target"]) = (json!("global"), json!(target));
         assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &body).await.status, 200);
     }
-    assert_eq!((came(&daemon, "wipe").await.0, came(&daemon, "look").await.0), (202, 403));
+    assert_eq!(came(&daemon, "wipe").await.0, 202);
+    assert_eq!(came(&daemon, "look").await.0, 403);
     daemon.stop().await;
     let page = page(&home.state());
     let mut bytes = fs::read(home.state()).unwrap();
@@ -94,10 +96,12 @@ async fn after_damage_calls_are_refused_over_restarts_until_an_operator_accepts_
     assert_eq!(came(&daemon, "wipe").await, lost);
     let headers = [("authorization", &*format!("Bearer {TOKEN}"))];
     let accepted = ask(daemon.address, "POST", accept, &headers, "").await;
-    assert_eq!((accepted.status, &accepted.json()["accepted"]), (200, &json!(true)), "{accepted:?}");
+    assert_eq!(accepted.status, 200, "{accepted:?}");
+    assert_eq!(accepted.json()["accepted"], true, "{accepted:?}");
     assert_eq!(came(&daemon, "wipe").await, (200, Value::Null));
     let again = ask(daemon.address, "POST", accept, &headers, "").await;
-    assert_eq!((again.status, &again.json()["accepted"]), (200, &json!(false)), "{again:?}");
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.json()["accepted"], false, "{again:?}");
     assert_eq!(callee.ran().len(), 1, "{:?}", callee.ran());
     daemon.stop().await;
 }
@@ -111,7 +115,8 @@ async fn what_can_still_be_read_of_preferences_is_kept() {
     assert_eq!(kept["preferences"].as_array().map(Vec::len), Some(2), "{kept}");
     let accepted = daemon.send("POST", "/api/v1/state/accept-loss").await.json();
     assert!(accepted["lost"].to_string().contains("2 preferences and 0 decisions"), "{accepted}");
-    assert_eq!((came(&daemon, "wipe").await.0, came(&daemon, "look").await.0), (202, 403));
+    assert_eq!(came(&daemon, "wipe").await.0, 202);
+    assert_eq!(came(&daemon, "look").await.0, 403);
     daemon.stop().await;
 }
 

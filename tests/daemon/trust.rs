@@ -1,4 +1,5 @@
-//! Who was merely found on the network waits for an operator's yes, and the yes is kept for whom it was given.
+//! Who was merely found on the network waits for an operator's yes, and the yes is kept for whom it
+//! was given.
 
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::{Endpoint, SourceTrust};
@@ -300,7 +301,8 @@ async fn a_block_is_not_escaped_by_another_name_and_is_taken_back() {
     let blocked = command(&daemon, &["block", "pantry"]).await.ok();
     assert!(blocked.contains("pantry is blocked") && blocked.contains("blocked: identity id-1 at"), "{blocked}");
     let asked = server.count();
-    // Another identity and name at the same address; the same identity elsewhere; the same name from someone else.
+    // Another identity and name at the same address; the same identity elsewhere; the same name
+    // from someone else.
     daemon.hears([announced("larder", &server.url(), Some("id-2"))]);
     daemon.until("the address stays blocked", |now| blocked_ones(now) == now.health.len()).await;
     daemon.hears([announced("larder", &moved.url(), Some("id-1"))]);

@@ -1,5 +1,5 @@
-//! A scripted LLM server with OpenAI's chat completions: it gives its replies in order and remembers
-//! every request.
+//! A scripted LLM server with OpenAI's chat completions: it gives its replies in order and
+//! remembers every request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -126,8 +126,8 @@ impl Document {
         prose
     }
 
-    /// The anchors of its headings, as code hosts make them: lower case, no punctuation, `-` for each
-    /// blank.
+    /// The anchors of its headings, as code hosts make them: lower case, no punctuation, `-` for
+    /// each blank.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let headings = self.prose().into_iter().filter(|(_, line)| line.starts_with('#'));
         let anchor = |line: &str| {

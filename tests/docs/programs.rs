@@ -95,7 +95,8 @@ fn assert_agent_works(interpreter: &str, program: &str) {
     assert!(found.contains("two lemons"), "the tool was run: {found}");
 }
 
-/// What callsheet answered to the call with this identifier, from the last message of a chat request.
+/// What callsheet answered to the call with this identifier, from the last message of a chat
+/// request.
 #[track_caller]
 fn tool_answer(request: &Value, id: &str) -> Value {
     let message = request["messages"].as_array().unwrap().last().unwrap();

@@ -1,4 +1,5 @@
-//! What every format of the table must do. A newcomer is picked up from [`FORMATS`] without new test code.
+//! What every format of the table must do. A newcomer is picked up from [`FORMATS`] without new
+//! test code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +45,8 @@ fn tools(list: &Value) -> &[Value] {
     found.map_or(&[], Vec::as_slice)
 }
 
-/// The names of the tools in a list: the first text called `name` in each, or the constant of the Tool Protocol.
+/// The names of the tools in a list: the first text called `name` in each, or the constant of the
+/// Tool Protocol.
 fn names(list: &Value) -> Vec<&str> {
     fn name(tool: &Value) -> Option<&str> {
         let members = tool.as_object()?;
@@ -238,7 +240,8 @@ fn what_comes_behind_changes_no_byte_before() {
     }
 }
 
-/// Tools whose names vendors would not take, collide, look alike or are those of routes and of our own words.
+/// Tools whose names vendors would not take, collide, look alike or are those of routes and of our
+/// own words.
 fn hostile_fleet() -> callsheet::catalog::Inputs {
     let long = "x".repeat(200);
     let names = [
@@ -300,7 +303,8 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
     inputs
 }
 
-/// Each byte written as an escape: a name that is also a route (`search`) is asked for as a name that way.
+/// Each byte written as an escape: a name that is also a route (`search`) is asked for as a name
+/// that way.
 fn escaped(name: &str) -> String {
     name.bytes().fold(String::new(), |mut text, byte| {
         text.extend([
@@ -335,7 +339,8 @@ async fn every_name_that_any_format_publishes_finds_its_way_back() {
                 format.id()
             );
             assert!(published.len() * 10 >= view.len() * 9, "{}: {} of {}", format.id(), published.len(), view.len());
-            // What is left out has no line in the list, so the names stand in the order of the tools that are said.
+            // What is left out has no line in the list, so the names stand in the order of the
+            // tools that are said.
             let said = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
             for (tool, name) in said.zip(&published) {
                 if !back.contains_key(*name) {

@@ -1,4 +1,5 @@
-//! Formats: a view in, the very bytes of its list out, and a finding for whatever changed on the way.
+//! Formats: a view in, the very bytes of its list out, and a finding for whatever changed on the
+//! way.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use crate::support::format_cases;
 use crate::support::view_tools::{offered, part, then, tool, view};
 
-/// Compares with the expected file, byte for byte; `CALLSHEET_BLESS=1` writes it. The version of callsheet stands as `@VERSION@`.
+/// Compares with the expected file, byte for byte; `CALLSHEET_BLESS=1` writes it. The version of
+/// callsheet stands as `@VERSION@`.
 fn check(case: &str, format: &dyn Format, body: &[u8]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/expected/{}/{case}.json", format.id()));
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
@@ -358,7 +360,7 @@ fn a_strict_enum_of_many_values_has_fifteen_thousand_characters_at_most() {
 fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
     let root = schema.as_object().ok_or("no object")?;
     if root.get("type") != Some(&json!("object")) || !root.get("properties").is_some_and(Value::is_object) {
-        return Err("the root is no object with properties".into());
+        return Err("the root is not an object with properties".into());
     }
     for barred in ["oneOf", "anyOf", "allOf", "enum", "const", "not"] {
         if root.contains_key(barred) {
@@ -366,7 +368,7 @@ fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
         }
     }
     if let Some(required) = root.get("required") {
-        let names = required.as_array().filter(|names| !names.is_empty()).ok_or("required is no list of names")?;
+        let names = required.as_array().filter(|names| !names.is_empty()).ok_or("required is not a list of names")?;
         if !root.contains_key("patternProperties")
             && !names.iter().all(|name| root["properties"].get(name.as_str().unwrap_or("")).is_some())
         {

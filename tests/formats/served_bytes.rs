@@ -1,4 +1,5 @@
-//! The bytes that a daemon serves: the same after a restart, each list under a strong entity tag of its own.
+//! The bytes that a daemon serves: the same after a restart, each list under a strong entity tag of
+//! its own.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The same catalog gives the same bytes in every format, however it came to be: prompt caches of vendors break on one changed byte.
+//! The same catalog gives the same bytes in every format, however it came to be: prompt caches of
+//! vendors break on one changed byte.
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
     }
 }
 
-/// A prepared list takes over what it can from the one before; that must not show either, least of all behind a mark for caches.
+/// A prepared list takes over what it can from the one before; that must not show either, least of
+/// all behind a mark for caches.
 #[tokio::test]
 async fn what_was_prepared_before_does_not_show() {
     let views = ViewCache::new(1 << 20, Tasks::new());

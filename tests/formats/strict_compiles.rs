@@ -1,4 +1,5 @@
-//! Every strict export compiles in the engine with which LLM servers hold models to schemas: what it does not take, a vendor refuses.
+//! Every strict export compiles in the engine with which LLM servers hold models to schemas: what
+//! it does not take, a vendor refuses.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Scenarios that answer 401 or 403: what is published of them meanwhile, and what is said about the credential.
+//! Scenarios that answer 401 or 403: what is published of them meanwhile, and what is said about
+//! the credential.
 
 use callsheet::model::{FindingCode, ScenarioState};
 

@@ -33,7 +33,8 @@ async fn a_jump_of_the_wall_clock_asks_everybody_once_and_turns_nothing_stale() 
     let live = |now: &Snapshot| now.health.values().filter(|health| health.state == ScenarioState::Live).count();
     sheet.until("all live", |now| live(now) == SCENARIOS).await;
     assert_eq!(server.count(), SCENARIOS);
-    // Two hours of sleep, which the monotonic clock does not see; then an operator sets the clock back.
+    // Two hours of sleep, which the monotonic clock does not see; then an operator sets the clock
+    // back.
     for (round, step) in [(2, SignedDuration::from_hours(2)), (3, SignedDuration::from_hours(-3))] {
         let before = server.count();
         hand.step(step);

@@ -1,4 +1,5 @@
-//! Asking now, past the schedule: what an operator's refresh does, and that whoever waits for it always gets an answer.
+//! Asking now, past the schedule: what an operator's refresh does, and that whoever waits for it
+//! always gets an answer.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ async fn forced_asks_join_the_one_under_way() {
     let engine = sheet.app.engine();
     let refreshes = (0..20).map(|_| engine.refresh(vec![name("files")]));
     let open = async {
-        // Each of them is in the queue before this one is, and this one is taken in before the gate opens.
+        // Each of them is in the queue before this one is, and this one is taken in before the gate
+        // opens.
         assert!(engine.refresh(vec![name("nobody")]).await.is_err());
         gate.open();
     };
@@ -130,7 +132,8 @@ async fn blocking_answers_whoever_waits_for_the_gap() {
     let server = Scripted::saying(tagged(&["read"]));
     let sheet = one("files", &server).seldom().with(|config| config.refresh.forced_gap = HOUR).start().await;
     sheet.until_listed(&["read"]).await;
-    // The refresh is taken in first: it waits for the gap, and then for nothing that will ever come.
+    // The refresh is taken in first: it waits for the gap, and then for nothing that will ever
+    // come.
     let block = async {
         assert!(sheet.app.engine().refresh(vec![name("nobody")]).await.is_err());
         sheet.app.engine().decide(name("files"), Some(Decision::Blocked)).await.unwrap();

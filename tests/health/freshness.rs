@@ -1,4 +1,5 @@
-//! How long an answer counts, when it is asked for again, and what an answer that says nothing new changes: nothing.
+//! How long an answer counts, when it is asked for again, and what an answer that says nothing new
+//! changes: nothing.
 
 use std::time::Duration;
 
@@ -137,7 +138,8 @@ async fn what_may_no_longer_be_stored_leaves_the_state_file_and_may_come_back() 
     let place = sheet.stop().await.1;
     assert_eq!(place.stored().await.manifests.len(), 1);
 
-    // The same content, but not to be stored any more: what is stored is not the last good answer, or was forbidden.
+    // The same content, but not to be stored any more: what is stored is not the last good answer,
+    // or was forbidden.
     server.say(Reply::tools("files", &["read"]).header("Cache-Control: no-store"));
     let sheet = place.setting([("files", server.url())]).start().await;
     sheet

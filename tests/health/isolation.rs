@@ -1,4 +1,5 @@
-//! Many scenarios lost at once: the daemon takes itself to be cut off, keeps what it lists, says so, and gets over it.
+//! Many scenarios lost at once: the daemon takes itself to be cut off, keeps what it lists, says
+//! so, and gets over it.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The life of a scenario as health shows it: connecting, live, stale, down and back, and what becomes of its tools.
+//! The life of a scenario as health shows it: connecting, live, stale, down and back, and what
+//! becomes of its tools.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use crate::support::in_process::{findings, health, listed, name};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::watched::{HOUR, ms, one, setting};
 
-/// Fresh for as long as the test takes, and yet asked soon again: the configuration's `max_interval` sees to that.
+/// Fresh for as long as the test takes, and yet asked soon again: the configuration's
+/// `max_interval` sees to that.
 fn good(tools: &[&str]) -> Reply {
     Reply::tools("files", tools).header("Cache-Control: max-age=600")
 }
@@ -32,7 +34,7 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
         assert!(failures == 0 || reason.contains("connection to http://"), "{reason}");
     }
     let [lost] = &findings(&tried, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
-    assert!(lost.message.starts_with("it is down and has never said what it offers: connection to"), "{lost:?}");
+    assert!(lost.message.starts_with("down, and its tools were never listed: connection to"), "{lost:?}");
     let shown = health(&tried, "files");
     assert_eq!(shown.last_error.as_ref().unwrap().kind, "refused");
     assert!(shown.last_success.is_none() && shown.protocol.is_none() && shown.freshness.is_none(), "{shown:?}");
@@ -57,7 +59,7 @@ async fn within_grace_a_failing_scenario_keeps_its_tools() {
     let live = sheet.until_state("files", ScenarioState::Live).await;
     server.close().await;
 
-    // Two failures say nothing yet while the last answer is fresh.
+    // Two failures say nothing yet while up to date.
     let mut early = Vec::new();
     let failing = sheet.until_health("files", "fails", |health| {
         early.push((health.failures_in_a_row, health.state));

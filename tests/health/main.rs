@@ -1,4 +1,5 @@
-//! Watching scenarios: when they are asked, what their answers and their silence mean, and what is listed meanwhile.
+//! Watching scenarios: when they are asked, what their answers and their silence mean, and what is
+//! listed meanwhile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 

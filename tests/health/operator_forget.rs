@@ -13,8 +13,8 @@ use crate::support::scripted::{Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
 use crate::support::watched::{HOUR, ms, one, setting};
 
-/// A daemon with one scenario, `pantry`, that was found, was trusted, and is removed now: its server is closed, and it is not announced any
-/// more.
+/// A daemon with one scenario, `pantry`, that was found, was trusted, and is removed now: its
+/// server is closed, and it is not announced any more.
 struct Removed {
     home: found::Home,
     server: Scripted,

@@ -145,7 +145,8 @@ async fn what_an_answer_shows_of_a_restart_counts_once() {
         let sheet = one("files", &server).start().await;
         sheet.until_listed(&["read"]).await;
         server.say(second);
-        // The one under way may still be the first; those that follow are not, and show nothing new.
+        // The one under way may still be the first; those that follow are not, and show nothing
+        // new.
         for _ in 0..4 {
             sheet.refresh("files").await;
         }
@@ -193,7 +194,8 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
     let fixed = Scripted::saying(Reply::tools("fixed", &["other"]));
     processes.write_live("files", server.port());
     processes.write_live("fixed", fixed.port());
-    // The list and the folder both name `fixed` at one address, in their own spelling and with their own sign of a start.
+    // The list and the folder both name `fixed` at one address, in their own spelling and with
+    // their own sign of a start.
     let mut address = fixed.url();
     address.set_host(Some("localhost")).unwrap();
     let sheet = following(&processes)
@@ -255,7 +257,8 @@ async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
     sheet.refresh("files").await;
     let clock = Clock::system();
     let began = clock.now();
-    // At once, twice and four times the base, less a tenth each: the fourth failure comes after six to seven bases.
+    // At once, twice and four times the base, less a tenth each: the fourth failure comes after six
+    // to seven bases.
     sheet.until_health("files", "refused", |health| health.failures_in_a_row == 4).await;
     let took = clock.now() - began;
     assert!(took > base * 6 && took < base * 20, "{took:?}");

@@ -1,4 +1,5 @@
-//! What answers there is no use for are told as, what they cost, and that the probe says what it tried.
+//! What answers there is no use for are told as, what they cost, and that the probe says what it
+//! tried.
 
 use callsheet::model::{FindingCode, ScenarioState};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Protocol versions over HTTP: every way in which a scenario may write one, at the first contact and after a good answer.
+//! Protocol versions over HTTP: every way in which a scenario may write one, at the first contact
+//! and after a good answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -79,7 +80,8 @@ fn tool(case: usize) -> String {
     format!("tool_{case:02}")
 }
 
-/// A server that plays every case of the table, each below a path of its own. While `good`, all write `1.0`.
+/// A server that plays every case of the table, each below a path of its own. While `good`, all
+/// write `1.0`.
 fn played(good: Arc<Mutex<bool>>) -> Scripted {
     Scripted::start(move |request| {
         let case: usize = request.target().split('/').nth(1).unwrap().trim_start_matches("case-").parse().unwrap();
@@ -105,7 +107,8 @@ fn codes(snapshot: &Snapshot, case: usize) -> Vec<FindingCode> {
     codes
 }
 
-/// Whether a case has come to what the table says. What differs between first contact and later is `state`.
+/// Whether a case has come to what the table says. What differs between first contact and later is
+/// `state`.
 fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
     let (version, fate) = TABLE[case];
     let shown = health(now, &scenario(case));

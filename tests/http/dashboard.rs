@@ -1,4 +1,5 @@
-//! The pages of the dashboard: what they show, how they keep to themselves, and that nothing foreign acts in them.
+//! The pages of the dashboard: what they show, how they keep to themselves, and that nothing
+//! foreign acts in them.
 
 use std::collections::BTreeSet;
 use std::fs;

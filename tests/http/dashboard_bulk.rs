@@ -1,4 +1,5 @@
-//! Many tools are changed at once on the page of the tools: all of them or none, and what is left out is told.
+//! Many tools are changed at once on the page of the tools: all of them or none, and what is left
+//! out is told.
 
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ async fn all_that_the_filter_shows_change_if_they_are_as_many_as_was_told() {
         |matching: &str| json!({"scope": "global", "change": "ask-first", "scenario": "mail", "matching": matching});
     let refused = bulk(&daemon, &of_mail("4")).await;
     assert_eq!(refused.status, 409);
-    assert!(refused.problem().contains("the filter shows 2 tools by now"), "{refused:?}");
+    assert!(refused.problem().contains("the filter shows 2 tools now"), "{refused:?}");
     assert_empty!(preferences(&daemon).await);
     assert_eq!(bulk(&daemon, &of_mail("2")).await.json()["changed"], 2);
     let set = preferences(&daemon).await;

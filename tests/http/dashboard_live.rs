@@ -40,7 +40,7 @@ async fn a_toggle_answers_its_row_and_changes_the_list() {
     assert_eq!(daemon.tools("").await, ["read", "mail__search"]);
     let reset = json!({"scope": "global", "target": "tool:files/search", "enabled": null});
     let row = text(&prefer(&daemon, &reset).await);
-    assert!(row.contains("as the scenario says") && !row.contains("-enabled-reset\""), "{row}");
+    assert!(row.contains("scenario default") && !row.contains("-enabled-reset\""), "{row}");
     assert_eq!(daemon.tools("").await, ["read", "files__search", "mail__search"]);
     let chat = json!({"scope": "chat:7", "target": "tool:files/read", "approval": "skip"});
     assert!(text(&prefer(&daemon, &chat).await).contains("by <bdi>chat:7 tool:files/read</bdi>"));

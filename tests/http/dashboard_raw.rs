@@ -57,7 +57,7 @@ async fn what_is_no_manifest_is_shown_too() {
     let (_home, _server, daemon) = daemon("500 Internal Server Error", "<h1>no</h1>").await;
     let shown = text(&look(&daemon).await);
     assert!(shown.contains("<strong>500 Internal Server Error</strong>"), "{shown}");
-    assert!(shown.contains("This is no JSON.") && shown.contains("&lt;h1&gt;no&lt;/h1&gt;"), "{shown}");
+    assert!(shown.contains("This is not JSON.") && shown.contains("&lt;h1&gt;no&lt;/h1&gt;"), "{shown}");
     daemon.stop().await;
 }
 

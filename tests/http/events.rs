@@ -1,4 +1,5 @@
-//! `GET /api/v1/events` of a whole daemon: what one real change is told as, and what is told to whom.
+//! `GET /api/v1/events` of a whole daemon: what one real change is told as, and what is told to
+//! whom.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -91,7 +92,8 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
     daemon.stop().await;
 }
 
-/// Answers that are stamped anew and in another order each time; `about` describes one of the tools.
+/// Answers that are stamped anew and in another order each time; `about` describes one of the
+/// tools.
 fn restamped(about: &'static str) -> impl FnMut(&crate::support::upstream_server::Request) -> Reply + Send + 'static {
     let mut times = 0;
     move |_| {

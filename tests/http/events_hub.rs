@@ -1,4 +1,5 @@
-//! The hub as a library: typed messages, found once for all who follow the same, and what happens at its limits.
+//! The hub as a library: typed messages, found once for all who follow the same, and what happens
+//! at its limits.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The streams of `GET /api/v1/events` themselves: resuming, readers that do not read, too many of them, and the end.
+//! The streams of `GET /api/v1/events` themselves: resuming, readers that do not read, too many of
+//! them, and the end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,7 +29,8 @@ async fn a_reader_that_was_cut_off_misses_nothing() {
     let notes = Scenario::of("notes", &["add", "find"]).await;
     let daemon = home.start(&[&notes]).await;
     daemon.until_ready().await;
-    // What comes and goes within a moment is no change to those who follow, so each change waits until it was told.
+    // What comes and goes within a moment is no change to those who follow, so each change waits
+    // until it was told.
     let (mut witness, _) = Listener::begin(daemon.address, CATALOG).await;
     for query in [CATALOG, "?kind=catalog&profile=coder"] {
         let (listener, first) = Listener::begin(daemon.address, query).await;
@@ -45,7 +47,8 @@ async fn a_reader_that_was_cut_off_misses_nothing() {
         assert_eq!(on.texts("added"), vec!["add"]);
         let mut by_query = Listener::open(daemon.address, &format!("{query}&cursor={}", off.id)).await;
         assert_eq!(by_query.next().await, on);
-        // The header, which a client sets that reconnects by itself, beats the cursor of the address.
+        // The header, which a client sets that reconnects by itself, beats the cursor of the
+        // address.
         let target = format!("{query}&cursor={}", off.id);
         let mut both = Listener::resume(daemon.address, &target, &on.id).await;
         switch(&daemon, false).await;
@@ -109,7 +112,8 @@ async fn a_stop_ends_the_streams_at_once_and_says_why() {
     (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, CATALOG).await;
-    // One who does not read, and for whom more waits than fits on the way, does not hold it up either.
+    // One who does not read, and for whom more waits than fits on the way, does not hold it up
+    // either.
     let mut stuck = silent(daemon.address).await;
     let mut sent = 0;
     for change in 1..=35 {
@@ -194,7 +198,8 @@ async fn http2_carries_streams_beside_other_requests() {
     let notes = Scenario::of("notes", &["add"]).await;
     let daemon = home.start(&[&notes]).await;
     daemon.until_ready().await;
-    // Nothing here is encrypted, but the client wants to know with what it would be. A second call finds it installed.
+    // Nothing here is encrypted, but the client wants to know with what it would be. A second call
+    // finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build().unwrap();
     let url = |path: &str| format!("http://{}/api/v1/{path}", daemon.address);

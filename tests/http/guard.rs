@@ -1,4 +1,5 @@
-//! Who may ask over HTTP: hosts, web origins, kinds and sizes of bodies, methods; and how a stop ends it.
+//! Who may ask over HTTP: hosts, web origins, kinds and sizes of bodies, methods; and how a stop
+//! ends it.
 
 use crate::support::offers::inputs;
 use crate::support::serving::{Served, serve_inputs};
@@ -116,7 +117,8 @@ async fn a_stop_ends_it_cleanly() {
 #[tokio::test]
 async fn http2_with_prior_knowledge_is_guarded_and_answered_alike() {
     let server = served().await;
-    // Nothing here is encrypted, but the client wants to know with what it would be. A second call finds it installed.
+    // Nothing here is encrypted, but the client wants to know with what it would be. A second call
+    // finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build().unwrap();
     let url = format!("http://{}/api/v1/tools", server.address);

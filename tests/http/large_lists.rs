@@ -1,4 +1,5 @@
-//! Lists that are larger than what may be kept of prepared bodies, over HTTP: no other than a list that is kept.
+//! Lists that are larger than what may be kept of prepared bodies, over HTTP: no other than a list
+//! that is kept.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

@@ -1,4 +1,5 @@
-//! What is served over HTTP: the routes, their description, events, the dashboard, metrics; and what a provider serves.
+//! What is served over HTTP: the routes, their description, events, the dashboard, metrics; and
+//! what a provider serves.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 

@@ -1,5 +1,6 @@
-//! The dashboard for Grafana and the alert rules for Prometheus use the metrics that there are, and Prometheus' own tool finds nothing to
-//! blame. The latter needs `promtool` (`.ci/prometheus` brings it and runs these tests).
+//! The dashboard for Grafana and the alert rules for Prometheus use the metrics that there are, and
+//! Prometheus' own tool finds nothing to blame. The latter needs `promtool` (`.ci/prometheus`
+//! brings it and runs these tests).
 
 use std::collections::BTreeSet;
 use std::fs;

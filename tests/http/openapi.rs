@@ -1,4 +1,5 @@
-//! `/openapi.json` and `/docs` of a whole daemon: the description says what the routes really take and answer.
+//! `/openapi.json` and `/docs` of a whole daemon: the description says what the routes really take
+//! and answer.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -13,7 +14,8 @@ use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, PATIENCE};
 use crate::support::serving::ask;
 
-/// Routes that look at no parameters: whoever probes or scrapes must not be turned away for a word too many.
+/// Routes that look at no parameters: whoever probes or scrapes must not be turned away for a word
+/// too many.
 const LENIENT: [&str; 4] = ["listRoutes", "isAlive", "isReady", "scrapeMetrics"];
 
 #[tokio::test]
@@ -25,7 +27,7 @@ async fn the_description_is_valid_and_cached() {
     let document = plain.json();
     assert_eq!(document["openapi"], "3.1.0");
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-        assert!(jsonschema::draft202012::meta::is_valid(schema), "{name} is no schema: {schema}");
+        assert!(jsonschema::draft202012::meta::is_valid(schema), "{name} is not a schema: {schema}");
     }
     let etag = plain.header("etag").to_owned();
     assert!(etag.starts_with('"'), "{etag} is strong");
@@ -171,7 +173,8 @@ async fn the_stream_of_events_tells_what_is_described() {
     daemon.stop().await;
 }
 
-/// Everything that odd askers may write into the routes that Schemathesis leaves out, because a good answer of theirs never ends.
+/// Everything that odd askers may write into the routes that Schemathesis leaves out, because a
+/// good answer of theirs never ends.
 #[tokio::test]
 async fn odd_questions_to_endless_routes_are_refused() {
     let (_home, daemon, _files, _notes) = described().await;

@@ -1,4 +1,5 @@
-//! The examples of the API's description are what a daemon really answers. With `CALLSHEET_BLESS=1` they are written anew.
+//! The examples of the API's description are what a daemon really answers. With `CALLSHEET_BLESS=1`
+//! they are written anew.
 
 use std::path::PathBuf;
 
@@ -79,7 +80,8 @@ fn steady(value: &mut Value, key: &str, seen: &Seen) {
     }
 }
 
-/// Whether `part` is what the beginning of each list, some members of each object and some lines of each text of `whole` say.
+/// Whether `part` is what the beginning of each list, some members of each object and some lines of
+/// each text of `whole` say.
 fn is_cut_from(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {

@@ -1,4 +1,5 @@
-//! A Rust program becomes a scenario: what it registers is served as the Tool Discovery Protocol asks, and changes while it is served.
+//! A Rust program becomes a scenario: what it registers is served as the Tool Discovery Protocol
+//! asks, and changes while it is served.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -155,7 +155,8 @@ async fn a_conversation_keeps_its_prefix_while_the_catalog_changes() {
         let end = first.body.windows(close.len()).rposition(|window| window == close).unwrap();
         let carried = &first.body[..end];
 
-        // A newcomer sorts before what is carried, and the conversation speaks of something else now.
+        // A newcomer sorts before what is carried, and the conversation speaks of something else
+        // now.
         let mut more = desk().to_vec();
         more.push(tool("annotate").about("Annotates a letter"));
         change(&mut server, 11, &more);

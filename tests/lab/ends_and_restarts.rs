@@ -11,9 +11,11 @@ const TRUSTED: &str = "[discovery.mdns]\ntrust = \"all\"\n";
 /// Asked every second, and withdrawn four seconds after the last good answer.
 const QUICK: &str = "[discovery.mdns]\ntrust = \"all\"\n[refresh]\nmin_interval = \"1s\"\nmax_interval = \"1s\"\nbackoff_base = \"200ms\"\nbackoff_max = \"1s\"\n[health]\ngrace = \"4s\"\n";
 
-/// A goodbye is heard a second after it was said (RFC 6762 section 10.1); then the address is asked once more.
+/// A goodbye is heard a second after it was said (RFC 6762 section 10.1); then the address is asked
+/// once more.
 const GOODBYE: Duration = Duration::from_secs(4);
-/// A start is heard once its name was looked for on the network, three quarters of a second, and its addresses are gathered.
+/// A start is heard once its name was looked for on the network, three quarters of a second, and
+/// its addresses are gathered.
 const START: Duration = Duration::from_secs(3);
 
 fn reason(health: &Value) -> &str {

@@ -72,7 +72,8 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     let before = daemon.memory();
 
     let flood = lab.hosts[2].crowd(0, 5_000);
-    // The first 512 are kept, and the library is one of them. Of the others those are counted that were heard: in a flood packets are lost.
+    // The first 512 are kept, and the library is one of them. Of the others those are counted that
+    // were heard: in a flood packets are lost.
     let count = wait_for("the count of the others", || {
         let findings = daemon.findings();
         let counts = findings.iter().filter(|text| text.contains("announcements on the local network beyond"));
@@ -87,8 +88,9 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     let after = daemon.memory();
     assert!(after < before + 100, "{before} MB before, {after} MB after");
 
-    // Who is trusted finds room even now. What it says while the flood is at its height may be lost like any datagram, also what it
-    // answers when the browse is renewed; then it is started again, as its owner would.
+    // Who is trusted finds room even now. What it says while the flood is at its height may be lost
+    // like any datagram, also what it answers when the browse is renewed; then it is started again,
+    // as its owner would.
     let mut mail = None;
     let heard = (0..STARTS).any(|_| {
         drop(mail.take());

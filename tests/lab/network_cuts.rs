@@ -12,7 +12,8 @@ const MAIL: &str = "8b8a2f53-95a2-4d2c-8f57-0d7f5c1b8a22";
 const QUICK: &str = "[discovery.mdns]\ntrust = \"all\"\n[refresh]\nmin_interval = \"1s\"\nmax_interval = \"1s\"\nbackoff_base = \"200ms\"\nbackoff_max = \"1s\"\n";
 /// How long until three asks in a row failed, each after a second at most.
 const NOTICED: Duration = Duration::from_secs(8);
-/// How long until an ask gets through again: the wait between two, and what the system needs to find its neighbours.
+/// How long until an ask gets through again: the wait between two, and what the system needs to
+/// find its neighbours.
 const HEALED: Duration = Duration::from_secs(8);
 /// mDNS looks for new interfaces every five seconds.
 const INTERFACES: Duration = Duration::from_secs(12);

@@ -12,7 +12,8 @@ const ID: &str = "3f1c6f0e-4f0b-4a57-9f0b-6f8f6f1f2a11";
 /// Asked every second, so that an end that is not announced is noticed soon.
 const QUICK: &str =
     "[refresh]\nmin_interval = \"1s\"\nmax_interval = \"1s\"\nbackoff_base = \"200ms\"\nbackoff_max = \"1s\"\n";
-/// How long what is told on the network takes to be heard: a goodbye a second, an announcement with probing nearly as long.
+/// How long what is told on the network takes to be heard: a goodbye a second, an announcement with
+/// probing nearly as long.
 const HEARD: Duration = Duration::from_secs(6);
 
 fn reason(health: &Value) -> &str {

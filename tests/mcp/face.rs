@@ -85,7 +85,8 @@ async fn names_are_the_published_ones_where_that_is_configured() {
     assert_eq!(listed(address).await, ["files__get_operation", "files__read", "web__read"]);
     let called = old(address, "tools/call", json!({"name": "read"})).await;
     assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
-    assert_eq!((files.of("tools/call").len(), web.of("tools/call").len()), (1, 0));
+    assert_eq!(files.of("tools/call").len(), 1);
+    assert_eq!(web.of("tools/call").len(), 0);
     house.finish().await;
 }
 
@@ -99,7 +100,8 @@ async fn a_list_has_pages_where_they_are_configured() {
     while pages < 4 {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let page = old(address, "tools/list", params).await;
-        assert_eq!((&page["result"]["resultType"], &page["result"]["ttlMs"]), (&json!("complete"), &json!(60_000)));
+        assert_eq!(page["result"]["resultType"], "complete");
+        assert_eq!(page["result"]["ttlMs"], 60_000);
         pages += 1;
         seen.extend(names(&page));
         match page["result"]["nextCursor"].as_str() {
@@ -107,7 +109,8 @@ async fn a_list_has_pages_where_they_are_configured() {
             None => break,
         }
     }
-    assert_eq!((pages, seen.join(" ")), (3, "files__a files__b files__c files__d files__e".to_owned()));
+    assert_eq!(pages, 3);
+    assert_eq!(seen.join(" "), "files__a files__b files__c files__d files__e".to_owned());
 
     // A cursor is good for the list that it came with only.
     let first = old(address, "tools/list", json!({})).await;

@@ -68,7 +68,7 @@ async fn answers_to_other_requests_are_no_answer() {
             Answer::Json(200, json!({"jsonrpc": "2.0", "id": id, "result": {"tools": [tool("stolen")]}}))
         });
         let reason = reason(wrong).await;
-        assert!(reason.contains("no JSON-RPC"), "{reason}");
+        assert!(reason.contains("not JSON-RPC"), "{reason}");
     }
 }
 

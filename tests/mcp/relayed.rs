@@ -1,4 +1,5 @@
-//! Prompts and resources of MCP servers: listed from memory, and passed on to the server that owns them.
+//! Prompts and resources of MCP servers: listed from memory, and passed on to the server that owns
+//! them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
 
@@ -12,7 +13,8 @@ use crate::support::house::House;
 use crate::support::mcp_client::McpClient;
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 
-/// What a server answers for prompts and resources with these; everything else is answered by `others`.
+/// What a server answers for prompts and resources with these; everything else is answered by
+/// `others`.
 fn offering(
     mut others: impl FnMut(&Came) -> Answer + Send + 'static,
     capabilities: Value,
@@ -97,9 +99,11 @@ async fn a_scenario_without_prompts_and_resources_gives_empty_lists() {
         assert_eq!(old(address, method, json!({})).await["result"], expected);
     }
     let (_, unknown) = new(address, "resources/read", json!({"uri": "test://none"})).await;
-    assert_eq!((&unknown["error"]["code"], &unknown["error"]["data"]["uri"]), (&json!(-32_602), &json!("test://none")));
+    assert_eq!(unknown["error"]["code"], -32_602);
+    assert_eq!(unknown["error"]["data"]["uri"], "test://none");
     let unknown = old(address, "resources/read", json!({"uri": "test://none"})).await;
-    assert_eq!((&unknown["error"]["code"], &unknown["error"]["data"]["uri"]), (&json!(-32_002), &json!("test://none")));
+    assert_eq!(unknown["error"]["code"], -32_002);
+    assert_eq!(unknown["error"]["data"]["uri"], "test://none");
     assert_eq!(old(address, "prompts/get", json!({"name": "greet"})).await["error"]["code"], -32_602);
     assert!(server.of("prompts/list").is_empty(), "what a server does not declare is not requested");
     house.finish().await;
@@ -143,7 +147,8 @@ async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
         "contents": [{"uri": "note://1", "mimeType": "text/plain", "text": "t"}]});
     assert_eq!(read["result"], expected);
     let (_, gone) = new(address, "resources/read", json!({"uri": "test://gone"})).await;
-    assert_eq!((&gone["error"]["code"], &gone["error"]["data"]["uri"]), (&json!(-32_602), &json!("test://gone")));
+    assert_eq!(gone["error"]["code"], -32_602);
+    assert_eq!(gone["error"]["data"]["uri"], "test://gone");
     let gone = old(address, "resources/read", json!({"uri": "test://gone"})).await;
     assert_eq!(gone["error"]["code"], -32_002);
 
@@ -179,7 +184,8 @@ async fn a_uri_of_two_scenarios_is_refused_with_both_names_unless_the_address_ha
             assert_eq!(answer["result"]["contents"][0]["uri"], uri, "{target}: {answer}");
         }
     }
-    assert_eq!((servers[0].of("resources/read").len(), servers[1].of("resources/read").len()), (0, 4));
+    assert_eq!(servers[0].of("resources/read").len(), 0);
+    assert_eq!(servers[1].of("resources/read").len(), 4);
     let names = each(&at(address, "/mcp/half", "prompts/list", json!({})).await, "prompts", "name");
     assert_eq!(names, ["greet", "part"], "no other prompt that this client sees has the name");
     let names = each(&new(address, "prompts/list", json!({})).await.1, "prompts", "name");

@@ -1,4 +1,5 @@
-//! A search in place of the list: few fixed tools, every tool still callable, and what that saves on real tools.
+//! A search in place of the list: few fixed tools, every tool still callable, and what that saves
+//! on real tools.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "also helpers of a test fail it by panicking")]
 
@@ -58,7 +59,8 @@ async fn a_search_takes_the_place_of_the_list_and_every_tool_can_be_called() {
         assert_eq!(called(&searching, "find_tools", arguments).await["isError"], true);
     }
 
-    // What was found is called by its name, listed or not, or through the tool for that; both in every mode.
+    // What was found is called by its name, listed or not, or through the tool for that; both in
+    // every mode.
     for client in [&searching, &client] {
         let direct = called(client, "files__read", json!({"path": "a"})).await;
         assert_eq!(direct["structuredContent"]["arguments"], json!({"path": "a"}), "{direct}");

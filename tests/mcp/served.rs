@@ -1,4 +1,5 @@
-//! The daemon as an MCP server: both eras at one address, its list from memory, its calls, and changes as they happen.
+//! The daemon as an MCP server: both eras at one address, its list from memory, its calls, and
+//! changes as they happen.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! One call on its way to a module: what is sent, and what each failure says, word for word. Real modules in Python, and servers that do
-//! what no module should.
+//! One call on its way to a module: what is sent, and what each failure says, word for word. Real
+//! modules in Python, and servers that do what no module should.
 //!
 //! Rows of the original's list of features: S4-04, S4-40, S4-44 to S4-53, S4-55, S4-63.
 
@@ -38,7 +38,8 @@ async fn answering(status: &'static str, body: &'static str) -> Result<Outcome, 
     call(&upstream(server.url()), &call_of("desk.try", &json!({}))).await
 }
 
-/// S4-44, S4-45, S4-55: the name, the arguments, and whose call it is where that is known. S4-40: a name of several parts goes on whole.
+/// S4-44, S4-45, S4-55: the name, the arguments, and whose call it is where that is known. S4-40: a
+/// name of several parts goes on whole.
 #[tokio::test]
 async fn what_is_sent_is_what_the_original_sends() {
     let desk = Module::start("git_desk", &[tool("git_desk.issue.open", "guest")]).await;
@@ -90,7 +91,8 @@ async fn another_status_is_told_with_its_body() {
     assert_eq!(runs["runs"], 5, "each was asked once");
 }
 
-/// S4-48, S4-49, S4-50, S4-63: what did not answer is told in the original's words, and is not asked again.
+/// S4-48, S4-49, S4-50, S4-63: what did not answer is told in the original's words, and is not
+/// asked again.
 #[tokio::test]
 async fn no_answer_is_told_in_the_words_of_the_original() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
@@ -115,7 +117,8 @@ async fn no_answer_is_told_in_the_words_of_the_original() {
     }
 }
 
-/// S4-52, S4-53: half a minute unless the configuration says otherwise, and never longer than any call may take.
+/// S4-52, S4-53: half a minute unless the configuration says otherwise, and never longer than any
+/// call may take.
 #[tokio::test]
 async fn a_call_has_the_time_of_its_module() {
     let server = UpstreamServer::serving(|_, stream| hang(stream)).await;
@@ -131,7 +134,8 @@ async fn a_call_has_the_time_of_its_module() {
             longest: Duration::from_secs(longest),
             ..call_of("desk.try", &json!({}))
         };
-        // Time stands still from when the request is there, and goes on where nothing else is left to do.
+        // Time stands still from when the request is there, and goes on where nothing else is left
+        // to do.
         let (before, deadline) = (server.requests().len(), Clock::system().now() + PATIENCE);
         let there = async {
             while server.requests().len() == before {

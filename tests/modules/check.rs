@@ -19,7 +19,8 @@ fn told(report: &Value) -> Vec<String> {
     findings.map(|finding| format!("{} {}", text(&finding["code"]), text(&finding["pointer"]))).collect()
 }
 
-/// The places are those of the document, whose parameters are a list, and nobody is asked for what modules do not have.
+/// The places are those of the document, whose parameters are a list, and nobody is asked for what
+/// modules do not have.
 #[test]
 fn a_document_is_judged_where_its_author_wrote_it() {
     let document = br#"{"module_name": "desk", "description": "d", "tools": [

@@ -1,6 +1,8 @@
-//! `[modules]`, `[module_settings]` and what profiles say of modules: the settings of the modules' first consumer, as they are.
+//! `[modules]`, `[module_settings]` and what profiles say of modules: the settings of the modules'
+//! first consumer, as they are.
 //!
-//! Rows of the original's list of features: S4-32 (with the switch), S4-42, S4-52 to S4-54, S4-65 to S4-67, S4-77.
+//! Rows of the original's list of features: S4-32 (with the switch), S4-42, S4-52 to S4-54, S4-65
+//! to S4-67, S4-77.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +16,8 @@ fn name(text: &str) -> ScenarioName {
     text.parse().unwrap()
 }
 
-/// The map of services and the settings beside it, copied by hand: fourteen modules whose keys have underscores, at hosts with hyphens.
+/// The map of services and the settings beside it, copied by hand: fourteen modules whose keys have
+/// underscores, at hosts with hyphens.
 const ORIGINAL: &str = r#"
 [modules]
 research = "http://research:8000"
@@ -171,19 +174,20 @@ permission = "root"
         lines,
         [
             "6:9: modules.files: `files` is already the name of scenarios[0]",
-            "7:9: modules.\"a/b\": \"a/b\" is no scenario name",
-            "8:5: modules.c: \"127.0.0.1:4\" is no address: relative URL without a base",
+            "7:9: modules.\"a/b\": \"a/b\" is not a scenario name",
+            "8:5: modules.c: \"127.0.0.1:4\" is not an address: relative URL without a base",
             "9:5: modules.d: expected a text, found the number 5",
-            "12:17: module_settings.slow_modules[0]: \"x/y\" is no scenario name",
+            "12:17: module_settings.slow_modules[0]: \"x/y\" is not a scenario name",
             "13:26: module_settings.tool_execution_timeout: expected a text, found the number 120",
             "14:21: module_settings.tokens.nobody: there is no module called `nobody`",
-            "17:11: permissions.unknown: \"owner\" is no such reading",
-            "21:14: profiles[0].permission: `root` is no level of permission: use `guest`, `user`, `admin` or `owner`",
+            "17:11: permissions.unknown: \"owner\" is not such a reading",
+            "21:14: profiles[0].permission: `root` is not a level of permission: use `guest`, `user`, `admin` or `owner`",
         ]
     );
 }
 
-/// S4-32: with the switch an unknown level of a user counts as guest, as in the original; else it is refused (see above).
+/// S4-32: with the switch an unknown level of a user counts as guest, as in the original; else it
+/// is refused (see above).
 #[test]
 fn an_unknown_level_is_guest_where_that_is_wanted() {
     let file = "[permissions]\nunknown = \"guest\"\n[[profiles]]\nname = \"p\"\npermission = \"root\"\n";

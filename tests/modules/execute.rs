@@ -1,7 +1,9 @@
-//! Calls of modules through the daemon, by the modules' own route and by everybody's: where they go, who may make them, and what they come to,
-//! word for word. The modules are real programs in Python.
+//! Calls of modules through the daemon, by the modules' own route and by everybody's: where they
+//! go, who may make them, and what they come to, word for word. The modules are real programs in
+//! Python.
 //!
-//! Rows of the original's list of features: S4-04, S4-36, S4-37, S4-40 to S4-43, S4-45 to S4-51, S4-55, S4-63, S4-72, S4-80, S4-81.
+//! Rows of the original's list of features: S4-04, S4-36, S4-37, S4-40 to S4-43, S4-45 to S4-51,
+//! S4-55, S4-63, S4-72, S4-80, S4-81.
 
 use std::time::Duration;
 
@@ -23,7 +25,8 @@ fn failed(tool: &str, error: &str) -> Value {
     json!({"tool_name": tool, "success": false, "result": null, "error": error})
 }
 
-/// S4-04, S4-40, S4-44, S4-45, S4-46, S4-51, S4-55, S4-72: the module gets the call as the original sends it, and its result comes back.
+/// S4-04, S4-40, S4-44, S4-45, S4-46, S4-51, S4-55, S4-72: the module gets the call as the original
+/// sends it, and its result comes back.
 #[tokio::test]
 async fn a_call_arrives_as_the_original_sends_it() {
     let desk = Module::start("git_desk", &[tool("git_desk.issue.open", "guest")]).await;
@@ -51,7 +54,8 @@ async fn a_call_arrives_as_the_original_sends_it() {
     daemon.stop().await;
 }
 
-/// S4-41, S4-42, S4-43, S4-47 to S4-50, S4-63: every failure is an answer, in the words of the original, after one try.
+/// S4-41, S4-42, S4-43, S4-47 to S4-50, S4-63: every failure is an answer, in the words of the
+/// original, after one try.
 #[tokio::test]
 async fn every_failure_is_an_answer_in_the_words_of_the_original() {
     let (desk, mut gone) = (
@@ -96,7 +100,8 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
     daemon.stop().await;
 }
 
-/// S4-03, S4-36, S4-37, S4-38 at call time: what a profile does not see, it cannot call either; unlike the original, also by its modules.
+/// S4-03, S4-36, S4-37, S4-38 at call time: what a profile does not see, it cannot call either;
+/// unlike the original, also by its modules.
 #[tokio::test]
 async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     let modules = example().await;
@@ -140,7 +145,8 @@ async fn a_module_is_not_sent_what_a_model_left_out() {
     let daemon = Daemon::ready(calm(&home, &[&desk])).await;
     let body = json!({"tool_name": "desk.try", "arguments": {"how": null}});
     let answer = execute(&daemon, "desk", &body).await;
-    assert_eq!((&answer["success"], &answer["adjusted"]), (&json!(true), &json!(["/how"])), "{answer}");
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(answer["adjusted"], json!(["/how"]), "{answer}");
     assert_eq!(answer["result"]["received"]["arguments"], json!({}), "{answer}");
     let answer = execute(&daemon, "desk", &json!({"tool_name": "desk.try", "arguments": {}})).await;
     assert!(answer.get("adjusted").is_none(), "{answer}");
@@ -184,7 +190,8 @@ async fn a_level_that_nobody_knows_is_called_by_nobody() {
     }
 }
 
-/// S4-46 for a module that wants a token: calls show it, and the list that was made with it is not enough.
+/// S4-46 for a module that wants a token: calls show it, and the list that was made with it is not
+/// enough.
 #[tokio::test]
 async fn calls_show_the_token() {
     let desk = Module::guarded("desk", &[tool("desk.try", "guest")], Some("open-sesame")).await;

@@ -1,6 +1,8 @@
-//! Manifests of modules become the model, and a bad part costs no more than itself; a module is told from other scenarios.
+//! Manifests of modules become the model, and a bad part costs no more than itself; a module is
+//! told from other scenarios.
 //!
-//! Rows of the original's list of features: S4-07, S4-33 (the other way round), S4-39, S4-40, S4-57 to S4-59, S4-61, S4-62.
+//! Rows of the original's list of features: S4-07, S4-33 (the other way round), S4-39, S4-40, S4-57
+//! to S4-59, S4-61, S4-62.
 
 use std::fs;
 use std::path::Path;
@@ -35,8 +37,9 @@ fn with_parameters(parameters: &Value) -> Vec<u8> {
     json!({"module_name": "desk", "description": "d", "tools": [tool]}).to_string().into_bytes()
 }
 
-/// S4-57, S4-58, S4-59, S4-61: each parameter is a property with its type and description, `enum` where there is one, and what is
-/// required is listed, all in the order of the parameters. What else a parameter says is of its schema.
+/// S4-57, S4-58, S4-59, S4-61: each parameter is a property with its type and description, `enum`
+/// where there is one, and what is required is listed, all in the order of the parameters. What
+/// else a parameter says is of its schema.
 #[test]
 fn parameters_become_a_schema_in_their_order() {
     let Decoded { manifest, findings, quarantined } = good(&fixture("plain.json"));
@@ -130,7 +133,7 @@ fn what_is_no_manifest_of_a_module_is_left_to_other_protocols() {
         r#"{"protocol_version":"1.0","scenario":{"name":"s"},"tools":[]}"#,
         r#"{"protocol_version":"1.0","module_name":"s","tools":[]}"#,
     ] {
-        assert!(none(body.as_bytes()).contains("no tool manifest"), "{body}");
+        assert!(none(body.as_bytes()).contains("not a tool manifest"), "{body}");
     }
     for body in [r#"{"module_name":"a"}"#, r#"{"module_name":"a","tools":{}}"#, r#"{"module_name":3,"tools":[]}"#, "{"]
     {
@@ -163,7 +166,8 @@ fn equal_offers_have_equal_digests() {
     }
 }
 
-/// What is stored is the model in the spelling of the Tool Discovery Protocol, and is read again as it was.
+/// What is stored is the model in the spelling of the Tool Discovery Protocol, and is read again as
+/// it was.
 #[test]
 fn what_is_stored_is_read_again() {
     for name in ["plain.json", "faults.json"] {
@@ -210,7 +214,8 @@ fn hostile_parameters_are_refused_or_kept_readable() {
     assert_eq!(good(broken).quarantined, 1);
 }
 
-/// The manifests of real modules, as far as they are there: nothing of them is left out, and their schemas say what their parameters say.
+/// The manifests of real modules, as far as they are there: nothing of them is left out, and their
+/// schemas say what their parameters say.
 #[test]
 fn worked_examples_of_the_original_hold() {
     let folder = std::env::var_os("CALLSHEET_CORPUS")

@@ -1,4 +1,5 @@
-//! The map of modules follows the file, tokens and times too (S4-67, S4-71, S4-77 of the original's list of features).
+//! The map of modules follows the file, tokens and times too (S4-67, S4-71, S4-77 of the original's
+//! list of features).
 
 #![cfg(unix)]
 

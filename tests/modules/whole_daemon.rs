@@ -1,6 +1,8 @@
-//! The daemon with modules around it, which are real programs in Python: found by the configuration, listed, filtered, kept.
+//! The daemon with modules around it, which are real programs in Python: found by the
+//! configuration, listed, filtered, kept.
 //!
-//! Rows of the original's list of features are named at each test. Where its Redis stands, the daemon's own store does.
+//! Rows of the original's list of features are named at each test. Where its Redis stands, the
+//! daemon's own store does.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,8 +27,9 @@ async fn originals(daemon: &Daemon, query: &str) -> Vec<String> {
     tools.iter().map(|tool| tool["original_name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// S4-03, S4-06, S4-31, S4-34, S4-36 to S4-38: who may see three modules as a user gets five of the seven tools. The order is that of names
-/// (S4-35 has that of the map), so that equal offers are equal bytes.
+/// S4-03, S4-06, S4-31, S4-34, S4-36 to S4-38: who may see three modules as a user gets five of the
+/// seven tools. The order is that of names (S4-35 has that of the map), so that equal offers are
+/// equal bytes.
 #[tokio::test]
 async fn the_worked_example_gives_five_of_seven_tools() {
     let modules = example().await;
@@ -51,7 +54,8 @@ async fn the_worked_example_gives_five_of_seven_tools() {
     let all = ["code_executor.run_python", "code_executor.run_shell", "scheduler.add_job"];
     assert_eq!(originals(&daemon, "?profile=boss").await, all);
     assert!(originals(&daemon, "?profile=nobody").await.is_empty());
-    // S4-05, S4-39, S4-56, S4-60: each vendor's shape, under a name that it takes; the dotted one is kept beside it and finds the tool.
+    // S4-05, S4-39, S4-56, S4-60: each vendor's shape, under a name that it takes; the dotted one
+    // is kept beside it and finds the tool.
     let named = ["code_executor_run_python", "file_manager_create_document", "file_manager_delete_file"];
     let named: Vec<_> = named.into_iter().chain(["research_fetch_webpage", "research_web_search"]).collect();
     for format in ["openai", "anthropic", "mcp"] {
@@ -63,7 +67,8 @@ async fn the_worked_example_gives_five_of_seven_tools() {
     daemon.stop().await;
 }
 
-/// A slip in a profile's name opens nothing: wherever one asks with it, the answer names it, the known ones and the next step.
+/// A slip in a profile's name opens nothing: wherever one asks with it, the answer names it, the
+/// known ones and the next step.
 #[tokio::test]
 async fn a_profile_that_is_not_configured_sees_nothing() {
     let modules = example().await;
@@ -131,8 +136,8 @@ async fn protocols_are_told_apart_by_asking() {
     daemon.stop().await;
 }
 
-/// S4-14 to S4-16, S4-20, S4-62, S4-70: one that is dead, or no module, costs nobody else anything, is told with its reason, and is back
-/// when it answers.
+/// S4-14 to S4-16, S4-20, S4-62, S4-70: one that is dead, or no module, costs nobody else anything,
+/// is told with its reason, and is back when it answers.
 #[tokio::test]
 async fn one_that_fails_stops_nobody() {
     let (good, mut late) = (
@@ -198,7 +203,8 @@ async fn modules_are_shown_and_asked_again() {
     daemon.stop().await;
 }
 
-/// S4-02, S4-08, S4-24 to S4-28: what a module offered is kept where it outlives the daemon, and is there before anybody was asked.
+/// S4-02, S4-08, S4-24 to S4-28: what a module offered is kept where it outlives the daemon, and is
+/// there before anybody was asked.
 #[tokio::test]
 async fn what_is_known_outlives_a_restart() {
     let mut module =
@@ -221,7 +227,8 @@ async fn what_is_known_outlives_a_restart() {
     daemon.stop().await;
 }
 
-/// S4-23, S4-29, S4-30: what is kept can be looked at and taken out with any SQLite shell while the daemon is stopped, one by one or all of it.
+/// S4-23, S4-29, S4-30: what is kept can be looked at and taken out with any SQLite shell while the
+/// daemon is stopped, one by one or all of it.
 #[tokio::test]
 async fn what_is_kept_can_be_looked_at_and_forgotten() {
     let mut modules = [
@@ -300,7 +307,8 @@ async fn a_module_is_shown_its_token() {
     daemon.stop().await;
 }
 
-/// S4-32, S4-33, read the safe way: a level that nobody knows is nobody's. The switch brings the original's reading back.
+/// S4-32, S4-33, read the safe way: a level that nobody knows is nobody's. The switch brings the
+/// original's reading back.
 #[tokio::test]
 async fn a_level_that_nobody_knows_is_nobodys() {
     let module = Module::start("odd", &[tool("odd.boss", "boss"), tool("odd.plain", "guest")]).await;
@@ -322,7 +330,8 @@ async fn a_level_that_nobody_knows_is_nobodys() {
     }
 }
 
-/// S4-40: what stands before the first dot says whose a tool is, where several have a tool of that name.
+/// S4-40: what stands before the first dot says whose a tool is, where several have a tool of that
+/// name.
 #[tokio::test]
 async fn a_dotted_name_is_its_modules() {
     let desk = Module::start("git_desk", &[tool("git_desk.issue.open", "guest")]).await;

@@ -1,5 +1,6 @@
-//! Cases for HTTP caches, replayed against the daemon's own policy under paused time: a set of our own, and the public ones when they are
-//! there. Nothing vanishes: a case is replayed and met, or stands in a table here with its reason, and all are counted.
+//! Cases for HTTP caches, replayed against the daemon's own policy under paused time: a set of our
+//! own, and the public ones when they are there. Nothing vanishes: a case is replayed and met, or
+//! stands in a table here with its reason, and all are counted.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,21 +15,22 @@ use crate::support::cache_replay::replay;
 
 const NO_GUESS: &str =
     "no lifetime is guessed from `Last-Modified`: the protocol's default lifetime stands in its place";
-const NO_ERROR: &str = "an error is no list of tools, however long it says that it may be kept";
+const NO_ERROR: &str = "an error is not a list of tools, however long it says that it may be kept";
 const OWN_LIST: &str = "about a reader of our own list, not about a scenario";
 const DEFAULT_LIFETIME: &str = "`refresh.default_lifetime`: an answer that says nothing is fresh for a minute";
 const LAST_GOOD: &str = "`cache.last_good`: the last good answer outlives what it said";
 
-/// Cases that may be met or not, and are not, with the reason. The same table is in docs/design/caching.md.
+/// Cases that may be met or not, and are not, with the reason. The same table is in
+/// docs/design/caching.md.
 const OTHERWISE: [(&str, &str); 16] = [
     (
         "freshness-max-age-date",
         "`Date` is not compared with our clock: a scenario whose clock is slow would never be fresh",
     ),
     ("freshness-max-age-two-fresh-stale-sepline", "of lifetimes that contradict each other the shortest counts"),
-    ("freshness-max-age-a100", "a lifetime that is no number is none"),
-    ("freshness-max-age-100a", "a lifetime that is no number is none"),
-    ("age-parse-numeric-parameter", "an `Age` that is no number counts as not sent"),
+    ("freshness-max-age-a100", "a lifetime that is not a number is none"),
+    ("freshness-max-age-100a", "a lifetime that is not a number is none"),
+    ("age-parse-numeric-parameter", "an `Age` that is not a number counts as not sent"),
     ("heuristic-200-cached", NO_GUESS),
     ("heuristic-delta-60", NO_GUESS),
     ("heuristic-delta-600", NO_GUESS),
@@ -53,7 +55,8 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("other-age-delay", "only about the `Age` of an answer that is served again, and none is"),
 ];
 
-/// What comes out otherwise once the product's own rules are on, with the rule that does it. The same table is in docs/design/caching.md.
+/// What comes out otherwise once the product's own rules are on, with the rule that does it. The
+/// same table is in docs/design/caching.md.
 const OWN_RULES: [(&str, &str); 8] = [
     ("freshness-none", DEFAULT_LIFETIME),
     ("heuristic-200-cached", DEFAULT_LIFETIME),

@@ -1,4 +1,5 @@
-//! How long an answer may be used: the caching rules, branch by branch. Nothing is asked here; `asking.rs` does that.
+//! How long an answer may be used: the caching rules, branch by branch. Nothing is asked here;
+//! `asking.rs` does that.
 
 use std::time::{Duration, SystemTime};
 
@@ -330,7 +331,8 @@ fn only_a_good_answer_takes_the_place_of_what_is_stored() {
     assert!(matches!(&replaced, Verdict::Replace(it) if it.validators == HttpValidators::default()));
 }
 
-/// Header lines, and for how many seconds a private cache may use the answer while asking fails, by the letter; `None` is for ever.
+/// Header lines, and for how many seconds a private cache may use the answer while asking fails, by
+/// the letter; `None` is for ever.
 const USABLE: &[(&str, Option<u64>)] = &[
     ("max-age=10", None),
     ("max-age=10, stale-if-error=5", Some(15)),

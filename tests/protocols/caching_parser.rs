@@ -1,4 +1,5 @@
-//! `Cache-Control` is read as a list (RFC 9111 section 5.2, RFC 9110 section 5.6): whatever its writing, it means what was written.
+//! `Cache-Control` is read as a list (RFC 9111 section 5.2, RFC 9110 section 5.6): whatever its
+//! writing, it means what was written.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ enum Meant {
     Flag(&'static str, Option<&'static str>),
     /// A number of seconds, in quotes or not, perhaps with zeros before it.
     Seconds(&'static str, u128, bool, usize),
-    /// A lifetime or window that is no number.
+    /// A lifetime or window that is not a number.
     Invalid(&'static str, Option<&'static str>),
     /// Something unknown, whose argument may look like anything else.
     Extension(&'static str),
@@ -95,7 +96,8 @@ fn write(meant: &Meant, upper: &[bool]) -> String {
     }
 }
 
-/// The reference: the least of what was said under a name; `on_invalid` is what something else than a number counts as.
+/// The reference: the least of what was said under a name; `on_invalid` is what something else than
+/// a number counts as.
 fn least(all: &[Meant], wanted: &str, on_invalid: Option<u128>) -> Option<Duration> {
     let said = all.iter().filter_map(|meant| match meant {
         Meant::Seconds(name, seconds, ..) if *name == wanted => Some((*seconds).min(LONGEST)),

@@ -1,5 +1,5 @@
-//! The product's own caching rules in a running daemon, and their switches. That `no-store` never reaches the disk, the floor and the
-//! default lifetime are in `health_fresh.rs`.
+//! The product's own caching rules in a running daemon, and their switches. That `no-store` never
+//! reaches the disk, the floor and the default lifetime are in `health_fresh.rs`.
 
 use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::transports::http::CacheScope;

@@ -1,4 +1,5 @@
-//! The connections that calls go over: kept for the next call, given up when the other side has, and never a reason to send a call twice.
+//! The connections that calls go over: kept for the next call, given up when the other side has,
+//! and never a reason to send a call twice.
 
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 

@@ -1,5 +1,5 @@
-//! One call on its way to a scenario: what is sent, what counts as an answer, and what each failure says, against real servers on this
-//! machine.
+//! One call on its way to a scenario: what is sent, what counts as an answer, and what each failure
+//! says, against real servers on this machine.
 
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
@@ -98,8 +98,8 @@ async fn failures_in_other_words_are_understood() {
         (404, json!({"error": "tool_not_found"}), "tool_not_found"),
         (500, json!({"error": "no such tool", "status": "error"}), "no such tool"),
         (200, json!({"error": "left out because it was false"}), "left out because it was false"),
-        (500, json!({"success": false}), "it does not say why it failed, and answered 500 Internal Server Error"),
-        (500, json!({"success": true, "result": 1}), "it says `success`, and answered 500 Internal Server Error"),
+        (500, json!({"success": false}), "it failed without a message, and answered 500 Internal Server Error"),
+        (500, json!({"success": true, "result": 1}), "it has `success`, and answered 500 Internal Server Error"),
         (400, json!({"success": false, "error": {"field": "path"}, "code": 7}), "{\"field\":\"path\"}"),
     ];
     for (status, body, error) in cases {
@@ -144,9 +144,9 @@ async fn what_is_none_of_the_protocols_is_told_with_its_beginning() {
         (503, "registry is nil", "registry is nil"),
         (502, "<html>\n<b>bad gateway", "<html>\\n<b>bad gateway"),
         (200, "{}", "neither `success` nor `error`"),
-        (200, "[1]", "no JSON object"),
-        (200, "{\"success\":\"yes\"}", "no JSON object"),
-        (200, "{\"success\":true", "no JSON object"),
+        (200, "[1]", "not the JSON object"),
+        (200, "{\"success\":\"yes\"}", "not the JSON object"),
+        (200, "{\"success\":true", "not the JSON object"),
         (200, "", "the body is empty"),
         (200, &long, "xxxx"),
     ] {

@@ -33,7 +33,8 @@ fn told(inspected: &Inspected) -> Vec<(&str, &str, &str)> {
     told.collect()
 }
 
-/// Every pointer leads to something that is there, and every finding has a next step or says that there is none to take.
+/// Every pointer leads to something that is there, and every finding has a next step or says that
+/// there is none to take.
 fn assert_useful(text: &str, inspected: &Inspected) {
     let document: Value = serde_json::from_str(text).unwrap();
     for finding in &inspected.findings {

@@ -1,6 +1,8 @@
-//! The defects that real scenarios are known to have are found in their real manifests, and nothing else that matters.
+//! The defects that real scenarios are known to have are found in their real manifests, and nothing
+//! else that matters.
 //!
-//! The manifests are not part of the project: `CALLSHEET_CORPUS` names their folder, else `../shared/corpus` is looked at.
+//! The manifests are not part of the project: `CALLSHEET_CORPUS` names their folder, else
+//! `../shared/corpus` is looked at.
 
 use std::path::{Path, PathBuf};
 

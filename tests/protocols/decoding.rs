@@ -81,8 +81,8 @@ fn real_manifests_become_their_normalized_form() {
         let decoded = good(&body);
         assert_eq!(decoded.findings, [], "{name}");
         let written = value(&write(&decoded.manifest));
-        // A first-generation manifest is in the seed's spelling already, so it must come out as it went in; its neighbour in
-        // `normalized` is of a later generation, with more metadata.
+        // A first-generation manifest is in the seed's spelling already, so it must come out as it
+        // went in; its neighbour in `normalized` is of a later generation, with more metadata.
         let expected = if name.ends_with(".gen1.json") {
             body
         } else {
@@ -269,12 +269,12 @@ fn what_is_no_manifest_is_told_from_a_broken_one() {
     for (body, part) in [
         (&b"<!doctype html><p>hello"[..], "a web page"),
         (b"", "empty"),
-        (b"404 page not found", "no JSON"),
+        (b"404 page not found", "not JSON"),
         (b"null", "a single JSON value"),
         (br#"[{"type":"function","function":{"name":"x"}},null]"#, "a bare JSON list"),
         (br#"{"status":"ok"}"#, "neither `tools` nor `scenario`"),
         (br#"{"tools":[{"name":"a"}]}"#, "without `protocol_version`"),
-        (b"\xff\xfe\x00", "no JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
     ] {
         let Err(ListError::NotThisProtocol(text)) = read(body) else { panic!("{}", body.escape_ascii()) };
         assert!(text.contains(part) && text.len() < 400 && !text.contains('\0'), "{text}");
@@ -283,8 +283,8 @@ fn what_is_no_manifest_is_told_from_a_broken_one() {
     for (body, part) in [
         (&whole.as_bytes()[..whole.len() / 2], "ends in the middle"),
         (br#"{"protocol_version":"1.0","tools":[}"#, "line 1 column"),
-        (br#"{"protocol_version":"1.0","tools":[1 2]}"#, "no valid JSON"),
-        (b"{\"tools\":\"\xff\"}", "no UTF-8 at byte 10"),
+        (br#"{"protocol_version":"1.0","tools":[1 2]}"#, "is not valid JSON"),
+        (b"{\"tools\":\"\xff\"}", "not UTF-8 at byte 10"),
         (br#"{"protocol_version":"1.0","tools":{}}"#, "/tools is an object, not a list"),
         (br#"{"protocol_version":"1.0","tools":[],"scenario":"s"}"#, "/scenario is a text, not an object"),
         (br#"{"protocol_version":"1.0","scenario":{"name":1}}"#, "/scenario/name is a number, not a text"),

@@ -1,4 +1,5 @@
-//! What is taken of a manifest that holds too much of something: the rest is left out with a finding, or the manifest is refused.
+//! What is taken of a manifest that holds too much of something: the rest is left out with a
+//! finding, or the manifest is refused.
 
 use callsheet::model::{AcceptedVersions, Bounds, Finding, FindingCode};
 use callsheet::protocols::module;

@@ -112,7 +112,8 @@ fn manifest() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Found by the property below: once `fields` is gone, what stands there looks wrapped to the next reader.
+/// Found by the property below: once `fields` is gone, what stands there looks wrapped to the next
+/// reader.
 #[test]
 fn an_output_that_is_wrapped_within_its_fields_reads_the_same() {
     let example = json!({"expectedOutput": {"fields": {"Kind": {"StringValue": "x"}}}});

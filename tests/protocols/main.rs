@@ -1,4 +1,5 @@
-//! How scenarios are asked and called, how long their answers may be used, and what their manifests become.
+//! How scenarios are asked and called, how long their answers may be used, and what their manifests
+//! become.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 

@@ -1,5 +1,5 @@
-//! Asking a scenario: what is sent, what counts as an answer, and every kind of failure, against real servers on this machine.
-//! The limits are in `asking_limits.rs`.
+//! Asking a scenario: what is sent, what counts as an answer, and every kind of failure, against
+//! real servers on this machine. The limits are in `asking_limits.rs`.
 
 use std::time::{Duration, SystemTime};
 
@@ -112,7 +112,8 @@ async fn nobody_there_is_refused() {
 
 #[tokio::test]
 async fn a_name_without_address_is_unresolved() {
-    // A label of more than 63 characters is no name in the DNS, which every resolver knows without asking anyone.
+    // A label of more than 63 characters is no name in the DNS, which every resolver knows without
+    // asking anyone.
     let url = format!("http://{}.test/", "a".repeat(64));
     let error = upstream(Url::parse(&url).unwrap()).get("/tools", None).await.unwrap_err();
     assert_eq!(error.kind(), "unresolved", "{error}");
@@ -340,7 +341,8 @@ async fn an_answer_that_says_nothing_has_the_default_lifetime() {
     assert_eq!(freshness.validators, HttpValidators::default());
 }
 
-/// What the environment of the process could spoil is tried in a process of its own: this test runs itself again with that environment.
+/// What the environment of the process could spoil is tried in a process of its own: this test runs
+/// itself again with that environment.
 #[tokio::test]
 async fn the_environment_has_no_say() {
     const TARGET: &str = "CALLSHEET_TEST_TARGET";

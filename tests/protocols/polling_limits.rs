@@ -123,7 +123,8 @@ async fn compressed_bodies_are_decoded_and_bombs_stop_at_the_limit() {
     }
 }
 
-/// Counts requests under way, and answers only when `until` of them were at once or none came for a while.
+/// Counts requests under way, and answers only when `until` of them were at once or none came for a
+/// while.
 struct Gauge {
     now: watch::Sender<usize>,
     most: watch::Sender<usize>,
@@ -152,7 +153,8 @@ async fn no_more_requests_than_allowed_are_under_way() {
     let server = {
         let gauge = Arc::clone(&gauge);
         UpstreamServer::serving(move |_, stream| {
-            // One more than allowed never come together, so the first three wait out their patience.
+            // One more than allowed never come together, so the first three wait out their
+            // patience.
             Box::pin(Arc::clone(&gauge).serve(stream, 4, Duration::from_millis(100)))
         })
         .await

@@ -1,5 +1,6 @@
-//! Sessions: one per scenario as long as it is the same process, whose hints trigger listings, whose calls talk to their callers, and whose
-//! end leads to a new one. The protocol is one of the test's own; everything else is the whole program.
+//! Sessions: one per scenario as long as it is the same process, whose hints trigger listings,
+//! whose calls talk to their callers, and whose end leads to a new one. The protocol is one of the
+//! test's own; everything else is the whole program.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -495,7 +496,8 @@ async fn a_call_that_its_session_never_ends_is_over_at_last() {
     house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["stuck"]).await;
     let none = json!({});
-    // From the moment the session has the call, only timers are waited for, so time can jump to the next one.
+    // From the moment the session has the call, only timers are waited for, so time can jump to the
+    // next one.
     let stops_time = async {
         script.until("stuck", 1).await;
         tokio::time::pause();

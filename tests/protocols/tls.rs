@@ -1,5 +1,6 @@
-//! Scenarios with https: asked and called over the version of HTTP that they choose, and only when their certificate is trusted. Trust is
-//! the machine's, named by the environment, so each test runs itself again in a process with another one.
+//! Scenarios with https: asked and called over the version of HTTP that they choose, and only when
+//! their certificate is trusted. Trust is the machine's, named by the environment, so each test
+//! runs itself again in a process with another one.
 
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
@@ -31,10 +32,12 @@ use crate::support::upstream_server::{client, limits, upstream};
 /// Tells the process that a test starts where the servers are.
 const SERVERS: &str = "CALLSHEET_TEST_SERVERS";
 
-/// What a server has seen of a request: the number of its connection, its method, its version and the host that it names.
+/// What a server has seen of a request: the number of its connection, its method, its version and
+/// the host that it names.
 type Seen = (usize, Method, Version, String);
 
-/// A server with a certificate for `host-a.local` and `127.0.0.1`, which the machine does not trust by itself.
+/// A server with a certificate for `host-a.local` and `127.0.0.1`, which the machine does not trust
+/// by itself.
 struct Server {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -158,7 +161,7 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
         return;
     }
     let server = Server::start(b"http/1.1").await;
-    // The first of these is no authority, and the second is no file.
+    // The first of these is no authority, and the second is not a file.
     for certificates in ["server.pem", "none.pem"] {
         run_with(certificates, "tls::a_scenario_that_is_not_trusted_is_sent_nothing", &[&server]).await;
     }

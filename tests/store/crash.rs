@@ -1,4 +1,5 @@
-//! A daemon that is killed at any moment, or whose disk takes nothing more: the real binary, real files.
+//! A daemon that is killed at any moment, or whose disk takes nothing more: the real binary, real
+//! files.
 //!
 //! The kills are a few by default. All of them, as they are run before a release:
 //! `CALLSHEET_TEST_KILLS=200 cargo test --test store crash::killed`.
@@ -22,7 +23,8 @@ const LISTENS: &str = "callsheet listens on ";
 /// Where the home's daemon keeps its state.
 const STATE: &str = ".state/callsheet/state.db";
 
-/// A home with a scenario that is gone by now and one that was never there, whose daemon knows the first one's list. Stopped as asked.
+/// A home with a scenario that is gone by now and one that was never there, whose daemon knows the
+/// first one's list. Stopped as asked.
 fn stored() -> Home {
     let kitchen = Scenario::start("kitchen", vec![tool("brew", "Brews", "drinks"), tool("stir", "Stirs", "drinks")]);
     let home = Home::naming(&[("kitchen", &kitchen.url), ("pantry", &nobody())]);
@@ -111,7 +113,8 @@ fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
         let before = acknowledged.lock().unwrap().priorities.clone();
         let (known, is_blocked) = (priorities(&daemon), blocked(&daemon));
         for (scope, priority) in before {
-            // One that was sent and never answered may have replaced it, as long as it is a later one.
+            // One that was sent and never answered may have replaced it, as long as it is a later
+            // one.
             assert!(
                 known.get(&scope) >= Some(&priority),
                 "round {round}: {scope} was {priority}: {:?}",

@@ -1,5 +1,5 @@
-//! Stored state that was cut, scribbled over, emptied or replaced: it is moved aside with an error or read for what it still is, never
-//! deleted, and the daemon starts.
+//! Stored state that was cut, scribbled over, emptied or replaced: it is moved aside with an error
+//! or read for what it still is, never deleted, and the daemon starts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,8 @@ fn restore(folder: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// A store with 100 preferences as a killed daemon leaves it: most of them in the database, the last ones in the log beside it.
+/// A store with 100 preferences as a killed daemon leaves it: most of them in the database, the
+/// last ones in the log beside it.
 async fn killed() -> BTreeMap<String, Vec<u8>> {
     let (folder, path) = place();
     sqlite::open(&path, Clock::system()).unwrap().save((0..60).map(preference).collect()).await.unwrap();
@@ -99,7 +100,8 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
             bytes.truncate(random.usize(1..bytes.len()));
         } else {
             for _ in 0..random.usize(1..20) {
-                // What says whose file it is and of which version: another one's is refused, and left as it is.
+                // What says whose file it is and of which version: another one's is refused, and
+                // left as it is.
                 let at = random.usize(if name == "state.db" { 100 } else { 0 }..bytes.len());
                 bytes[at] ^= 1 << random.u32(0..8);
             }
@@ -124,7 +126,8 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
                 .map(|(name, ending)| aside(folder.path(), ending).as_ref() == files.get(name));
             assert_eq!(kept, [true, true], "turn {turn}: file and log are as they were");
         } else {
-            // Commits that the log no longer holds whole are gone, as at a loss of power; what came before them is not.
+            // Commits that the log no longer holds whole are gone, as at a loss of power; what came
+            // before them is not.
             let count = restored.preferences.iter().count();
             let quarantined = restored.findings.len();
             whole += 1;
@@ -144,7 +147,8 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
 #[tokio::test]
 async fn what_sqlite_would_throw_away_is_moved_aside() {
     let sound = killed().await;
-    // Emptied beside its log; gone beside its log, as when moving aside was interrupted; emptied after it was closed.
+    // Emptied beside its log; gone beside its log, as when moving aside was interrupted; emptied
+    // after it was closed.
     for (turn, (keep, log)) in [(true, true), (false, true), (true, false)].into_iter().enumerate() {
         let (folder, path) = place();
         let mut files = sound.clone();

@@ -46,7 +46,8 @@ fn the_first_list_after_a_kill_is_the_one_that_was_acknowledged_last() {
         assert_eq!(send(&daemon.url, "PUT", "/api/v1/preferences", Some(&body)).unwrap().status, 200);
         let acknowledged = list(&daemon);
         assert_eq!(acknowledged.0.len(), if off { 1 } else { 2 }, "round {round}");
-        // In every other pair of rounds the daemon is killed before the time of the revision can be stored.
+        // In every other pair of rounds the daemon is killed before the time of the revision can be
+        // stored.
         let wait = round % 4 < 2;
         if wait {
             until("the revision is stored", || stored_revision(&home).as_ref() == Some(&acknowledged.2));
@@ -56,7 +57,8 @@ fn the_first_list_after_a_kill_is_the_one_that_was_acknowledged_last() {
         daemon = started(&home);
         let first = list(&daemon);
         assert_eq!(first.0, acknowledged.0, "round {round}");
-        // The list says since when its revision stands, so its tag is the same only where that was stored.
+        // The list says since when its revision stands, so its tag is the same only where that was
+        // stored.
         assert!(!wait || first == acknowledged, "round {round}: {first:?}");
         assert_eq!(list(&daemon), first, "round {round}, a moment later");
     }

@@ -1,4 +1,5 @@
-//! What is stored outlives restarts, kills, full disks and damage; what cannot be read is kept and reported.
+//! What is stored outlives restarts, kills, full disks and damage; what cannot be read is kept and
+//! reported.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -441,7 +442,8 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         restored.findings.iter().all(|finding| finding.code == FindingCode::StateRepaired && finding.hint.is_some())
     );
 
-    // Nothing is lost, also what is no text, and it is told again until someone has dealt with it.
+    // Nothing is lost, also what is not a text, and it is told again until someone has dealt with
+    // it.
     let content = |path: &Path, key: &str| -> String {
         let sql = "SELECT content FROM quarantine WHERE key = ?1";
         Connection::open(path).unwrap().query_row(sql, [key], |row| row.get(0)).unwrap()
@@ -629,7 +631,8 @@ async fn a_save_that_fails_leaves_nothing_and_takes_no_other_with_it() {
 
 const CHILD: &str = "CALLSHEET_TEST_STATE_CHILD";
 
-/// Pairs that a child saves at most: many times what fits below the limit of the test with a full disk.
+/// Pairs that a child saves at most: many times what fits below the limit of the test with a full
+/// disk.
 const PAIRS: u32 = 5_000;
 
 /// Saves pairs of rows one after the other and tells each acknowledgement, until killed or refused.
@@ -713,7 +716,8 @@ async fn a_full_disk_refuses_a_save_and_keeps_the_others() {
         return;
     }
     let (_folder, path) = place();
-    // A limit on the size of files stands for the full disk; without its signal, writing fails as on one.
+    // A limit on the size of files stands for the full disk; without its signal, writing fails as
+    // on one.
     let shell = "trap '' XFSZ; ulimit -f 600;";
     let output =
         child("state::a_full_disk_refuses_a_save_and_keeps_the_others", shell, &path, "full").output().unwrap();

@@ -62,7 +62,8 @@ impl Operation<'_> {
         self.told["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
     }
 
-    /// A target made of the examples of its parameters: those of the path, and those of the query that are required or `wanted`.
+    /// A target made of the examples of its parameters: those of the path, and those of the query
+    /// that are required or `wanted`.
     pub(crate) fn target(&self, wanted: impl Fn(&str) -> bool) -> String {
         let mut target = self.path.to_owned();
         for param in self.params("path") {

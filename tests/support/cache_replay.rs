@@ -1,8 +1,9 @@
-//! Replays a case for HTTP caches: an origin in memory that answers as the case says, and a reader between whom and the origin stands
-//! the daemon's own policy, nothing else. Time is the test's.
+//! Replays a case for HTTP caches: an origin in memory that answers as the case says, and a reader
+//! between whom and the origin stands the daemon's own policy, nothing else. Time is the test's.
 //!
-//! The form of a case is that of the public cases (suites of cases of requests, in JSON). Of what a case may expect, the headers of the
-//! answer that the reader gets are not looked at, since no header of a scenario's answer is served again; they are counted.
+//! The form of a case is that of the public cases (suites of cases of requests, in JSON). Of what a
+//! case may expect, the headers of the answer that the reader gets are not looked at, since no
+//! header of a scenario's answer is served again; they are counted.
 
 use std::time::{Duration, SystemTime};
 
@@ -218,7 +219,8 @@ fn conditions(request: &Value, asked: Option<&HttpValidators>, left_out: &mut us
     None
 }
 
-/// Checks for which request the answer was made, the one header that belongs to the cases themselves.
+/// Checks for which request the answer was made, the one header that belongs to the cases
+/// themselves.
 fn made_for(request: &Value, seen: &Seen, left_out: &mut usize) -> Option<String> {
     *left_out += request["expected_response_headers_missing"].as_array().map_or(0, Vec::len);
     let mut wrong = None;

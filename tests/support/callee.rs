@@ -1,5 +1,6 @@
-//! A scenario that is called: a real server that lists tools and runs them as the test says, and keeps what it was asked to run.
-//! It can be stopped and started again, at its port or at another one.
+//! A scenario that is called: a real server that lists tools and runs them as the test says, and
+//! keeps what it was asked to run. It can be stopped and started again, at its port or at another
+//! one.
 
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
@@ -138,7 +139,8 @@ impl Callee {
         self.serve(listener);
     }
 
-    /// Ends where it is, and listens at another port. The old port stays held, so that connections to it are refused.
+    /// Ends where it is, and listens at another port. The old port stays held, so that connections
+    /// to it are refused.
     pub(crate) async fn move_on(&mut self) -> TcpSocket {
         self.kill().await;
         let old = self.held.take().unwrap();

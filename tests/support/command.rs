@@ -1,4 +1,5 @@
-//! Runs the real binary like a newcomer does: in a home of its own, without anything of this machine's environment.
+//! Runs the real binary like a newcomer does: in a home of its own, without anything of this
+//! machine's environment.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -257,7 +258,8 @@ pub(crate) fn nobody() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// Two scenarios with a tool of the same name, one that is switched off, and one that needs approval, and their daemon.
+/// Two scenarios with a tool of the same name, one that is switched off, and one that needs
+/// approval, and their daemon.
 pub(crate) fn office() -> (Home, Running, [Scenario; 2]) {
     let notes = Scenario::start(
         "notes",

@@ -1,4 +1,5 @@
-//! A machine of the test's own to load configurations on: real files, and an environment that is not the process's.
+//! A machine of the test's own to load configurations on: real files, and an environment that is
+//! not the process's.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The whole daemon in this process, with real scenarios on loopback around it, spoken to over HTTP alone.
+//! The whole daemon in this process, with real scenarios on loopback around it, spoken to over HTTP
+//! alone.
 //!
 //! Waits follow what the daemon publishes and are bounded; nothing here sleeps for time.
 
@@ -52,7 +53,8 @@ impl Home {
         self.folder.path().join("state.db")
     }
 
-    /// A configuration that touches nothing outside this folder, asks often and gives up soon; what may fail is waited for patiently.
+    /// A configuration that touches nothing outside this folder, asks often and gives up soon; what
+    /// may fail is waited for patiently.
     pub(crate) fn config(&self, scenarios: &[&Scenario]) -> Config {
         let mut config = Config::for_state(self.state());
         config.server.ready_timeout = PATIENCE;
@@ -105,7 +107,8 @@ pub(crate) fn configured(name: &str, address: SocketAddr) -> StaticScenario {
 }
 
 impl Daemon {
-    /// Starts and serves at once: what is published now may be no more than what the store remembered.
+    /// Starts and serves at once: what is published now may be no more than what the store
+    /// remembered.
     pub(crate) async fn start(config: Config) -> Self {
         Self::at(config, Clock::system()).await
     }
@@ -133,7 +136,8 @@ impl Daemon {
         self.running.until(what, condition).await;
     }
 
-    /// Sends a request after each change of what is published until `condition` holds of the answer, which is returned.
+    /// Sends a request after each change of what is published until `condition` holds of the
+    /// answer, which is returned.
     pub(crate) async fn until(&self, target: &str, condition: impl Fn(&Answer) -> bool) -> Answer {
         let mut reader = self.running.reader();
         let deadline = Clock::system().now() + PATIENCE;
@@ -274,7 +278,8 @@ impl Scenario {
         assert_ne!(self.address, before);
     }
 
-    /// Lets connections to its address wait for ever while the returned listener lives. It must have been stopped.
+    /// Lets connections to its address wait for ever while the returned listener lives. It must
+    /// have been stopped.
     pub(crate) async fn hang(&self) -> TcpListener {
         TcpListener::bind(self.address).await.unwrap()
     }

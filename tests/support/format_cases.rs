@@ -1,4 +1,5 @@
-//! Views that between them have everything that a format may meet. Each has one expected file per format.
+//! Views that between them have everything that a format may meet. Each has one expected file per
+//! format.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn plain() -> View {
     let brew = tool(
         "kitchen",
         "brew_tea",
-        // Blanks stay: a schema that needs no change is embedded as it came. Parameters may be called like keywords.
+        // Blanks stay: a schema that needs no change is embedded as it came. Parameters may be
+        // called like keywords.
         r#"{ "type": "object", "properties": { "variety": {"type":"string","enum":["green","black"],"default":"green"},
             "required": {"type":"boolean"}, "enum": {"type":"array","items":{"type":"string"},"default":[]} }, "required": ["variety"] }"#,
     );
@@ -57,7 +59,8 @@ fn plain() -> View {
     view(vec![part("kitchen", vec![brew, mute], vec![drinks])])
 }
 
-/// Two scenarios with the same tool and category, one with preferences, one that is a callsheet itself.
+/// Two scenarios with the same tool and category, one with preferences, one that is a callsheet
+/// itself.
 fn fleet() -> View {
     let mut north = tool("depot-north", "list_crates", NOTHING);
     north.name = PublishedName::qualified(&north.id);
@@ -117,7 +120,8 @@ fn malformed() -> View {
     view(vec![part("careless", tools, Vec::new())])
 }
 
-/// Some of what vendors find hard to take; their own client libraries are fed all of it (`.ci/validators`).
+/// Some of what vendors find hard to take; their own client libraries are fed all of it
+/// (`.ci/validators`).
 fn hostile() -> View {
     const PICKED: &[&str] = &[
         "ref_cyclic",

@@ -1,5 +1,5 @@
-//! A daemon whose network the test plays: a source of the test stands for mDNS, everything else is real (the engine, the store, the HTTP
-//! server).
+//! A daemon whose network the test plays: a source of the test stands for mDNS, everything else is
+//! real (the engine, the store, the HTTP server).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

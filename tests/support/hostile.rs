@@ -82,7 +82,7 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
         Hostile::saying("many-headers", "broken", "message head is too large", many_headers()).await,
         Hostile::saying("gzip-bomb", too_large.0, too_large.1, coded("gzip", &gzip(&blanks))).await,
         Hostile::saying("br-bomb", too_large.0, too_large.1, coded("br", &brotli(&blanks))).await,
-        Hostile::saying("no-text", "malformed", "is no UTF-8 at byte 86", answer("200 OK", &[JSON], &cut)).await,
+        Hostile::saying("no-text", "malformed", "is not UTF-8 at byte 86", answer("200 OK", &[JSON], &cut)).await,
         Hostile::saying("bottomless", "unknown-protocol", "a bare JSON list", {
             answer("200 OK", &[JSON], &vec![b'['; MIB])
         })

@@ -1,4 +1,5 @@
-//! callsheet in this process with scenarios that the test adds and removes, called through the library.
+//! callsheet in this process with scenarios that the test adds and removes, called through the
+//! library.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! callsheet in this process: the one way in which tests start it, and how they wait for what it publishes.
+//! callsheet in this process: the one way in which tests start it, and how they wait for what it
+//! publishes.
 //!
-//! `daemon.rs` adds HTTP and providers that end and return, `watched.rs` adds scenarios that are polled often, and `house.rs` scenarios
-//! that the test adds and removes. Only `found.rs` joins an engine and a server by hand, because its source has to count as mDNS. The
-//! binary is started by `command.rs`.
+//! `daemon.rs` adds HTTP and providers that end and return, `watched.rs` adds scenarios that are
+//! polled often, and `house.rs` scenarios that the test adds and removes. Only `found.rs` joins an
+//! engine and a server by hand, because its source has to count as mDNS. The binary is started by
+//! `command.rs`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -41,7 +43,8 @@ impl InProcess {
         self.serve_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Serves HTTP at this address until it is finished; with port 0 at a free one, which is returned.
+    /// Serves HTTP at this address until it is finished; with port 0 at a free one, which is
+    /// returned.
     pub(crate) async fn serve_at(&self, address: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind(address).await.unwrap();
         let (address, app) = (listener.local_addr().unwrap(), Arc::clone(&self.app));

@@ -1,5 +1,5 @@
-//! Hosts on one network, each in a network namespace of its own, joined by a bridge. Needs root, `ip` and what the tests start; nothing
-//! of it touches the network of this machine.
+//! Hosts on one network, each in a network namespace of its own, joined by a bridge. Needs root,
+//! `ip` and what the tests start; nothing of it touches the network of this machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
 #![allow(clippy::unused_self, reason = "what a test does in its lab reads as such")]
@@ -96,7 +96,8 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// Starts a daemon on a host with this configuration besides its own; it listens on the host's loopback.
+    /// Starts a daemon on a host with this configuration besides its own; it listens on the host's
+    /// loopback.
     pub(crate) fn daemon(&self, host: &Host, config: &str) -> Daemon {
         let home = self.path(&host.namespace);
         std::fs::create_dir_all(&home).unwrap();
@@ -110,7 +111,8 @@ impl Lab {
         Daemon { running, host: host.clone(), url }
     }
 
-    /// Announces one scenario of a host with python-zeroconf, its records living for so many seconds.
+    /// Announces one scenario of a host with python-zeroconf, its records living for so many
+    /// seconds.
     pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> Running {
         let publisher = self.write("publish.py", PUBLISH);
         let mut command = python(host);
@@ -119,7 +121,8 @@ impl Lab {
         Running::start(&mut command).0
     }
 
-    /// Starts avahi on a host without a message bus: it announces what stands in the service files of `services`.
+    /// Starts avahi on a host without a message bus: it announces what stands in the service files
+    /// of `services`.
     pub(crate) fn avahi(&self, host: &Host, services: &Path) -> Running {
         let config = self.write(
             &format!("{}.conf", host.namespace),
@@ -163,7 +166,8 @@ impl Host {
         Running::start(&mut command).0
     }
 
-    /// Starts the example crowd here: so many scenarios, and so many announcements behind which nothing is.
+    /// Starts the example crowd here: so many scenarios, and so many announcements behind which
+    /// nothing is.
     pub(crate) fn crowd(&self, served: usize, empty: usize) -> Running {
         let mut command = self.command(example("crowd").to_str().unwrap());
         command.arg(self.address.to_string()).args([served, empty].map(|count| count.to_string()));
@@ -257,7 +261,8 @@ impl Daemon {
         self.sees(limit, scenario, state, |health| health["state"] == state)
     }
 
-    /// Waits until something is seen in the health of a scenario, which must not take longer than `limit`.
+    /// Waits until something is seen in the health of a scenario, which must not take longer than
+    /// `limit`.
     pub(crate) fn sees(&self, limit: Duration, scenario: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         self.look(limit, scenario, is)
             .unwrap_or_else(|last| panic!("`{scenario}` is not {what} after {limit:?}: {last:#}"))
@@ -268,7 +273,8 @@ impl Daemon {
         self.look(limit, scenario, |health| health["state"] == state).is_ok()
     }
 
-    /// Looks at the health of a scenario until it is as asked; what was seen last, when that takes longer than `limit`.
+    /// Looks at the health of a scenario until it is as asked; what was seen last, when that takes
+    /// longer than `limit`.
     fn look(&self, limit: Duration, scenario: &str, is: impl Fn(&Value) -> bool) -> Result<Value, Value> {
         let (end, mut last) = (Instant::now() + limit, Value::Null);
         loop {
@@ -353,7 +359,8 @@ fn ip(words: &str) {
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Announces one scenario until it is asked to stop; at `SIGUSR1` its record says that it was started anew.
+/// Announces one scenario until it is asked to stop; at `SIGUSR1` its record says that it was
+/// started anew.
 const PUBLISH: &str = r#"
 import signal, socket, sys, threading
 from zeroconf import IPVersion, ServiceInfo, Zeroconf

@@ -26,7 +26,8 @@ pub(crate) struct Told {
 
 /// What is answered to `GET /api/v1/events` with this query (beginning with `?`, or empty).
 pub(crate) async fn ask(address: SocketAddr, query: &str, headers: &[(&str, &str)]) -> reqwest::Response {
-    // Nothing here is encrypted, but the client wants to know with what it would be. A second call finds it installed.
+    // Nothing here is encrypted, but the client wants to know with what it would be. A second call
+    // finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
     let mut request = client.get(format!("http://{address}/api/v1/events{query}"));

@@ -1,5 +1,5 @@
-//! A local network of a test's own: mDNS on a free UDP port of the loopback interface. Nothing leaves the machine, and no test hears
-//! another.
+//! A local network of a test's own: mDNS on a free UDP port of the loopback interface. Nothing
+//! leaves the machine, and no test hears another.
 
 use std::net::UdpSocket;
 use std::time::Duration;

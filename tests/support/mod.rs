@@ -1,4 +1,5 @@
-//! What tests share, as one module of each test program: the servers, daemons and files around what is tried.
+//! What tests share, as one module of each test program: the servers, daemons and files around what
+//! is tried.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 #![allow(dead_code, reason = "each program uses its share; `tests/tidy.rs` finds what none uses")]

@@ -1,4 +1,5 @@
-//! Modules: real programs in Python (`module.py`), started at a free port, with what a test wants them to offer.
+//! Modules: real programs in Python (`module.py`), started at a free port, with what a test wants
+//! them to offer.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;

@@ -69,7 +69,8 @@ impl Draft {
     }
 }
 
-/// A manifest as a decoder would give it: tools and categories sorted, digest over everything but `generated_at`.
+/// A manifest as a decoder would give it: tools and categories sorted, digest over everything but
+/// `generated_at`.
 pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
     let mut tools: Vec<_> = tools.iter().map(|draft| Arc::new(draft.0.clone())).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::serving::Answer;
 
-/// Every sample by its name and labels as they are written, such as `callsheet_scenarios{state="live"}`.
+/// Every sample by its name and labels as they are written, such as
+/// `callsheet_scenarios{state="live"}`.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     pub(crate) text: String,

@@ -1,4 +1,5 @@
-//! A scenario whose every answer the test writes: a real server on loopback that counts, records, can be stopped and started again.
+//! A scenario whose every answer the test writes: a real server on loopback that counts, records,
+//! can be stopped and started again.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};

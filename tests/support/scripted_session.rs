@@ -1,4 +1,5 @@
-//! A protocol whose sessions the test plays: they list what it says, hint when it says so, talk to their callers, and end.
+//! A protocol whose sessions the test plays: they list what it says, hint when it says so, talk to
+//! their callers, and end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -141,7 +142,8 @@ impl Script {
         tokio::time::timeout(PATIENCE, reached).await.expect("so many sessions are open").unwrap();
     }
 
-    /// How often something happened: `connect`, `refuse`, `list`, `busy`, `hints`, or what a call met.
+    /// How often something happened: `connect`, `refuse`, `list`, `busy`, `hints`, or what a call
+    /// met.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.0.happened.borrow().iter().filter(|happened| *happened == what).count()
     }

@@ -1,4 +1,5 @@
-//! A real server on a free loopback port over a catalog made by hand, and a client that writes requests as they are.
+//! A real server on a free loopback port over a catalog made by hand, and a client that writes
+//! requests as they are.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -39,7 +40,8 @@ pub(crate) struct Answer {
 }
 
 impl std::fmt::Debug for Answer {
-    /// The body as text, up to 2,000 characters of it, so that the message of a failed test can be read.
+    /// The body as text, up to 2,000 characters of it, so that the message of a failed test can be
+    /// read.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let body: String = String::from_utf8_lossy(&self.body).chars().take(2_000).collect();
         write!(f, "{} {:?} {} bytes: {body}", self.status, self.headers, self.body.len())
@@ -143,7 +145,8 @@ pub(crate) async fn serve_inputs(inputs: &Inputs) -> Served {
 }
 
 impl Served {
-    /// A connection on which this was asked for, and whose answer has begun. Little of it fits into the socket, and its client takes no more for now.
+    /// A connection on which this was asked for, and whose answer has begun. Little of it fits into
+    /// the socket, and its client takes no more for now.
     pub(crate) async fn begun(&self, target: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
@@ -171,7 +174,8 @@ impl Served {
     }
 }
 
-/// Asks on a connection of its own. `Host` is the server's address unless given; one given as empty is left out.
+/// Asks on a connection of its own. `Host` is the server's address unless given; one given as empty
+/// is left out.
 pub(crate) async fn ask(
     address: SocketAddr,
     method: &str,

@@ -23,7 +23,8 @@ impl Whole {
     }
 }
 
-/// Sends a request with a JSON body, if there is one, to `url` (`http://host:port`). Fails when no whole answer comes.
+/// Sends a request with a JSON body, if there is one, to `url` (`http://host:port`). Fails when no
+/// whole answer comes.
 pub(crate) fn send(url: &str, method: &str, target: &str, body: Option<&Value>) -> io::Result<Whole> {
     let address = url.strip_prefix("http://").unwrap();
     let body = body.map(Value::to_string).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A scenario's server at the level of bytes: it does what a real one may do wrong, so it is no HTTP library's.
+//! A scenario's server at the level of bytes: it does what a real one may do wrong, so it is no
+//! HTTP library's.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -17,7 +18,8 @@ use url::Url;
 /// The size of body that [`limits`] allows.
 pub(crate) const MIB: usize = 1024 * 1024;
 
-/// Listens on a free port of this machine, reads one request per connection, and hands both to a closure. Everything ends when it is dropped.
+/// Listens on a free port of this machine, reads one request per connection, and hands both to a
+/// closure. Everything ends when it is dropped.
 pub(crate) struct UpstreamServer {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -35,7 +37,8 @@ pub(crate) struct Request {
 pub(crate) type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl UpstreamServer {
-    /// Lets `serve` answer every connection as it likes; the connection is closed when its future ends.
+    /// Lets `serve` answer every connection as it likes; the connection is closed when its future
+    /// ends.
     pub(crate) async fn serving(serve: impl Fn(Request, TcpStream) -> Served + Send + Sync + 'static) -> Self {
         Self::bound(TcpListener::bind("127.0.0.1:0").await.unwrap(), serve)
     }

@@ -1,4 +1,5 @@
-//! A whole callsheet under test, in its own folder, with short times. What it publishes is waited for, never slept for.
+//! A whole callsheet under test, in its own folder, with short times. What it publishes is waited
+//! for, never slept for.
 
 use std::ops::Deref;
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
 //! Announcing a scenario on the local network, and withdrawing the announcement.
 //!
-//! The record has the path of the list and the identity of the scenario: `txtvers=1 path=... proto=1.0 id=<id> boot=<random>`.
-//! `boot` is new for each announcement that is started, so that consumers notice a restart. A scenario that listens on loopback
-//! only is announced on loopback only, and one that listens on one address is announced on the interface of that address, so that
-//! no client gets an address at which it cannot be reached.
+//! The record has the path of the list and the identity of the scenario:
+//! `txtvers=1 path=... proto=1.0 id=<id> boot=<random>`. `boot` is new for each announcement that
+//! is started, so that consumers notice a restart. A scenario that listens on loopback only is
+//! announced on loopback only, and one that listens on one address is announced on the interface of
+//! that address, so that no client gets an address at which it cannot be reached.
 //!
 //! ```no_run
 //! use callsheet_provide::Announcement;
@@ -34,7 +35,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// The goodbye is sent a second time this much later, for those that missed it.
 const SECOND_GOODBYE: Duration = Duration::from_millis(150);
 
-/// What to announce. Made with [`Announcement::new`], changed by its methods, begun with [`Announcement::start`].
+/// What to announce. Made with [`Announcement::new`], changed by its methods, begun with
+/// [`Announcement::start`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     name: String,
@@ -46,7 +48,8 @@ pub struct Announcement {
     interfaces: Vec<String>,
 }
 
-/// An announcement in force. Say [`goodbye`](Self::goodbye) to it: dropped, it says goodbye without being waited for.
+/// An active announcement. End it with [`goodbye`](Self::goodbye): if it is dropped, the message of
+/// its end is sent without waiting.
 pub struct Announced {
     mdns: MdnsDaemon,
     fullname: String,
@@ -63,8 +66,9 @@ pub struct AnnounceError {
 }
 
 impl Announcement {
-    /// Announces what listens at `listen` under `name` (at most 63 bytes; another who has the name makes it `name (2)`). `id` says who
-    /// it is wherever it runs: make it once for an installation, such as a UUID, and keep it.
+    /// Announces the server at `listen` under `name` (at most 63 bytes; if another program has the
+    /// name, it becomes `name (2)`). `id` says who it is wherever it runs: make it once for an
+    /// installation, such as a UUID, and keep it.
     pub fn new(name: impl Into<String>, listen: SocketAddr, id: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -84,7 +88,7 @@ impl Announcement {
         self
     }
 
-    /// It is to be asked by https.
+    /// Clients use https.
     #[must_use]
     pub fn tls(mut self) -> Self {
         self.tls = true;
@@ -98,15 +102,16 @@ impl Announcement {
         self
     }
 
-    /// Only on these interfaces, by name, where `loopback` is that of IPv4. It matters for what listens on all addresses; what listens
-    /// on one is announced on its interface.
+    /// Only on these interfaces, by name, where `loopback` is that of IPv4. It matters for what
+    /// listens on all addresses; what listens on one is announced on its interface.
     #[must_use]
     pub fn interfaces(mut self, interfaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.interfaces = interfaces.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Begins to announce. It is heard about a second later: the name is looked for on the network first (RFC 6762 section 8.1).
+    /// Begins to announce. It is heard about a second later: the name is looked for on the network
+    /// first (RFC 6762 section 8.1).
     pub async fn start(self) -> Result<Announced, AnnounceError> {
         let failed = |error: mdns_sd::Error| AnnounceError { name: self.name.clone(), message: error.to_string() };
         let service = self.service().map_err(failed)?;
@@ -128,7 +133,8 @@ impl Announcement {
         if self.tls {
             record.push(("tls", "1"));
         }
-        // A host name of its own: its addresses are those of the interfaces that are used here, not all of the machine.
+        // A host name of its own: its addresses are those of the interfaces that are used here, not
+        // all of the machine.
         let host = format!("callsheet-{:016x}.local.", xxhash_rust::xxh3::xxh3_64(self.id.as_bytes()));
         let full_type = format!("{SERVICE_TYPE}.local.");
         let ip = self.listen.ip();

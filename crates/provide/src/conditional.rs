@@ -3,12 +3,14 @@
 use http::HeaderMap;
 use http::header::IF_NONE_MATCH;
 
-/// Whether `If-None-Match` names `etag` (with its quotes), so that 304 is the answer to a GET. Weak comparison: `W/` does not count. `*` names anything.
+/// Whether `If-None-Match` names `etag` (with its quotes), so that 304 is the answer to a GET. Weak
+/// comparison: `W/` does not count. `*` names anything.
 pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
     headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_ref()))
 }
 
-/// Whether one field line names `etag` (with its quotes). What follows a malformed element is not read.
+/// Whether one field line names `etag` (with its quotes). What follows a malformed element is not
+/// read.
 fn names(line: &[u8], etag: &[u8]) -> bool {
     // What nearly every client sends: the one tag that it was given.
     if line == etag {

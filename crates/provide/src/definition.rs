@@ -1,4 +1,5 @@
-//! What a scenario offers, valid by construction: tools and categories in the Tool Discovery Protocol's own spelling.
+//! What a scenario offers, valid by construction: tools and categories in the Tool Discovery
+//! Protocol's own spelling.
 
 use serde_json::{Map, Value};
 
@@ -13,25 +14,26 @@ const CATEGORY_ID_MAX: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDefinition {
     /// Not within the protocol's grammar of tool names.
-    #[error("`{0}` is no tool name: use 1 to 100 letters, digits and underscores")]
+    #[error("`{0}` is not a tool name: use 1 to 100 letters, digits and underscores")]
     ToolName(String),
     /// A category id that is empty, too long, or holds control characters.
-    #[error("`{0}` is no category id: use 1 to 50 characters without control characters")]
+    #[error("`{0}` is not a category id: use 1 to 50 characters without control characters")]
     CategoryId(String),
     /// A schema that is not an object's. Holds the tool's name and what is wrong.
     #[error("the parameters of tool `{0}` are no object schema: {1}; use an object with `type` \"object\"")]
     Parameters(String, &'static str),
     /// Not within the grammar of scenario names.
     #[error(
-        "`{0}` is no scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
+        "`{0}` is not a scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
     )]
     ScenarioName(String),
     /// A base address that nobody could use.
-    #[error("`{0}` is no base address: use an absolute `http` or `https` URL")]
+    #[error("`{0}` is not a base address: use an absolute `http` or `https` URL")]
     BaseUrl(String),
 }
 
-/// One tool (`ToolDefinition` in the protocol). Made with [`ToolDefinition::new`]; each setter replaces what was set before.
+/// One tool (`ToolDefinition` in the protocol). Made with [`ToolDefinition::new`]; each setter
+/// replaces what was set before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
     name: String,
@@ -55,8 +57,9 @@ pub enum Cost {
 }
 
 impl ToolDefinition {
-    /// A tool without parameters, enabled by default and without approval. `name` is letters, digits and underscores, as the
-    /// protocol asks, and at most 100 of them; `description` is what an LLM reads.
+    /// A tool without parameters, enabled by default and without approval. `name` is letters,
+    /// digits and underscores, as the protocol asks, and at most 100 of them; `description` is what
+    /// an LLM reads.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Result<Self, InvalidDefinition> {
         let name = name.into();
         let legal = (1..=TOOL_NAME_MAX).contains(&name.len())
@@ -89,7 +92,8 @@ impl ToolDefinition {
         self
     }
 
-    /// Replaces the whole input schema. It must be an object schema; a missing `type` or `properties` is filled in.
+    /// Replaces the whole input schema. It must be an object schema; a missing `type` or
+    /// `properties` is filled in.
     pub fn parameters(mut self, schema: Value) -> Result<Self, InvalidDefinition> {
         let refuse = |reason| InvalidDefinition::Parameters(self.name.clone(), reason);
         let Value::Object(given) = schema else { return Err(refuse("the schema is not a JSON object")) };
@@ -104,7 +108,7 @@ impl ToolDefinition {
         Ok(self)
     }
 
-    /// Whether it is active without anyone asking for it.
+    /// Whether it is enabled by default.
     #[must_use]
     pub fn enabled_by_default(self, enabled: bool) -> Self {
         self.metadata("enabled_by_default", enabled)
@@ -260,7 +264,8 @@ pub(super) fn object_schema() -> Map<String, Value> {
     schema
 }
 
-/// Appends to the array at `key`, which is made when there is none; anything else at `key` is replaced.
+/// Appends to the array at `key`, which is made when there is none; anything else at `key` is
+/// replaced.
 pub(super) fn append(object: &mut Map<String, Value>, key: &str, item: Value) {
     match object.get_mut(key) {
         Some(Value::Array(items)) => items.push(item),

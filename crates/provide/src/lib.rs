@@ -1,9 +1,12 @@
-//! Makes a Rust program a scenario (tool provider): a registry of its tools, and a router that lists and runs them.
+//! Makes a Rust program a scenario (tool provider): a registry of its tools, and a router that
+//! lists and runs them.
 //!
-//! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the Tool Discovery Protocol 1.0 asks:
-//! `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with caching headers and conditional requests. Providers are asked at each
-//! manifest, so a tool that comes or goes shows at the next request. `POST /api/v1/tools/execute` runs the tools that have a function
-//! ([`StaticProvider::runs`], [`Provider::run`]). An [`Announcement`] tells the local network of it all.
+//! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the
+//! Tool Discovery Protocol 1.0 requires: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with
+//! caching headers and conditional requests. Providers are called at each manifest, so a tool that
+//! comes or goes shows at the next request. `POST /api/v1/tools/execute` runs the tools that have a
+//! function ([`StaticProvider::runs`], [`Provider::run`]). An [`Announcement`] makes it known on
+//! the local network.
 //!
 //! ```
 //! use callsheet_provide::{

@@ -1,6 +1,8 @@
-//! An mDNS daemon on a chosen port and chosen interfaces, for announcing and for browsing. Decides nothing.
+//! An mDNS daemon on a chosen port and chosen interfaces, for announcing and for browsing. Makes no
+//! decisions.
 //!
-//! mdns-sd runs a thread of its own and takes commands through a short queue, which may be full for a moment.
+//! mdns-sd runs a thread of its own and takes commands through a short queue, which may be full for
+//! a moment.
 
 use std::time::Duration;
 
@@ -65,7 +67,8 @@ impl MdnsDaemon {
         Ok(u64::try_from(cached.sum::<i64>()).unwrap_or_default())
     }
 
-    /// Closes it, and waits at most a second until its thread has ended. Services that are still registered say goodbye.
+    /// Closes it, and waits at most a second until its thread has ended. Services that are still
+    /// registered say goodbye.
     pub async fn close(self) {
         let ended = async {
             if let Ok(ended) = self.command(ServiceDaemon::shutdown).await {

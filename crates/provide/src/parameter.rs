@@ -4,7 +4,8 @@ use serde_json::{Map, Number, Value};
 
 use super::definition::{append, object_schema};
 
-/// One parameter of a tool, or one property or element inside a parameter. Optional unless [`Parameter::required`].
+/// One parameter of a tool, or one property or element inside a parameter. Optional unless
+/// [`Parameter::required`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
     schema: Map<String, Value>,

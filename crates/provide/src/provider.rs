@@ -1,4 +1,4 @@
-//! Who contributes tools to a scenario.
+//! Providers, which contribute tools to a scenario.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,8 @@ where
     })
 }
 
-/// Contributes tools and categories to a [`Registry`](super::Registry). It is asked anew for each manifest, from any thread, and should
-/// answer from memory: the asker waits.
+/// Contributes tools and categories to a [`Registry`](super::Registry). It is called for each
+/// manifest, from any thread, and should answer from memory: the client waits.
 pub trait Provider: Send + Sync {
     /// What it is registered as; a later one of the same name replaces it.
     fn name(&self) -> &str;
@@ -43,8 +43,8 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
-    /// Begins a call of one of its tools. The arguments come as they were sent, and the tool checks what it needs. Nothing when the tool is
-    /// only listed here and runs elsewhere, or not at all.
+    /// Begins a call of one of its tools. The arguments come as they were sent, and the tool checks
+    /// what it needs. Nothing when the tool is only listed here and runs elsewhere, or not at all.
     fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
         let _ = (tool, arguments);
         None
@@ -61,7 +61,7 @@ pub struct StaticProvider {
 }
 
 impl StaticProvider {
-    /// A provider that offers nothing yet.
+    /// A provider without tools yet.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), tools: Vec::new(), categories: Vec::new(), functions: BTreeMap::new() }
     }
@@ -73,7 +73,8 @@ impl StaticProvider {
         self
     }
 
-    /// Adds a tool with the function that runs it. The function gets the arguments as they were sent: it checks what it needs.
+    /// Adds a tool with the function that runs it. The function gets the arguments as they were
+    /// sent: it checks what it needs.
     #[must_use]
     pub fn runs<F, A, E>(mut self, tool: ToolDefinition, run: F) -> Self
     where

@@ -1,6 +1,7 @@
 //! Merges what the providers offer into one manifest, and notices when it has changed.
 //!
-//! Tools are sorted by name and categories by id, bytewise, so that the same offer gives the same bytes whoever registered first.
+//! Tools are sorted by name and categories by id, bytewise, so that the same offer gives the same
+//! bytes in any order of registration.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,7 +24,7 @@ const SCENARIO_NAME_MAX: usize = 100;
 /// Characters of a refused name that an error quotes.
 const SHOWN_CHARS: usize = 120;
 
-/// Who the scenario is, and how long its manifest may be kept.
+/// The identity of the scenario, and how long its manifest may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryConfig {
     /// Its identifier: 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit.
@@ -34,12 +35,13 @@ pub struct RegistryConfig {
     pub scenario_description: String,
     /// Where its API is, for consumers elsewhere; an absolute `http` or `https` URL.
     pub base_url: Option<String>,
-    /// How long consumers may use a manifest without asking again, in whole seconds (`Cache-Control: max-age`).
+    /// How long consumers may use a manifest without another request, in whole seconds
+    /// (`Cache-Control: max-age`).
     pub max_age: Duration,
 }
 
 impl Default for RegistryConfig {
-    /// No name, which must be given; version 0.1.0; 60 seconds, as the protocol asks.
+    /// No name, which must be given; version 0.1.0; 60 seconds, as the protocol requires.
     fn default() -> Self {
         Self {
             scenario_name: String::new(),
@@ -51,8 +53,8 @@ impl Default for RegistryConfig {
     }
 }
 
-/// The providers of one scenario and the manifest they make together. Clones share the same providers; it may be changed while it is
-/// served.
+/// The providers of one scenario and the manifest they make together. Clones share the same
+/// providers; it may be changed while it is served.
 #[derive(Clone)]
 pub struct Registry(Arc<RegistryState>);
 
@@ -82,7 +84,7 @@ pub(super) enum CallStart {
     Runs(ToolFuture),
     /// It is listed, and that is all.
     ListedOnly,
-    /// Nobody offers it.
+    /// No provider offers it.
     Unknown,
 }
 
@@ -95,7 +97,8 @@ pub(super) struct ServedOffer {
     shadowed: Vec<Shadowed>,
 }
 
-/// A JSON text with the digest of its content (`generated_at` left out), which is equal for equal content.
+/// A JSON text with the digest of its content (`generated_at` left out), which is equal for equal
+/// content.
 #[derive(Clone)]
 pub(super) struct JsonDocument {
     pub(super) body: Bytes,
@@ -103,7 +106,8 @@ pub(super) struct JsonDocument {
 }
 
 impl Registry {
-    /// A registry without providers, which is a valid scenario. Refuses a name or base address that no consumer could use.
+    /// A registry without providers, which is a valid scenario. Refuses a name or base address that
+    /// no consumer could use.
     pub fn new(config: RegistryConfig) -> Result<Self, InvalidDefinition> {
         Self::with_clock(config, system_time)
     }
@@ -126,7 +130,7 @@ impl Registry {
         Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current })))
     }
 
-    /// Who the scenario is.
+    /// The identity of the scenario.
     pub fn config(&self) -> &RegistryConfig {
         &self.0.config
     }
@@ -151,9 +155,10 @@ impl Registry {
 
     /// The manifest as it is served now (`ToolManifest` in the protocol).
     ///
-    /// When two providers offer a tool of the same name, the one that was registered first is served, so that no newcomer can take
-    /// over a tool; [`Registry::shadowed`] tells of the other. Of two categories with the same id the last registered is served, as
-    /// the protocol's first implementation does. `generated_at` is when the registry first saw this content.
+    /// When two providers offer a tool of the same name, the one that was registered first is
+    /// served, so that no newcomer can take over a tool; [`Registry::shadowed`] lists the other. Of
+    /// two categories with the same id the last registered is served, as the protocol's first
+    /// implementation does. `generated_at` is when the registry first saw this content.
     pub fn manifest(&self) -> Value {
         serde_json::from_slice(&self.offer().manifest.body).unwrap_or_default()
     }
@@ -175,9 +180,10 @@ impl Registry {
         }
     }
 
-    /// Asks the providers and returns their offer; it is the last one again when nothing has changed.
+    /// Collects the offer of the providers; it is the last one again if it has not changed.
     pub(super) fn offer(&self) -> Arc<ServedOffer> {
-        // Providers are asked outside the locks: they may take their time, and may use the registry themselves.
+        // Providers are called outside the locks: they may take their time, and may use the
+        // registry themselves.
         let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let merged = MergedDefinitions::from_providers(&providers);
         let content = merged.content(&self.0.config);

@@ -1,11 +1,13 @@
-//! Serves a registry over HTTP, as the Tool Discovery Protocol 1.0 asks.
+//! Serves a registry over HTTP, as the Tool Discovery Protocol 1.0 requires.
 //!
-//! Answers carry `Cache-Control` and a strong `ETag` over their content; a request whose `If-None-Match` names it gets 304 with the
-//! same headers (RFC 9110 section 15.4.5). The tag leaves `generated_at` out: a restarted scenario that offers the same has the same
-//! tag, so a consumer that knows the offer need not read it again.
+//! Answers carry `Cache-Control` and a strong `ETag` over their content; a request whose
+//! `If-None-Match` names it gets 304 with the same headers (RFC 9110 section 15.4.5). The tag
+//! leaves `generated_at` out: a restarted scenario that offers the same has the same tag, so a
+//! consumer that knows the offer need not read it again.
 //!
-//! Calls are answered as the protocol's first implementations answer them: 200 with `success`, and `result` or `error` and `code`, also
-//! when the tool failed; 404 and 400 with the same members when nothing ran.
+//! Calls are answered as the protocol's first implementations answer them: 200 with `success`, and
+//! `result` or `error` and `code`, also when the tool failed; 404 and 400 with the same members
+//! when nothing ran.
 
 use std::io;
 use std::time::Duration;
@@ -25,14 +27,14 @@ use tokio::sync::oneshot;
 use super::registry::{CallStart, JsonDocument, Registry};
 use crate::conditional;
 
-/// How long requests that are under way may take once stopping was asked for.
+/// How long requests that are under way may take once stopping was requested.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The tool that has the name of a route.
 const EXECUTE: &str = "execute";
 
-/// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, `POST /api/v1/tools/execute` and `GET /health`. Merge it with
-/// a program's own.
+/// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`,
+/// `POST /api/v1/tools/execute` and `GET /health`. Merge it with a program's own.
 pub fn router(registry: Registry) -> Router {
     Router::new()
         .route("/api/v1/tools", get(manifest).options(options))
@@ -45,8 +47,8 @@ pub fn router(registry: Registry) -> Router {
         .with_state(registry)
 }
 
-/// Serves [`router()`] on a bound listener until `shutdown` completes. It then stops accepting at once, so that the port is refused,
-/// and gives requests under way five seconds to finish.
+/// Serves [`router()`] on a bound listener until `shutdown` completes. It then stops accepting at
+/// once, so that the port is refused, and gives requests under way five seconds to finish.
 ///
 /// # Errors
 /// None from the network: accepting is tried again (see [`axum::serve()`]).
@@ -58,7 +60,7 @@ pub async fn serve(
     let (stopping, stopped) = oneshot::channel::<()>();
     let serving = axum::serve(listener, router(registry)).with_graceful_shutdown(async move {
         shutdown.await;
-        // Nobody listens any more if serving was dropped.
+        // The receiver is gone if serving was dropped.
         let _ = stopping.send(());
     });
     let cut = async {
@@ -98,7 +100,7 @@ async fn execute(State(registry): State<Registry>, body: Bytes) -> Response {
     let asked: ExecuteRequest = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
         Err(error) => {
-            let message = format!("this is no call: {error}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
+            let message = format!("this is not a call: {error}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
             return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
         }
     };
@@ -151,7 +153,7 @@ async fn no_route(uri: Uri) -> Response {
     refuse(StatusCode::NOT_FOUND, &format!("no such path: {}; the tools are at /api/v1/tools", uri.path()))
 }
 
-/// The document, or 304 when the asker has it.
+/// The document, or 304 if the client has it.
 fn answer(registry: &Registry, document: &JsonDocument, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:032x}\"", document.digest);
     let known = conditional::is_known(headers, &tag);

@@ -1,5 +1,5 @@
-//! What is compared: a loop that makes the requests of a first list and keeps nothing, and a hop that passes a call on to a child process
-//! as a line, with nothing decided.
+//! What is compared: a loop that makes the requests of a first list and keeps nothing, and a hop
+//! that passes a call on to a child process as a line, with nothing decided.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -44,7 +44,8 @@ pub(crate) fn headers<'a>(method: &'a str, name: Option<&'a str>) -> Vec<(&'a st
     headers
 }
 
-/// The role of the loop: greets and lists each server once, prints that it is done, and keeps them until it is killed.
+/// The role of the loop: greets and lists each server once, prints that it is done, and keeps them
+/// until it is killed.
 pub(crate) fn play_loop(arguments: &[String]) -> Result<()> {
     let (programs, addresses): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| !argument.contains(':'));
     // The daemon chooses the same provider; without one the client cannot be built.
@@ -112,7 +113,8 @@ struct Hop {
     members: String,
 }
 
-/// The role of the hop: each POST becomes one line to a child process, and the line with its answer is the body. Prints its address.
+/// The role of the hop: each POST becomes one line to a child process, and the line with its answer
+/// is the body. Prints its address.
 pub(crate) fn play_hop(arguments: &[String]) -> Result<()> {
     let [at, tool] = arguments else { anyhow::bail!("play-mcp-hop NUMBER TOOL") };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {

@@ -1,5 +1,6 @@
-//! MCP servers as scenarios: the first whole list of 50 child processes and 50 servers over HTTP against a bare loop, a change of a list
-//! until it is seen, a call against a bare hop, and what a child process costs in memory.
+//! MCP servers as scenarios: the first whole list of 50 child processes and 50 servers over HTTP
+//! against a bare loop, a change of a list until it is seen, a call against a bare hop, and what a
+//! child process costs in memory.
 
 pub(crate) mod bare;
 pub(crate) mod servers;
@@ -47,7 +48,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The tables of the configuration for child processes with the numbers from 0 on, and for these addresses after them.
+/// The tables of the configuration for child processes with the numbers from 0 on, and for these
+/// addresses after them.
 fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
     let (mut text, program) = (String::new(), std::env::current_exe()?.display().to_string());
     for at in 0..programs {
@@ -75,7 +77,8 @@ async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
     }
 }
 
-/// From the start of the process to the whole list, against a loop that greets and lists the same servers.
+/// From the start of the process to the whole list, against a loop that greets and lists the same
+/// servers.
 fn first_list(plan: &Plan, runtime: &Runtime) -> Result<Row> {
     let over_http = HttpServers::start(None, COUNT, COUNT)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -163,7 +166,8 @@ async fn call(daemon: SocketAddr, tool: &str) -> Result<raw_http::RawAnswer> {
     Connection::open(daemon).await?.get(call_request(tool).as_bytes()).await
 }
 
-/// A call over HTTP and one to a child process, each against a program that does the same hop and nothing else.
+/// A call over HTTP and one to a child process, each against a program that does the same hop and
+/// nothing else.
 fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
     let over_http = HttpServers::start(Some(OURS), COUNT, 1)?;
     let [server] = over_http.addresses[..] else { anyhow::bail!("no server") };

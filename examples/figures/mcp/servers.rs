@@ -1,6 +1,8 @@
-//! MCP servers of 2026-07-28 with 20 tools each, as child processes and over HTTP: what the figures list, call and change.
+//! MCP servers of 2026-07-28 with 20 tools each, as child processes and over HTTP: what the figures
+//! list, call and change.
 //!
-//! The first tool answers at once. The second one adds a tool whose name says when that was signalled, in microseconds.
+//! The first tool answers at once. The second one adds a tool whose name says when that was
+//! signalled, in microseconds.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -154,7 +156,8 @@ pub(crate) fn play_child(arguments: &[String]) -> Result<()> {
     })
 }
 
-/// The role of a process with servers over HTTP. Prints their addresses, and serves until it is killed.
+/// The role of a process with servers over HTTP. Prints their addresses, and serves until it is
+/// killed.
 pub(crate) fn play_servers(arguments: &[String]) -> Result<()> {
     let [first, count] = arguments else { anyhow::bail!("play-mcp-servers FIRST COUNT") };
     let (first, count) = (first.parse::<usize>()?, count.parse::<usize>()?);
@@ -196,7 +199,8 @@ async fn respond(server: &Server, request: Request<Incoming>) -> Response<Body> 
     match server.answer(&message) {
         Answered::Result(result) => {
             let text = Full::new(Bytes::from(envelope(message.id, &result)));
-            // The list is prepared here, and the stream signals it: the answer is on its way no later than that.
+            // The list is prepared here, and the stream signals it: the answer is on its way no
+            // later than that.
             server.after(&message);
             with(StatusCode::OK, "application/json", text.boxed_unsync())
         }

@@ -1,7 +1,9 @@
-//! Others who merge the tools of many servers into one list, side by side, as far as `benches/rivals/set-up` has installed them: how long a
-//! list of 50 upstreams takes when all are well, when one is dead and when one is slow; what it costs in memory; and how soon a new tool
-//! is seen. They ask the upstreams by the Model Context Protocol, callsheet asks the same ones by the Tool Discovery Protocol: for each the
-//! one that it and the upstreams understand best. All are set up as by default.
+//! Others who merge the tools of many servers into one list, side by side, as far as
+//! `benches/rivals/set-up` has installed them: how long a list of 50 upstreams takes when all are
+//! well, when one is dead and when one is slow; what it costs in memory; and how soon a new tool is
+//! seen. They ask the upstreams by the Model Context Protocol, callsheet asks the same ones by the
+//! Tool Discovery Protocol: for each the one that it and the upstreams understand best. All are set
+//! up as by default.
 
 mod peers;
 pub(crate) mod upstreams;
@@ -18,10 +20,12 @@ use peers::{ALL, Peer, PeerKind};
 use upstreams::Upstreams;
 
 const COUNT: usize = 50;
-/// How often each is asked at most, and at least: some take many seconds each time, and get no more than this for all.
+/// How often each is asked at most, and at least: some take many seconds each time, and get no more
+/// than this for all.
 const LISTS: (usize, usize) = (3, 21);
 const ENOUGH: Duration = Duration::from_secs(10);
-/// How long a new tool is waited for: longer than a minute, after which callsheet asks again by default.
+/// How long a new tool is waited for: longer than a minute, after which callsheet asks again by
+/// default.
 const NEW: Duration = Duration::from_secs(75);
 const START: Duration = Duration::from_secs(240);
 
@@ -103,8 +107,8 @@ async fn measure(kind: PeerKind) -> Result<PeerFigures> {
     Ok(found)
 }
 
-/// The middle time of some lists from the question to the last byte, and how many tools the last had; none when it was not answered. What
-/// the asker makes of the bytes is not counted.
+/// The middle time of some lists from the question to the last byte, and how many tools the last
+/// had; none when it was not answered. What the asker makes of the bytes is not counted.
 async fn list(peer: &Peer) -> (f64, usize) {
     let (mut taken, mut tools, mut failed) = (Vec::new(), 0, None);
     let begun = Clock::system().now();

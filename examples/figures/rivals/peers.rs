@@ -174,7 +174,8 @@ impl Peer {
         Ok(answer.bytes().await?)
     }
 
-    /// Sends a message of the Model Context Protocol: what it is answered, and the session that it named.
+    /// Sends a message of the Model Context Protocol: what it is answered, and the session that it
+    /// named.
     #[expect(clippy::disallowed_methods, reason = "see above")]
     async fn message(
         &self,
@@ -195,7 +196,8 @@ impl Peer {
         Ok((answer.bytes().await?, session))
     }
 
-    /// Waits until it lists at least so many tools; none that answers sooner than it can is asked all the time.
+    /// Waits until it lists at least so many tools; none that answers sooner than it can is asked
+    /// all the time.
     pub(crate) async fn until(&self, tools: usize, patience: Duration) -> Result<bool> {
         let clock = Clock::system();
         let end = clock.now() + patience;
@@ -243,7 +245,8 @@ impl Peer {
     }
 }
 
-/// The answer in a body of the Model Context Protocol: one message, or a stream of events of which one is the answer.
+/// The answer in a body of the Model Context Protocol: one message, or a stream of events of which
+/// one is the answer.
 fn answer(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)?;
     let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -251,7 +254,8 @@ fn answer(body: &[u8]) -> Result<Value> {
     messages.find(|message: &Value| message.get("id").is_some()).context("no answer")
 }
 
-/// A port below those that the system gives to connections: nobody gets it while a rival takes its time to start.
+/// A port below those that the system gives to connections: nobody gets it while a rival takes its
+/// time to start.
 fn free_port() -> Result<u16> {
     let first = 29_000 + u16::try_from(std::process::id() % 2_000)?;
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -315,7 +319,8 @@ fn contextforge(folder: &Path) -> Vec<(&'static str, String)> {
         ("CACHE_TYPE", "memory"),
         ("LOG_LEVEL", "WARNING"),
         ("PLUGINS_ENABLED", "false"),
-        // It is asked far more often here than it lets one asker by default, and a refusal is no list.
+        // It is asked far more often here than it lets one asker by default, and a refusal is not a
+        // list.
         ("RATE_LIMITING_ENABLED", "false"),
         ("TOOL_RATE_LIMIT", "1000000"),
         ("SSRF_ALLOW_LOCALHOST", "true"),

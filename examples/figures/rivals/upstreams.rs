@@ -1,5 +1,6 @@
-//! Servers that both callsheet and its rivals can ask: each speaks the Model Context Protocol (Streamable HTTP, at `/mcp`) and the Tool
-//! Discovery Protocol (at `/api/v1/tools`), says the same in both, and tells those who listen that its tools changed.
+//! Servers that both callsheet and its rivals can ask: each speaks the Model Context Protocol
+//! (Streamable HTTP, at `/mcp`) and the Tool Discovery Protocol (at `/api/v1/tools`), says the same
+//! in both, and tells those who listen that its tools changed.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -111,7 +112,8 @@ impl Upstream {
                     async move { Ok::<_, Infallible>(upstream.answer(request).await) }
                 });
                 let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-                // Those that are connected when it ends are cut off. A client that goes away is no matter.
+                // Those that are connected when it ends are cut off. A client that goes away is no
+                // matter.
                 tokio::select! {
                     _ = serving => {}
                     () = upstream.end.notified() => upstream.end.notify_waiters(),

@@ -35,7 +35,7 @@ pub enum DecisionRefusal {
     #[error("no call with this id waits for approval, or it was forgotten since")]
     Unknown,
     /// It was decided before, or is over.
-    #[error("it was decided before: it is `{}`", .0.state)]
+    #[error("already decided: it is `{}`", .0.state)]
     Decided(Arc<ApprovalRequest>),
     /// Another decision on it is under way.
     #[error("another decision on it is under way right now")]

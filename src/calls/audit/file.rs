@@ -85,7 +85,7 @@ impl Open {
     fn at(path: &Path) -> io::Result<Self> {
         // Opening a pipe would wait until another process reads it.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         let mut options = OpenOptions::new();
         options.create(true).append(true).read(true);

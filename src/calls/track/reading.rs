@@ -84,7 +84,7 @@ pub(super) fn reference(
         Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id.clone())),
         Some(_) => {
             let field = &behaviour.id_field;
-            Err(Untrackable::Id(format!("`{field}` of the answer is neither a text nor a number, so it is no id")))
+            Err(Untrackable::Id(format!("`{field}` of the answer is neither a text nor a number, so it is not an id")))
         }
     }
 }

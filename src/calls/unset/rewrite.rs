@@ -1,5 +1,5 @@
-//! Writes arguments again without the members that were taken out. What stays keeps its text, because
-//! numbers may be larger than any Rust number type.
+//! Writes arguments again without the members that were taken out. What stays keeps its text,
+//! because numbers may be larger than any Rust number type.
 
 use std::fmt;
 

@@ -134,7 +134,7 @@ fn refuse(value: &Value, root: &Value, is_root: bool) -> Result<(), NotCompiled>
                 ("$ref", Value::String(reference)) if reference.len() > LONGEST_REFERENCE => {
                     Err(NotCompiled::LongReference)
                 }
-                // A property may have one of these names; its value is no text.
+                // A property may have one of these names; its value is not a text.
                 ("$id", Value::String(_)) if !is_root => Err(NotCompiled::Embedded("$id")),
                 ("id", Value::String(_)) if !is_root && is_draft_4(root) => Err(NotCompiled::Embedded("id")),
                 ("$schema", Value::String(_)) if !is_root && root.get("$schema") != Some(held) => {

@@ -180,7 +180,8 @@ impl ArgumentVerdict {
     }
 }
 
-/// `sum` and the bytes of all patterns within a schema once they are compiled, wherever they stand; `None` as soon as it is too much.
+/// `sum` and the bytes of all patterns within a schema once they are compiled, wherever they stand;
+/// `None` as soon as it is too much.
 fn pattern_bytes(value: &Value, sum: u64) -> Option<u64> {
     let add = |sum: u64, pattern: &str| {
         let sum = sum.saturating_add(pattern::bytes(pattern));

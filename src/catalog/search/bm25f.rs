@@ -55,7 +55,7 @@ pub(super) fn saturate(weight: f32) -> f32 {
     weight / (weight + K1)
 }
 
-/// How telling a word is that so many of all tools have.
+/// The weight of a word that so many of all tools have.
 #[expect(clippy::cast_precision_loss, reason = "far fewer tools than where that begins to matter")]
 pub(super) fn rarity(having: usize, all: usize) -> f32 {
     let (having, all) = (having as f32, all as f32);

@@ -37,7 +37,7 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
 }
 
 /// Whether letters that only one of the two has are too many: each of them is a slip of its own.
-/// Tells most words apart in a few instructions. Letters that share a bit are taken for the same,
+/// Distinguishes most words in a few instructions. Letters that share a bit are taken for the same,
 /// which makes nothing far.
 fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
     let bits = |bits: u64, letter: char| bits | 1 << (u32::from(letter) % u64::BITS);

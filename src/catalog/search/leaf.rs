@@ -55,7 +55,7 @@ pub(super) struct Occurrence {
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(super) struct Leaf {
-    /// Sorted; each with where its postings begin. One more at the end tells where the last ones
+    /// Sorted; each with where its postings begin. One more at the end says where the last ones
     /// end.
     terms: Box<[(TermHash, u32)]>,
     /// In the order of the terms, those of a term in the order of the tools.

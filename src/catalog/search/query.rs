@@ -19,7 +19,8 @@ pub(super) struct SearchQuery {
 }
 
 impl SearchQuery {
-    /// Reads a question. Words that say little of what is wanted, such as `the` and `please`, count only where there is no other word.
+    /// Reads a question. Words that say little of what is wanted, such as `the` and `please`, count
+    /// only where there is no other word.
     pub(super) fn parse(text: &str) -> Self {
         let query = Self::of_words(text, |word| !is_stop_word(word));
         if query.terms.is_empty() { Self::of_words(text, |_| true) } else { query }

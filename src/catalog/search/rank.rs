@@ -47,7 +47,7 @@ pub(super) struct TermMatches<'a> {
     terms: &'a [TermHash],
     /// Leaf by leaf, one slice for each term.
     postings: Vec<&'a [Posting]>,
-    /// How telling each term is.
+    /// The weight of each term.
     rarity: Vec<f32>,
 }
 

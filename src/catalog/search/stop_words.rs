@@ -1,8 +1,10 @@
 //! Words of questions that say little of the tool that is wanted.
 //!
-//! They are passed over in questions only. The index has every word, and what is typed for a name is looked for as it is.
+//! They are passed over in questions only. The index has every word, and what is typed for a name
+//! is looked for as it is.
 
-/// In bytewise order: articles, pronouns, auxiliaries, prepositions, conjunctions, and what people write around a request.
+/// In bytewise order: articles, pronouns, auxiliaries, prepositions, conjunctions, and what people
+/// write around a request.
 #[rustfmt::skip]
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "against", "all", "already", "also", "although", "am", "an",

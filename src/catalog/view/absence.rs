@@ -59,7 +59,7 @@ impl Absence {
         }
     }
 
-    /// Whether a budget of the asker or of the target keeps the tool out, and not the client's
+    /// Whether a budget of the client or of the target keeps the tool out, and not the client's
     /// filters or query.
     pub fn is_budget(&self) -> bool {
         matches!(
@@ -77,7 +77,7 @@ impl fmt::Display for Absence {
             Self::Internal => f.write_str("its scenario marks it as internal"),
             Self::Disabled(source) => write!(f, "switched off by {source}"),
             Self::Filtered(filter) => write!(f, "it does not fit the filter `{filter}`"),
-            Self::Irrelevant => f.write_str("nothing in it is relevant to `q`"),
+            Self::Irrelevant => f.write_str("not relevant to `q`"),
             Self::OverTools(most) => {
                 write!(f, "the list takes at most {most} tools (`max_tools`) and others come before it")
             }
@@ -86,7 +86,7 @@ impl fmt::Display for Absence {
             }
             Self::OverCap(most) => write!(f, "the list takes at most {most} tools and others come before it"),
             Self::Deferred => {
-                f.write_str("it would be deferred, which this format cannot say, so it is not in the list")
+                f.write_str("it would be deferred, which this format cannot express, so it is not in the list")
             }
             Self::OverDeferred(most) => write!(f, "at most {most} tools can be deferred and others come before it"),
         }

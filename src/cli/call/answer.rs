@@ -40,7 +40,7 @@ pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
     {
         return Ok(());
     }
-    let error = answer["error"].as_str().unwrap_or("the tool failed and does not say why");
+    let error = answer["error"].as_str().unwrap_or("the tool failed without a message");
     let code = answer["code"].as_str().map(|code| format!(" ({code})")).unwrap_or_default();
     Err(CommandError::Refused { message: format!("{error}{code}"), hint: None })
 }

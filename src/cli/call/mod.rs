@@ -1,4 +1,5 @@
-//! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own schema.
+//! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own
+//! schema.
 //!
 //! A flag of this command is never a flag of the tool: a parameter of that name is given with
 //! `--args`.
@@ -22,7 +23,8 @@ const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 /// Arguments of `call`.
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
-    /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags: `callsheet call NAME --help` lists them.
+    /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags:
+    /// `callsheet call NAME --help` lists them.
     #[arg(
         required = true,
         num_args = 1..,
@@ -31,7 +33,8 @@ pub(super) struct CallArgs {
         value_names = ["NAME", "FLAGS"]
     )]
     words: Vec<String>,
-    /// The arguments as one JSON object: as text, `@FILE`, or `-` for standard input. Flags add to it.
+    /// The arguments as one JSON object: as text, `@FILE`, or `-` for standard input. Flags add to
+    /// it.
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
     /// The scenario whose tool of this name is meant.
@@ -150,11 +153,11 @@ impl CallArgs {
         match serde_json::from_str(&text) {
             Ok(Value::Object(arguments)) => Ok(arguments),
             Ok(_) => Err(CommandError::Usage {
-                message: format!("{from} holds no JSON object"),
+                message: format!("{from} is not a JSON object"),
                 hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
             }),
             Err(error) => Err(CommandError::Usage {
-                message: format!("{from} holds no JSON: {error}"),
+                message: format!("{from} is not JSON: {error}"),
                 hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
             }),
         }
@@ -166,7 +169,8 @@ impl CallArgs {
         let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
         let mut path = vec!["tools"];
         match (&self.scenario, name.split_once('/')) {
-            // An identity is two segments; its tool may hold further slashes, which are part of the second.
+            // An identity is two segments; its tool may hold further slashes, which are part of the
+            // second.
             (_, Some((scenario, tool))) => path.extend([scenario, tool]),
             (Some(scenario), None) => path.extend([scenario.as_str(), name]),
             (None, None) => path.push(name),

@@ -1,4 +1,5 @@
-//! `callsheet check`: what is wrong with a manifest or an MCP server and, at an address, with how its list is served. Needs no daemon.
+//! `callsheet check`: what is wrong with a manifest or an MCP server and, at an address, with how
+//! its list is served. Needs no daemon.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,9 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Address of a scenario or MCP server (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, a client's file with MCP
-    /// servers (each is started or contacted), or `-` for standard input.
+    /// Address of a scenario or MCP server (http or https, with or without /api/v1/tools or
+    /// /manifest), a file with a manifest, a client's file with MCP servers (each is started or
+    /// contacted), or `-` for standard input.
     #[arg(value_name = "URL|FILE", required_unless_present = "command")]
     subject: Option<String>,
     /// Command of an MCP server, which is started for the check and ended again.
@@ -95,7 +97,8 @@ impl CheckArgs {
     }
 }
 
-/// Checks what answers at an address: an MCP server first where it looks like one, and last elsewhere.
+/// Checks what answers at an address: an MCP server first where it looks like one, and last
+/// elsewhere.
 async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspected), CommandError> {
     let target = Target::at(base.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });

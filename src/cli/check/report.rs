@@ -126,7 +126,7 @@ impl CheckReport {
     }
 }
 
-/// The tool that a finding is of; by its place when it has no name to speak of.
+/// The tool that a finding is about; by its position in the list if it has no usable name.
 fn subject(finding: &Finding) -> String {
     let place = || finding.pointer.as_deref()?.strip_prefix("/tools/")?.split('/').next();
     match (&finding.tool, place()) {

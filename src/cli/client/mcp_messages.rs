@@ -67,7 +67,7 @@ impl DaemonClient {
                 return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
             }
         }
-        let text = String::from_utf8(bytes).map_err(|_| self.unexpected_answer("its answer is no text"))?;
+        let text = String::from_utf8(bytes).map_err(|_| self.unexpected_answer("its answer is not a text"))?;
         Ok((McpAnswer::Message(text), session))
     }
 }

@@ -10,7 +10,8 @@ use crate::runtime::{Clock, Stop, Tasks};
 use super::super::{output, watch};
 use super::samples::SampleScenario;
 
-/// Prints each change until `stop`. The sample goes away after one turn and comes back after the next, and so on.
+/// Prints each change until `stop`. The sample goes away after one turn and comes back after the
+/// next, and so on.
 pub(super) async fn follow(
     mut changes: Subscription,
     mut sample: SampleScenario,

@@ -47,7 +47,8 @@ impl DemoArgs {
         app.stop_on_signal()?;
         let mut reader = app.reader();
         let shown = async {
-            // The static scenarios are awaited by the daemon itself, the one found by its process file is awaited here.
+            // The static scenarios are awaited by the daemon itself, the one found by its process
+            // file is awaited here.
             app.readiness().wait().await;
             let all =
                 async { while reader.snapshot().catalog.entries().count() < 3 && reader.changed().await.is_some() {} };
@@ -119,7 +120,8 @@ async fn show(url: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What to try while the demo runs. The program is called as it was here: `cargo run` leaves it where no shell looks for it.
+/// What to try while the demo runs. The program is called as it was here: `cargo run` leaves it
+/// where no shell looks for it.
 fn suggest(url: &str) {
     let program = std::env::args_os().next().unwrap_or_else(|| "callsheet".into());
     output::line("\ntry in another terminal:");

@@ -5,7 +5,7 @@ use super::report::{CheckArea, DoctorReport};
 use crate::config;
 use crate::discovery::mdns::reach;
 
-const OFF: &str = "where there is no local network, switch it off with `discovery.mdns.enabled = false`";
+const OFF: &str = "without a local network, disable it with `discovery.mdns.enabled = false`";
 
 /// Checks the interfaces that `[discovery.mdns]` selects.
 pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {

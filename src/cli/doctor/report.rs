@@ -196,7 +196,8 @@ impl DoctorReport {
         if counts.is_empty() { "no problems found".to_owned() } else { counts }
     }
 
-    /// Prints one JSON object: `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.
+    /// Prints one JSON object:
+    /// `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.
     pub(super) fn print_json(&self) {
         let checks: Vec<Value> = self.0.iter().map(CheckResult::json).collect();
         output::json(&json!({

@@ -178,7 +178,8 @@ fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts
     }
 }
 
-/// Polls the scenarios of the configuration that are at an address; programs are started by the daemon only.
+/// Polls the scenarios of the configuration that are at an address; programs are started by the
+/// daemon only.
 async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);

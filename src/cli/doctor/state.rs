@@ -77,7 +77,8 @@ fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut 
     );
 }
 
-/// Whether this user may write there, without writing (access(2)); to a folder also whether names in it can be reached.
+/// Whether this user may write there, without writing (access(2)); to a folder also whether names
+/// in it can be reached.
 #[cfg(unix)]
 fn writable(path: &Path, folder: bool) -> std::io::Result<()> {
     use rustix::fs::Access;

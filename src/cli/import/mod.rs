@@ -1,5 +1,5 @@
 //! `callsheet import`: takes over the servers that MCP clients on this machine already use. Shows
-//! what it would take, and writes it only when told to by `--write`. It starts no server.
+//! what it would take, and writes it only with `--write`. It starts no server.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,12 @@ use write::{Addition, WrittenFiles};
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Files of clients, such as ~/.cursor/mcp.json; by default those of the known clients of this user.
+    /// Files of clients, such as ~/.cursor/mcp.json; by default those of the known clients of this
+    /// user.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the servers to the configuration, and the values of their variables and headers to secrets.toml beside it.
+    /// Write the servers to the configuration, and the values of their variables and headers to
+    /// secrets.toml beside it.
     #[arg(long)]
     write: bool,
     /// Also take servers that their client has switched off.

@@ -64,7 +64,8 @@ pub enum EntryTarget {
 }
 
 impl EntryTarget {
-    /// The same as the target of a scenario. The error is a sentence about what a scenario cannot have.
+    /// The same as the target of a scenario. The error is a sentence about what a scenario cannot
+    /// have.
     pub fn to_target(&self) -> Result<Target, String> {
         let said = |wrong: ValueError| wrong.message;
         match self {
@@ -114,11 +115,11 @@ impl fmt::Debug for EntryTarget {
 
 /// Reads an entry. The error is a sentence about it.
 pub(super) fn read(written: &Value, file: &Path, variables: &Variables<'_>) -> Result<ClientEntry, String> {
-    let members = written.as_object().ok_or("it is no object")?;
+    let members = written.as_object().ok_or("it is not an object")?;
     let reader = EntryReader { members, file, variables };
     let kind = reader.text("type")?.unwrap_or_default();
     if kind == "ws" {
-        return Err("`ws` is no way to reach a server here; use its address over HTTP".to_owned());
+        return Err("`ws` is not supported; use the server's address over HTTP".to_owned());
     }
     let address = ADDRESSES.into_iter().find(|member| members.contains_key(*member));
     let target = match (members.get("command"), address) {
@@ -146,7 +147,7 @@ impl EntryReader<'_> {
         match self.members.get(member) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => self.expand(member, text).map(Some),
-            Some(_) => Err(format!("`{member}` is no text")),
+            Some(_) => Err(format!("`{member}` is not a text")),
         }
     }
 
@@ -157,11 +158,11 @@ impl EntryReader<'_> {
                 let text = |item: &Value| match item {
                     Value::String(text) => self.expand(member, text),
                     Value::Number(number) => Ok(number.to_string()),
-                    _ => Err(format!("`{member}` is no list of texts")),
+                    _ => Err(format!("`{member}` is not a list of texts")),
                 };
                 items.iter().map(text).collect()
             }
-            Some(_) => Err(format!("`{member}` is no list of texts")),
+            Some(_) => Err(format!("`{member}` is not a list of texts")),
         }
     }
 
@@ -172,11 +173,11 @@ impl EntryReader<'_> {
                 let pair = |(name, value): (&String, &Value)| match value {
                     Value::String(text) => Ok((name.clone(), self.expand(member, text)?)),
                     Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
-                    _ => Err(format!("`{member}` has a value for `{name}` that is no text")),
+                    _ => Err(format!("`{member}` has a value for `{name}` that is not a text")),
                 };
                 pairs.iter().map(pair).collect()
             }
-            Some(_) => Err(format!("`{member}` is no object of texts")),
+            Some(_) => Err(format!("`{member}` is not an object of texts")),
         }
     }
 
@@ -205,7 +206,7 @@ impl EntryReader<'_> {
 
     fn address(&self, member: &str) -> Result<EntryTarget, String> {
         let text = self.text(member)?.unwrap_or_default();
-        let url = Url::parse(&text).map_err(|error| format!("`{member}` is no address: {error}"))?;
+        let url = Url::parse(&text).map_err(|error| format!("`{member}` is not an address: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("`{member}` has the scheme `{}`; only http and https can be used", url.scheme()));
         }

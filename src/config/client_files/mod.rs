@@ -1,9 +1,9 @@
 //! The files in which MCP clients keep their servers (`mcpServers` and the like), read as entries
 //! that can become scenarios.
 //!
-//! Every spelling of the common clients is read: both top keys, comments, trailing commas, variables,
-//! aliases of types, and the TOML of Codex. What has no meaning here is reported, and an entry that
-//! cannot be used says why. Nothing is run, contacted or written.
+//! Every spelling of the common clients is read: both top keys, comments, trailing commas,
+//! variables, aliases of types, and the TOML of Codex. What has no meaning here is reported, and an
+//! entry that cannot be used says why. Nothing is run, contacted or written.
 
 mod connect;
 mod entry;
@@ -43,7 +43,7 @@ pub fn read_servers(servers: &Map<String, Value>, path: &Path, variables: &Varia
 }
 
 /// Reads the entries of a client's file. `path` is where relative paths and `${workspaceFolder}`
-/// count from, and tells TOML from JSON.
+/// count from, and whether it is TOML or JSON.
 ///
 /// # Errors
 /// A sentence: the file cannot be read as JSON or TOML, or has no servers.
@@ -57,10 +57,10 @@ pub fn read_client_file(text: &str, path: &Path, variables: &Variables<'_>) -> R
 
 fn parse(text: &str, path: &Path) -> Result<Value, String> {
     if path.extension().is_some_and(|extension| extension == "toml") {
-        return toml::from_str(text).map_err(|error| format!("it is no TOML: {}", error.message()));
+        return toml::from_str(text).map_err(|error| format!("it is not TOML: {}", error.message()));
     }
     let parsed = jsonc_parser::parse_to_serde_value::<Value>(text, &jsonc_parser::ParseOptions::default());
-    parsed.map_err(|error| format!("it is no JSON: {error}"))
+    parsed.map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// The table of servers. One without a top key is a table of entries itself.
@@ -158,7 +158,7 @@ mod tests {
         assert!(one(r#"{"command": "x", "disabled": true}"#).unwrap().disabled);
         for (entry, part) in [
             ("{}", "neither a `command` nor a `url`"),
-            ("7", "is no object"),
+            ("7", "is not an object"),
             (r#"{"command": 7}"#, "`command`"),
             (r#"{"command": "x", "args": "y"}"#, "`args`"),
             (r#"{"command": "x", "env": {"A": {}}}"#, "`env`"),

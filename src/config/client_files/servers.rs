@@ -1,5 +1,5 @@
-//! The servers that client files name, as scenarios: which are taken and under which names, which are
-//! left out and why, and what of the taken ones is ignored. Reads no file.
+//! The servers that client files name, as scenarios: which are taken and under which names, which
+//! are left out and why, and what of the taken ones is ignored. Reads no file.
 
 use std::fmt;
 use std::net::SocketAddr;

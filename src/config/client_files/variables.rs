@@ -19,8 +19,8 @@ impl<'a> Variables<'a> {
         Self { environment }
     }
 
-    /// A text with its variables expanded. `file` is the file that it stands in. The error names the
-    /// variable that has no value.
+    /// A text with its variables expanded. `file` is the file that it stands in. The error names
+    /// the variable that has no value.
     pub(super) fn expand(&self, text: &str, file: &Path) -> Result<String, String> {
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);
         while let Some(at) = next(rest) {

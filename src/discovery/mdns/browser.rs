@@ -71,7 +71,7 @@ impl Browser {
             match event {
                 Some(ServiceEvent::ServiceResolved(service)) => return BrowseEvent::Resolved(heard(&service)),
                 Some(ServiceEvent::ServiceRemoved(_, fullname)) => return BrowseEvent::Removed(fullname),
-                // The text is for people, but nothing else tells that there is no interface.
+                // The text is for people, but no other sign shows that there is no interface.
                 Some(ServiceEvent::SearchStarted(what)) => {
                     return BrowseEvent::Asking { reachable: !what.contains(" on 0 interfaces") };
                 }
@@ -108,8 +108,8 @@ fn first_of_each(pairs: impl Iterator<Item = (String, String)>) -> BTreeMap<Stri
     map
 }
 
-/// An address, once for each interface over which it came. A loopback address counts only over a loopback interface: from elsewhere it
-/// would mean another machine's own.
+/// An address, once for each interface over which it came. A loopback address counts only over a
+/// loopback interface: from elsewhere it would mean another machine's own.
 fn received_addresses(at: &ScopedIp, loopbacks: &BTreeSet<String>) -> Vec<ReceivedAddress> {
     let interfaces = match at {
         ScopedIp::V4(at) => at.interface_ids(),

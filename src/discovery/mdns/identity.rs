@@ -1,8 +1,10 @@
-//! Who this daemon is, wherever it runs and whatever it is called: an id that is made once and kept beside the database.
+//! The identity of this daemon, independent of its address and name: an id that is made once and
+//! kept beside the database.
 //!
-//! It is what a daemon announces, what it knows its own announcement by, and what marks the tools that came through it, so that two
-//! daemons that list each other do not go round in circles. A copied folder is a copied id: whoever clones an installation removes the
-//! file from the copy.
+//! It is what a daemon announces, what it knows its own announcement by, and what marks the tools
+//! that came through it, so that two daemons that list each other do not list their own tools
+//! again. A copied folder has the same id: when you clone an installation, remove the file from the
+//! copy.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crate::config::is_id;
 
-/// The id of the daemon whose database is at `database`: what the file beside it says (`<database>.id`), which is written when it is
-/// not there. When it can neither be read nor written the id lasts for this run only, which is logged.
+/// The id of the daemon whose database is at `database`: the content of the file beside it
+/// (`<database>.id`), which is written when it is not there. When it can neither be read nor
+/// written the id lasts for this run only, which is logged.
 pub fn load_or_create(database: &Path) -> String {
     let path = beside(database);
     kept(&path).unwrap_or_else(|error| {
@@ -20,7 +23,8 @@ pub fn load_or_create(database: &Path) -> String {
     })
 }
 
-/// Where the id is kept. It has the database's name in it, since two daemons may keep their databases in one folder.
+/// Where the id is kept. It has the database's name in it, since two daemons may keep their
+/// databases in one folder.
 pub fn beside(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".id");
@@ -30,7 +34,7 @@ pub fn beside(database: &Path) -> PathBuf {
 fn kept(path: &Path) -> io::Result<String> {
     match fs::read_to_string(path) {
         Ok(text) if is_id(text.trim()) => return Ok(text.trim().to_owned()),
-        Ok(_) => tracing::warn!(path = %path.display(), "this file holds no id, so a new one is made"),
+        Ok(_) => tracing::warn!(path = %path.display(), "this file has no id, so a new one is made"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }

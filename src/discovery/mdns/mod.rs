@@ -52,8 +52,8 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// The first wait after events broke off or mDNS could not be opened. It doubles up to [`RENEW`].
 const BACKOFF: Duration = Duration::from_millis(250);
 
-/// The most records that are kept for each of the announcements that are taken: four describe it, and
-/// there may be several interfaces with addresses of both families.
+/// The most records that are kept for each of the announcements that are taken: four describe it,
+/// and there may be several interfaces with addresses of both families.
 const RECORDS: u64 = 64;
 
 /// Why listening ended.
@@ -107,7 +107,8 @@ impl MdnsSource {
                 },
                 Err(error) => error,
             };
-            // What was heard stays in force. Nothing more is to be waited for by those who ask whether we have looked everywhere.
+            // The received announcements stay. The source counts as settled, because no more
+            // announcements will arrive.
             told.settled = true;
             told.trouble = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
             told.publish();
@@ -179,7 +180,7 @@ impl MdnsSource {
     }
 }
 
-/// What was told, and what it is made of.
+/// The set that was sent last, and its parts.
 struct SetPublisher {
     table: AnnouncementTable,
     out: watch::Sender<EndpointSet>,
@@ -204,7 +205,7 @@ impl BrowseProblem {
         let (message, hint) = match self {
             Self::Unusable { why, wait } => (
                 format!("mDNS cannot be used: {why}; it is tried again in {wait:?}"),
-                "where there is no local network, switch it off with `discovery.mdns.enabled = false`",
+                "without a local network, disable it with `discovery.mdns.enabled = false`",
             ),
             Self::NoInterface => (
                 "mDNS has no network interface to listen on".to_owned(),
@@ -212,7 +213,7 @@ impl BrowseProblem {
             ),
             Self::TooMuch => (
                 "more announcements came at once than could be taken in, so some may be missing".to_owned(),
-                "look at who announces so many; it is listened to again",
+                "find out which program announces so many; listening starts again",
             ),
         };
         Finding::new(FindingCode::SourceFailed, message).hint(hint)

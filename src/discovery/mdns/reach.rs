@@ -1,7 +1,8 @@
-//! On which interfaces the local network can be listened to, found out by joining the group as mdns-sd does it (RFC 6762 section 3).
+//! On which interfaces the local network can be listened to, found out by joining the group as
+//! mdns-sd does it (RFC 6762 section 3).
 //!
-//! Sends no mDNS message. The system itself may tell routers that the group was joined (IGMP, MLD) and left. That a firewall drops what
-//! comes in cannot be seen from here.
+//! Sends no mDNS message. The system itself may inform routers that the group was joined (IGMP,
+//! MLD) and left. That a firewall drops what comes in cannot be seen from here.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,15 +22,15 @@ const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfb);
 pub struct InterfaceReach {
     /// Its name.
     pub interface: String,
-    /// What stands in the way of listening on it; nothing when an address of it can be listened on.
+    /// Why listening on it is impossible; `None` if listening works on one of its addresses.
     pub trouble: Option<String>,
 }
 
-/// Every interface that `[discovery.mdns]` chooses, by name: those that it names, whether they are there or not, else all that are up but
-/// the loopback ones.
+/// Every interface that `[discovery.mdns]` chooses, by name: those that it names, whether they are
+/// there or not, else all that are up but the loopback ones.
 ///
 /// # Errors
-/// When the system does not tell its interfaces.
+/// The system does not list its interfaces.
 pub fn interfaces(section: &config::MdnsConfig) -> io::Result<Vec<InterfaceReach>> {
     let mut chosen: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
     let all = if_addrs::get_if_addrs()?;

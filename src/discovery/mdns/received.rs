@@ -30,7 +30,8 @@ const SHOWN_MAX: usize = 80;
 pub struct ReceivedAddress {
     /// The address.
     pub ip: IpAddr,
-    /// The index of the interface; 0 if it is not known. Connections need it for link-local IPv6, and trust for every address.
+    /// The index of the interface; 0 if it is not known. Connections need it for link-local IPv6,
+    /// and trust for every address.
     pub scope: u32,
 }
 
@@ -85,7 +86,7 @@ impl ReceivedAnnouncement {
         }
         let is_mcp = self.fullname.to_ascii_lowercase().contains(MCP_TYPE);
         let prefix = if is_mcp { self.mcp_path()? } else { self.prefix()? };
-        let Some(at) = self.best_address() else { return Err("it has no address that can be asked".to_owned()) };
+        let Some(at) = self.best_address() else { return Err("it has no usable address".to_owned()) };
         let (host, dial) = match at.ip {
             IpAddr::V4(ip) => (ip.to_string(), None),
             IpAddr::V6(ip) if ip.is_unicast_link_local() => {
@@ -97,7 +98,7 @@ impl ReceivedAnnouncement {
         let mut url = Url::parse(&format!("{scheme}://host.invalid:{}/", self.port))
             .map_err(|error| format!("no address can be made of it: {error}"))?;
         if url.set_host(Some(&host)).is_err() {
-            return Err(format!("its host {} is no host name", printable(&self.host)));
+            return Err(format!("its host {} is not a host name", printable(&self.host)));
         }
         url.set_path(prefix);
         let label = without_conflict(&self.instance).to_owned();
@@ -113,7 +114,7 @@ impl ReceivedAnnouncement {
         usable.then(|| text.into())
     }
 
-    /// The path before the protocol's own. One that does not begin with a slash says nothing.
+    /// The path before the protocol's own. One that does not begin with a slash is ignored.
     fn prefix(&self) -> Result<&str, String> {
         let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok("") };
         let prefix = path.trim_end_matches('/').strip_suffix(LIST_PATH);
@@ -129,8 +130,9 @@ impl ReceivedAnnouncement {
         Some(path.as_str()).filter(|path| is_harmless(path)).ok_or_else(message)
     }
 
-    /// The address to ask: loopback first, since it surely is this machine, then IPv4, global IPv6, and link-local ones last; the
-    /// smallest of equals, so that the order of arrival does not matter.
+    /// The address to use: loopback first, since it surely is this machine, then IPv4, global IPv6,
+    /// and link-local ones last; the smallest of equals, so that the order of arrival does not
+    /// matter.
     pub(super) fn best_address(&self) -> Option<ReceivedAddress> {
         let rank = |at: &ReceivedAddress| match at.ip {
             ip if ip.is_unspecified() || ip.is_multicast() => None,
@@ -151,7 +153,8 @@ fn is_harmless(path: &str) -> bool {
     path.chars().all(plain) && !path.contains("//") && !path.contains("/.")
 }
 
-/// The instance name without the ` (2)` that a responder adds when another host has the name (RFC 6762 section 9).
+/// The instance name without the ` (2)` that a responder adds when another host has the name (RFC
+/// 6762 section 9).
 fn without_conflict(instance: &str) -> &str {
     let Some((name, number)) = instance.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) else {
         return instance;
@@ -241,7 +244,7 @@ pub(super) mod tests {
         let claim = heard("a", &["fe80::1%7"], &[]).claim().unwrap();
         assert_eq!(claim.url.as_str(), "http://host-a.local:15000/");
         assert_eq!(claim.dial.unwrap().to_string(), "[fe80::1%7]:15000");
-        // Without a scope nobody knows which of many neighbours is meant.
+        // Without a scope it is unknown which of many neighbours is meant.
         assert!(heard("a", &["fe80::1"], &[]).claim().is_err());
     }
 

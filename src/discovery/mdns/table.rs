@@ -268,7 +268,7 @@ impl AnnouncementTable {
         let most = self.rules.max_instances;
         let message =
             format!("{least}{count} announcements on the local network beyond the first {most} were not taken");
-        let hint = "raise `discovery.mdns.max_instances`, or look at who announces so many";
+        let hint = "raise `discovery.mdns.max_instances`, or find out which program announces so many";
         (count > 0).then(|| Finding::new(FindingCode::EntryIgnored, message).hint(hint))
     }
 }
@@ -315,7 +315,8 @@ fn trust(
     claim: &AnnouncedScenario,
     is_own: impl Fn(&ReceivedAddress) -> bool,
 ) -> SourceTrust {
-    // The same address may have been received over several interfaces; a link-local one is another address over each.
+    // The same address may have been received over several interfaces; a link-local one is another
+    // address over each.
     let polled = |at: &&ReceivedAddress| {
         at.ip == claim.address && !matches!(claim.dial, Some(SocketAddr::V6(dial)) if dial.scope_id() != at.scope)
     };

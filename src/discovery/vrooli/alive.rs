@@ -1,8 +1,9 @@
 //! Whether the process of a process file still runs, and whether it is the same process.
 //!
-//! On Linux `/proc` says so (`proc_pid_stat(5)`), and a process that began after its file was written is another one under the same
-//! id. On other Unix systems only the existence of the id is known. Elsewhere every process counts as running, and a scenario that
-//! ended is noticed by its address not answering.
+//! On Linux `/proc` says so (`proc_pid_stat(5)`), and a process that began after its file was
+//! written is another one under the same id. On other Unix systems only the existence of the id is
+//! known. Elsewhere every process counts as running, and a scenario that ended is noticed by its
+//! address not answering.
 
 use std::fmt;
 
@@ -38,7 +39,8 @@ impl fmt::Display for ProcessEnding {
     }
 }
 
-/// Whether the process `pid` runs, and is the one that was started at `started`, as far as this system can tell.
+/// Whether the process `pid` runs, and is the one that was started at `started`, as far as this
+/// system can tell.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn liveness(pid: u32, started: Option<Timestamp>) -> Liveness {
     use std::io::ErrorKind;
@@ -52,7 +54,7 @@ pub(super) fn liveness(pid: u32, started: Option<Timestamp>) -> Liveness {
             Liveness::Ended(ProcessEnding::Reused)
         }
         Err(error) if error.raw_os_error() == Some(ESRCH) => Liveness::Ended(ProcessEnding::Gone),
-        // Where `/proc` is not mounted its silence means nothing.
+        // Where `/proc` is not mounted, a missing entry has no meaning.
         Err(error) if error.kind() == ErrorKind::NotFound && std::path::Path::new("/proc/self").exists() => {
             Liveness::Ended(ProcessEnding::Gone)
         }
@@ -77,8 +79,8 @@ pub(super) fn liveness(_pid: u32, _started: Option<Timestamp>) -> Liveness {
     Liveness::Runs
 }
 
-/// The fields of a `/proc/PID/stat` line after the program's name, which stands in parentheses and may itself hold any character. The
-/// first one is the state.
+/// The fields of a `/proc/PID/stat` line after the program's name, which stands in parentheses and
+/// may itself hold any character. The first one is the state.
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 fn fields(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = stat.iter().rposition(|c| *c == b')').map_or(stat.len(), |end| end + 1);
@@ -91,8 +93,8 @@ fn is_over(stat: &[u8]) -> bool {
     matches!(fields(stat).next(), Some([b'Z' | b'X' | b'x', ..]))
 }
 
-/// Whether the process of a `/proc/PID/stat` line began clearly after `started`. A file is written once its process has begun, so a
-/// later beginning shows another process.
+/// Whether the process of a `/proc/PID/stat` line began clearly after `started`. A file is written
+/// once its process has begun, so a later beginning shows another process.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn began_after(started: Timestamp, stat: &[u8]) -> bool {
     /// Both times are rounded, and clocks are corrected by some seconds while a system starts.
@@ -103,7 +105,8 @@ fn began_after(started: Timestamp, stat: &[u8]) -> bool {
     began.is_some_and(|began| began > started.as_second().saturating_add(TOLERANCE))
 }
 
-/// When a process began, in seconds after the system did: field 22 of the line, in ticks of which Linux shows programs 100 a second.
+/// When a process began, in seconds after the system did: field 22 of the line, in ticks of which
+/// Linux shows programs 100 a second.
 #[cfg(any(target_os = "linux", target_os = "android", test))]
 fn seconds_after_boot(stat: &[u8]) -> Option<i64> {
     let ticks: i64 = std::str::from_utf8(fields(stat).nth(19)?).ok()?.parse().ok()?;

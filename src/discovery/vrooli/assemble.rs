@@ -1,4 +1,5 @@
-//! From the texts of the process files to the endpoints and findings. Pure: no IO, no clock; liveness is a question passed in.
+//! From the texts of the process files to the endpoints and findings. Pure: no IO, no clock;
+//! liveness is a question passed in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use crate::model::{Finding, FindingCode, ScenarioName};
 pub(super) struct Folder {
     /// Where it is; its last part is the scenario's name.
     pub(super) path: PathBuf,
-    /// The process files that are there, in their order of precedence; an error when nothing in the folder can be read.
+    /// The process files that are there, in their order of precedence; an error if no file in the
+    /// folder can be read.
     pub(super) files: Result<Vec<File>, ProcessFileError>,
 }
 
@@ -52,7 +54,8 @@ pub(super) struct Assembled {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Judges every folder. `before` holds the entries of the time before, for files that say nothing now.
+/// Judges every folder. `before` holds the entries of the time before, for files that are
+/// unreadable now.
 pub(super) fn assemble(
     folders: &[Folder],
     before: &BTreeMap<EndpointId, ProcessEntry>,
@@ -83,7 +86,8 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The entry of the first usable file whose process runs, else that of the first one whose process has ended.
+    /// The entry of the first usable file whose process runs, else that of the first one whose
+    /// process has ended.
     fn entry(&self, findings: &mut Vec<Finding>) -> Option<ProcessEntry> {
         let files = match &self.folder.files {
             Ok(files) => files,
@@ -140,7 +144,7 @@ impl Judge<'_> {
         (self.liveness)(entry.pid, entry.started) == Liveness::Runs
     }
 
-    /// What the file said before, when it says nothing now and its process still lives.
+    /// The earlier content of the file, if it is unreadable now and its process still lives.
     fn kept(&self, file: &str, problem: &ProcessFileError) -> Option<&ProcessEntry> {
         self.before.filter(|entry| problem.is_silence() && entry.file == file && self.still_runs(entry))
     }
@@ -163,7 +167,7 @@ impl Judge<'_> {
             None => format!("`{path}` was left out: {problem}"),
             Some(entry) => {
                 format!(
-                    "`{path}` says nothing now, so its last address stays while process {} lives: {problem}",
+                    "`{path}` cannot be read now, so its last address stays while process {} lives: {problem}",
                     entry.pid
                 )
             }
@@ -179,7 +183,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The scenario runs and yet nobody can find it, which a person may wonder about.
+    /// The scenario runs but cannot be found; a finding explains why.
     fn portless(&self, path: &Path) -> Finding {
         let path = printable(&path.to_string_lossy());
         Finding::new(
@@ -196,12 +200,12 @@ fn illegal(path: &Path) -> Finding {
     Finding::new(
         FindingCode::EntryIgnored,
         format!(
-            "the folder `{}` was left out: its name is no scenario name (1 to 100 letters, digits, `.`, `_` or `-`, beginning with a \
+            "the folder `{}` was left out: its name is not a scenario name (1 to 100 letters, digits, `.`, `_` or `-`, beginning with a \
              letter or digit)",
             printable(&path.to_string_lossy())
         ),
     )
-    .hint("rename the folder, or move it away if it holds no scenario")
+    .hint("rename the folder, or move it away if it is not a scenario")
 }
 
 #[cfg(test)]

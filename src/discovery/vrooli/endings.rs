@@ -1,7 +1,8 @@
 //! Waits for the end of processes.
 //!
-//! On Linux each process is held by a pidfd (`pidfd_open(2)`), which becomes readable when it ends. Where there is none (another
-//! system, an older kernel, a sandbox), the processes have to be looked at every [`UNWATCHED`]. Signals no process.
+//! On Linux each process is held by a pidfd (`pidfd_open(2)`), which becomes readable when it ends.
+//! Where there is none (another system, an older kernel, a sandbox), the processes have to be
+//! looked at every [`UNWATCHED`]. Signals no process.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! Addresses in the environment: `<NAME>_API_URL`, the way in which Vrooli's own consumers are told where a scenario is.
+//! Addresses in the environment: `<NAME>_API_URL`, the variables that tell Vrooli's own consumers
+//! the address of a scenario.
 //!
-//! The variables are read once, when the source is made; a process's environment does not change under it. What a variable holds is
-//! never printed, since an address may carry a password.
+//! The variables are read once, when the source is made; a process's environment does not change
+//! under it. What a variable holds is never printed, since an address may carry a password.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +39,7 @@ enum VariableError {
     NotText,
     #[error("it is empty")]
     Empty,
-    #[error("it is no address: {0}")]
+    #[error("it is not an address: {0}")]
     NotUrl(#[from] url::ParseError),
     #[error("it is neither http nor https")]
     Scheme,
@@ -57,9 +58,11 @@ pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
 }
 
 impl EnvironmentSource {
-    /// The source over these variables (name, value). `AGENT_MANAGER_API_URL` names the scenario `agent-manager`; `CALLSHEET_*` and
-    /// everything that does not end in `_API_URL` is passed over, and what cannot be used is a finding. Addresses of other hosts are
-    /// taken only with `remote`: a variable like `GITHUB_API_URL` names no scenario, and must not get it asked every minute.
+    /// The source over these variables (name, value). `AGENT_MANAGER_API_URL` names the scenario
+    /// `agent-manager`; `CALLSHEET_*` and everything that does not end in `_API_URL` is passed
+    /// over, and what cannot be used is a finding. Addresses of other hosts are taken only with
+    /// `remote`: a variable like `GITHUB_API_URL` names no scenario, and must not cause a poll
+    /// every minute.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>, remote: bool) -> Self {
         let mut endpoints = BTreeMap::new();
         let mut findings = Vec::new();
@@ -97,8 +100,8 @@ impl Source for EnvironmentSource {
     }
 }
 
-/// The scenario a variable speaks of. Only capitals are taken: that is how the names are written, and it keeps two variables from
-/// naming the same scenario.
+/// The scenario that a variable names. Only capitals are accepted: that is how the names are
+/// written, and it keeps two variables from naming the same scenario.
 fn scenario_name(stem: &str) -> Option<ScenarioName> {
     let written = stem.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
     written.then(|| stem.to_ascii_lowercase().replace('_', "-").parse().ok()).flatten()

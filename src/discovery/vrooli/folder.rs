@@ -1,7 +1,7 @@
 //! Listing and reading the processes folder. Blocking; called on the blocking pool only.
 //!
-//! The depth is fixed: `<path>/<scenario>/<file>`. A linked folder is read like any other, and nothing below it is walked, so a link that
-//! points back up does no harm.
+//! The depth is fixed: `<path>/<scenario>/<file>`. A linked folder is read like any other, and
+//! nothing below it is walked, so a link that points back up does no harm.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,8 +26,8 @@ pub(super) struct FolderListing {
     pub(super) examples: Vec<String>,
 }
 
-/// Lists the folders below `root`, at most `max`. Plain files and links that lead nowhere are no entries. However many there are, no more
-/// than `max` and a few names are held.
+/// Lists the folders below `root`, at most `max`. Plain files and links that lead nowhere are no
+/// entries. However many there are, no more than `max` and a few names are held.
 pub(super) fn list(root: &Path, max: usize) -> io::Result<FolderListing> {
     let mut names: BTreeSet<OsString> = BTreeSet::new();
     let mut seen: usize = 0;
@@ -50,7 +50,8 @@ pub(super) fn list(root: &Path, max: usize) -> io::Result<FolderListing> {
 pub(super) fn read(path: PathBuf) -> Folder {
     let found: Vec<File> =
         FILES.into_iter().filter_map(|name| read_file(&path.join(name)).map(|text| File { name, text })).collect();
-    // When not even the presence of the files can be asked for, the folder is what is wrong, and one finding is enough.
+    // If not even the presence of the files can be checked, the folder is the problem, and one
+    // finding is enough.
     let unreadable = |file: &File| matches!(file.text, Err(ProcessFileError::Unreadable(_)));
     let files = match found.first() {
         Some(File { text: Err(problem), .. }) if found.len() == FILES.len() && found.iter().all(unreadable) => {
@@ -65,7 +66,8 @@ fn is_folder(entry: &DirEntry) -> bool {
     match entry.file_type() {
         Ok(kind) if kind.is_symlink() => match fs::metadata(entry.path()) {
             Ok(target) => target.is_dir(),
-            // A link to something that cannot be looked at is kept, so that reading it says what is wrong.
+            // A link to something that cannot be looked at is kept, so that reading it says what is
+            // wrong.
             Err(error) => error.kind() != ErrorKind::NotFound,
         },
         Ok(kind) => kind.is_dir(),
@@ -73,7 +75,7 @@ fn is_folder(entry: &DirEntry) -> bool {
     }
 }
 
-/// The text of a file, or nothing when it is not there.
+/// The text of a file; `None` if it is not there.
 fn read_file(path: &Path) -> Option<Result<String, ProcessFileError>> {
     match read_bytes(path) {
         Ok(bytes) if bytes.len() > MAX_BYTES => Some(Err(ProcessFileError::TooLarge)),
@@ -84,7 +86,8 @@ fn read_file(path: &Path) -> Option<Result<String, ProcessFileError>> {
     }
 }
 
-/// At most one byte more than may be there. Asks what it is first, since opening a pipe would wait for a writer.
+/// At most one byte more than may be there. Asks what it is first, since opening a pipe would wait
+/// for a writer.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(ErrorKind::InvalidInput.into());

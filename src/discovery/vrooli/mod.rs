@@ -1,10 +1,12 @@
-//! Vrooli's lifecycle system: the JSON files under its processes folder, `<path>/<scenario>/{start-api,start-app,api,app}.json`.
+//! Vrooli's lifecycle system: the JSON files under its processes folder,
+//! `<path>/<scenario>/{start-api,start-app,api,app}.json`.
 //!
-//! Vrooli writes one such file per process that it starts. A scenario is found where the first usable one of its files (readable, with a
-//! port, its process alive) says: `http://127.0.0.1:PORT`. Where none is usable and a process has ended, the scenario is reported with
-//! that reason ([`Endpoint::ended`](super::Endpoint::ended)). The folder is watched, and so is the end of each process; it is read again
-//! every `rescan_interval` all the same, because some file systems signal no changes. Reading needs no process of Vrooli's own command
-//! line.
+//! Vrooli writes one such file per process that it starts. A scenario is found where the first
+//! usable one of its files (readable, with a port, its process alive) says:
+//! `http://127.0.0.1:PORT`. Where none is usable and a process has ended, the scenario is reported
+//! with that reason ([`Endpoint::ended`](super::Endpoint::ended)). The folder is watched, and so is
+//! the end of each process; it is read again every `rescan_interval` all the same, because some
+//! file systems signal no changes. Reading needs no process of Vrooli's own command line.
 //!
 //! It never writes there, never sends a request to an address and never ends a process.
 
@@ -33,7 +35,8 @@ mod scanner;
 mod text;
 mod watches;
 
-/// After the first sign of a change, further ones are gathered for this long: a file is often created, written and renamed at once.
+/// After the first sign of a change, further ones are gathered for this long: a file is often
+/// created, written and renamed at once.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The shortest time between two rescans, whatever was configured.
 const MIN_RESCAN: Duration = Duration::from_millis(10);
@@ -53,12 +56,13 @@ pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
 }
 
 impl VrooliFiles {
-    /// The source over `section.path`; without a path there is nothing to be found. Whether it is switched on is not asked here.
+    /// The source over `section.path`; without a path it finds no scenarios. Does not check whether
+    /// it is enabled.
     pub fn new(section: config::VrooliConfig, clock: Clock) -> Self {
         Self { section, clock }
     }
 
-    /// Looks, tells, and waits for a reason to look again, until `stop`.
+    /// Scans, sends the set, and waits for a reason to scan again, until `stop`.
     async fn follow(self, root: PathBuf, out: watch::Sender<EndpointSet>, stop: &Stop) -> Result<(), SourceError> {
         let tasks = Tasks::new();
         let rescan = self.section.rescan_interval.max(MIN_RESCAN);
@@ -67,7 +71,7 @@ impl VrooliFiles {
         let mut look = FolderScanner::new(root, self.section.max_scenarios, rescan, wake.clone());
         let mut endings = Endings::default();
         loop {
-            // What wakes us from here on may have come too late for this look.
+            // A change from here on may have come too late for this scan.
             woken.mark_unchanged();
             let looking = stop.clone();
             let looked = tasks.spawn_blocking(move || {
@@ -111,7 +115,7 @@ impl Source for VrooliFiles {
             let Some(path) = self.section.path.clone() else {
                 return told_once(EndpointSet { initial_scan_done: true, ..EndpointSet::default() }, out, stop).await;
             };
-            // The watcher tells absolute paths.
+            // The watcher reports absolute paths.
             let root = std::path::absolute(&path).unwrap_or(path);
             self.follow(root, out, &stop).await
         }

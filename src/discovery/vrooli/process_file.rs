@@ -1,10 +1,11 @@
-//! One process file: what its text says. Pure; whether the process lives is asked elsewhere.
+//! One process file: what its text says. Pure; whether the process lives is decided elsewhere.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The files of a scenario that may name its API, the first usable one wins. The order is that of Vrooli's own `scenario port`.
+/// The files of a scenario that may name its API, the first usable one wins. The order is that of
+/// Vrooli's own `scenario port`.
 pub(super) const FILES: [&str; 4] = ["start-api.json", "start-app.json", "api.json", "app.json"];
 /// Bytes of a process file that are read; real ones are below one kilobyte.
 pub(super) const MAX_BYTES: usize = 64 * 1024;
@@ -14,12 +15,12 @@ const MAX_STARTED_AT: usize = 64;
 /// What a process file says, as far as an address needs it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Process {
-    /// The process that the file speaks of.
+    /// The process that the file describes.
     pub(super) pid: u32,
-    /// Its port; `null` when the step listens nowhere. Judged apart from the process id, since the port of a dead process is of no
-    /// interest.
+    /// Its port; `null` when the step listens nowhere. Judged apart from the process id, since the
+    /// port of a dead process is of no interest.
     pub(super) port: Result<Option<u16>, ProcessFileError>,
-    /// Tells one start from the next: process id and `started_at`.
+    /// Distinguishes one start from the next: process id and `started_at`.
     pub(super) boot: String,
     /// When the process was started, if the file says so in a form that is known.
     pub(super) started: Option<Timestamp>,
@@ -75,7 +76,8 @@ impl Process {
 }
 
 impl ProcessFileError {
-    /// Whether the file says nothing at all now, so that what it said before still counts. A whole file with a wrong field does speak.
+    /// Whether the file is unreadable now, so that its earlier content still counts. A whole file
+    /// with a wrong field is readable.
     pub(super) fn is_silence(&self) -> bool {
         !matches!(self, Self::Missing(_) | Self::Invalid { .. })
     }

@@ -1,4 +1,5 @@
-//! One look at the whole processes folder: watch, list, read, judge. Blocking; runs on the blocking pool only.
+//! One look at the whole processes folder: watch, list, read, judge. Blocking; runs on the blocking
+//! pool only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -29,7 +30,8 @@ pub(super) struct FolderScanner {
 }
 
 impl FolderScanner {
-    /// Nothing seen yet. `root` must be absolute; `wake` is told when another look is worth it.
+    /// A scanner before its first scan. `root` must be absolute; `wake` is notified when another
+    /// scan is needed.
     pub(super) fn new(root: PathBuf, max_scenarios: usize, rescan_interval: Duration, wake: watch::Sender<()>) -> Self {
         Self {
             watches: Watches::new(root.clone(), recommended, wake),
@@ -42,8 +44,8 @@ impl FolderScanner {
         }
     }
 
-    /// Looks at everything. A folder that is not there holds nothing; one that cannot be listed leaves the last whole set in force, with a
-    /// finding. Nothing is told when `stop` came in between.
+    /// Scans the folder. A folder that is not there has no scenarios; if it cannot be listed, the
+    /// last whole set stays, with a finding. No set is sent when `stop` came in between.
     pub(super) fn everywhere(&mut self, stop: &Stop) -> Option<EndpointSet> {
         let (anchors, watch_failure) = self.watches.anchor();
         let failure = match folder::list(&self.root, self.max_scenarios) {
@@ -76,7 +78,7 @@ impl FolderScanner {
 
     fn watch(&mut self, anchors: BTreeSet<PathBuf>, listing: &FolderListing) -> Option<WatchFailure> {
         let mut wanted = anchors;
-        // What cannot even be looked at is told when it is read.
+        // An entry that cannot be inspected is reported when it is read.
         wanted.extend(listing.folders.iter().filter(|folder| folder.is_dir()).cloned());
         self.watches.keep_only(&wanted);
         self.watches.add(&wanted)
@@ -112,7 +114,7 @@ impl FolderScanner {
             ErrorKind::PermissionDenied => "let the user that runs callsheet list the folder, or point",
             _ => "point",
         };
-        let kept = if self.settled { "so what it held before stays" } else { "so nothing is known of it" };
+        let kept = if self.settled { "so what it held before stays" } else { "so its state is unknown" };
         Finding::new(FindingCode::SourceFailed, format!("the folder `{root}` cannot be listed, {kept}: {error}")).hint(
             format!(
                 "{hint} `discovery.vrooli.path` at Vrooli's processes folder, or switch `discovery.vrooli.enabled` off"

@@ -1,8 +1,9 @@
 //! The watches on the processes folder: they only ever say "look again", never what changed.
 //!
-//! Each folder is watched by itself and not recursively, so that a link cannot make the watch walk the whole disk. What is believed to be
-//! watched is shared with the watcher's thread, which crosses out what was moved or removed; the next look then watches it anew. An
-//! exchange of a folder further up than the parent of the processes folder is seen by the rescan only.
+//! Each folder is watched by itself and not recursively, so that a link cannot make the watch walk
+//! the whole disk. What is believed to be watched is shared with the watcher's thread, which
+//! crosses out what was moved or removed; the next look then watches it anew. An exchange of a
+//! folder further up than the parent of the processes folder is seen by the rescan only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::process_file::FILES;
 use super::text::printable;
 use crate::model::{Finding, FindingCode};
 
-/// Makes a watcher that tells the handler.
+/// Makes a watcher that calls the handler.
 pub(super) type MakeWatcher = fn(Handler) -> notify::Result<Box<dyn Watcher + Send>>;
 
 /// Every folder watched for one processes folder. Blocking; used on the blocking pool only.
@@ -29,7 +30,8 @@ pub(super) struct Watches {
     wake: watch::Sender<()>,
 }
 
-/// Runs on the watcher's own thread and never waits: waking overwrites a wake that was not heard yet.
+/// Runs on the watcher's own thread and never waits: waking overwrites a wake that was not heard
+/// yet.
 pub(super) struct Handler {
     root: PathBuf,
     believed: Arc<Believed>,
@@ -43,7 +45,8 @@ pub(super) struct WatchFailure {
     error: notify::Error,
 }
 
-/// The folders believed to be watched. The lock is never held while the watcher is called, since its thread may be waiting for it.
+/// The folders believed to be watched. The lock is never held while the watcher is called, since
+/// its thread may be waiting for it.
 #[derive(Debug, Default)]
 struct Believed(Mutex<BTreeSet<PathBuf>>);
 
@@ -58,12 +61,14 @@ impl Watches {
         Self { root, make, watcher: None, believed: Arc::default(), wake }
     }
 
-    /// Watches the root and the folder above it, which sees the root itself come, go or be swapped; without a root the nearest folder
-    /// above that exists. To be called before listing, so that nothing can appear unseen between the two.
+    /// Watches the root and the folder above it, which sees the root itself come, go or be swapped;
+    /// without a root the nearest folder above that exists. To be called before listing, so that
+    /// nothing can appear unseen between the two.
     pub(super) fn anchor(&mut self) -> (BTreeSet<PathBuf>, Option<WatchFailure>) {
         let mut anchors = existing_anchors(&self.root);
         let mut failure = self.add(&anchors);
-        // A folder that came between looking and watching is seen by looking again; each round can come one part nearer.
+        // A folder that came between looking and watching is seen by looking again; each round can
+        // come one part nearer.
         for _ in 0..self.root.components().count() {
             let nearer = existing_anchors(&self.root);
             if nearer == anchors {
@@ -75,7 +80,8 @@ impl Watches {
         (anchors, failure)
     }
 
-    /// Watches `wanted` too, and gives the first failure. To be called before reading what is in these folders.
+    /// Watches `wanted` too, and gives the first failure. To be called before reading what is in
+    /// these folders.
     pub(super) fn add(&mut self, wanted: &BTreeSet<PathBuf>) -> Option<WatchFailure> {
         let new: Vec<PathBuf> = wanted.difference(&self.believed.lock()).cloned().collect();
         if new.is_empty() {
@@ -89,14 +95,16 @@ impl Watches {
         let mut first = None;
         let mut changes = watcher.paths_mut();
         for path in new {
-            // A folder that was moved away may still be watched under this path; that watch would tell of the wrong folder.
+            // A folder that was moved away may still be watched under this path; that watch would
+            // report the wrong folder.
             let _ = changes.remove(&path);
-            // Believed first: a removal that is heard while the watch is being added must cross it out again.
+            // Believed first: a removal that is heard while the watch is being added must cross it
+            // out again.
             believed.lock().insert(path.clone());
             if let Err(error) = changes.add(&path, RecursiveMode::NonRecursive) {
                 believed.lock().remove(&path);
                 let full = matches!(error.kind, ErrorKind::MaxFilesWatch);
-                // What is gone again needs no watch; the folder above tells of it.
+                // What is gone again needs no watch; the folder above reports it.
                 if path.is_dir() {
                     first.get_or_insert(WatchFailure { path, error });
                 }
@@ -117,11 +125,12 @@ impl Watches {
         let Some(watcher) = self.watcher.as_mut().filter(|_| !stale.is_empty()) else { return };
         let mut changes = watcher.paths_mut();
         for path in &stale {
-            // The system ends a watch by itself when the folder is removed, so that this may well fail.
+            // The system ends a watch by itself when the folder is removed, so that this may well
+            // fail.
             let _ = changes.remove(path);
             self.believed.lock().remove(path);
         }
-        // What fails here fails again, and is told, at the next folder that is added.
+        // What fails here fails again, and is reported, at the next folder that is added.
         let _ = changes.commit();
     }
 
@@ -157,7 +166,8 @@ impl EventHandler for Handler {
 }
 
 impl WatchFailure {
-    /// What a person should know of it. `rescan` is how often the folder is read without a watch, for people.
+    /// What a person should know of it. `rescan` is how often the folder is read without a watch,
+    /// for people.
     pub(super) fn finding(&self, rescan: &str) -> Finding {
         // The error's own text would repeat the path.
         let why = match &self.error.kind {
@@ -187,7 +197,7 @@ impl Believed {
     }
 }
 
-/// The folders that tell of the root itself.
+/// The folders whose watches report changes of the root itself.
 fn existing_anchors(root: &Path) -> BTreeSet<PathBuf> {
     let existing: Vec<&Path> = root.ancestors().filter(|path| path.is_dir()).take(2).collect();
     let wanted = if existing.first() == Some(&root) { 2 } else { 1 };
@@ -206,7 +216,8 @@ fn may_end_a_watch(kind: EventKind) -> bool {
 /// Whether a change of `path` can change what is read at `root`. What cannot be placed is taken to.
 fn concerns(root: &Path, path: &Path) -> bool {
     if let Ok(below) = path.strip_prefix(root) {
-        // `<scenario>/<file>`: only the files that are read count, not a log that is written beside them.
+        // `<scenario>/<file>`: only the files that are read count, not a log that is written beside
+        // them.
         let mut parts = below.components().skip(1);
         return match (parts.next(), parts.next()) {
             (None, _) => true,

@@ -358,7 +358,7 @@ impl SnapshotPublisher {
         let mut findings: Vec<Finding> = self.stored.iter().chain(&self.sources).chain(scenarios).cloned().collect();
         findings.extend(self.configuration.iter().flat_map(|state| state.findings()));
         if let Some(isolated) = &self.isolated {
-            let hint = "look at this machine's network; the list stays as it is meanwhile, see `health.isolation_max`";
+            let hint = "check this machine's network; the list does not change meanwhile, see `health.isolation_max`";
             findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
         }
         if let Some(error) = &self.save_failed {

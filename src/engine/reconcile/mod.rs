@@ -213,12 +213,13 @@ impl<'a> Merge<'a> {
             .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
     }
 
-    /// The name of the scenario with the candidate's identity, if it may still answer elsewhere: the
-    /// identity may appear at another place only once the known endpoint is really gone.
+    /// The name of the scenario with the candidate's identity, if it may still answer elsewhere:
+    /// the identity may appear at another place only once the known endpoint is really gone.
     fn lives_elsewhere(&self, candidate: &EndpointCandidate) -> Option<&'a ScenarioName> {
         let (name, holder) = self.home(candidate)?;
         let same = candidate.party.identity.is_some() && holder.party.same_identity(&candidate.party);
-        // A scenario that waits for approval is listed nowhere, so a new port of its host may be polled at once.
+        // A scenario that waits for approval is listed nowhere, so a new port of its host may be
+        // polled at once.
         let elsewhere = if candidate.vouched {
             !holder.party.same_origin(&candidate.party)
         } else {
@@ -227,8 +228,8 @@ impl<'a> Merge<'a> {
         (holder.lives && same && elsewhere).then_some(name)
     }
 
-    /// Takes an endpoint whose process has ended, unless the scenario runs elsewhere. It has no claim
-    /// to its address, which another program may have by now.
+    /// Takes an endpoint whose process has ended, unless the scenario runs elsewhere. It has no
+    /// claim to its address, which another program may have by now.
     fn take_ended(&mut self, claimed: ScenarioName, candidate: EndpointCandidate) {
         if self.roster.assignments.contains_key(&claimed) {
             return;

@@ -26,8 +26,8 @@ impl Backoff {
         self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
     }
 
-    /// Of programs that are started here, whatever the configuration says of requests: a start costs
-    /// this machine more than a request, and one that fails is rarely fixed by itself.
+    /// Of programs that are started here, whatever the configuration says of requests: a start
+    /// costs this machine more than a request, and one that fails is rarely fixed by itself.
     pub(in crate::engine) fn of_programs() -> Self {
         Self::new(Duration::from_millis(500), Duration::from_secs(300))
     }

@@ -211,7 +211,7 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     }
     let error = || record.last_error.as_ref().map(|error| error.message.as_str());
     let what = record.ended().or_else(error).unwrap_or("no good answer");
-    let message = format!("it is down and has never said what it offers: {what}");
+    let message = format!("down, and its tools were never listed: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
     let end =
         if record.is_named() { "to have it gone, take it out of its source" } else { "`callsheet forget` ends it" };

@@ -71,9 +71,9 @@ pub(in crate::engine) enum RemovedBy {
 pub(in crate::engine) enum LifecycleInput {
     /// An operator rejected it.
     Rejected,
-    /// No source vouches for it, and no approval counts for it.
+    /// Its source is not trusted for it, and no operator trusted it.
     Unapproved,
-    /// A source vouches for it, or an operator approved it.
+    /// A source is trusted for it, or an operator trusted it.
     Approved,
     /// No source names it any more, and it does not answer.
     Absent(RemovedBy),

@@ -15,14 +15,14 @@ const LONGEST: usize = 300;
 /// Its tools changed, or are known for the first time.
 pub(in crate::engine) fn known(record: &Scenario, tools: usize) {
     if record.is_trusted() {
-        tracing::info!(scenario = %record.name, tools, "the tools of a scenario are known");
+        tracing::info!(scenario = %record.name, tools, "tools loaded");
     }
 }
 
 /// It could not be polled, after polls that worked.
 pub(in crate::engine) fn fails(record: &Scenario, error: &dyn Display) {
     if record.is_trusted() {
-        tracing::warn!(scenario = %record.name, error = plain(error), "fetching the tools of a scenario failed");
+        tracing::warn!(scenario = %record.name, error = plain(error), "fetching tools failed");
     }
 }
 
@@ -31,10 +31,10 @@ pub(in crate::engine) fn turned(turn: &StateTransition) {
     use ScenarioState::{Down, Incompatible, Live, NeedsAuthorization, Removed, Stale};
     match (turn.from, turn.to) {
         (_, Some(Down | Incompatible | NeedsAuthorization | Removed)) => {
-            tracing::warn!(scenario = %turn.name, error = plain(&turn.reason), "a scenario is not usable any more");
+            tracing::warn!(scenario = %turn.name, error = plain(&turn.reason), "scenario unavailable");
         }
         (Some(Down | Incompatible | NeedsAuthorization | Removed | Stale), Some(Live)) => {
-            tracing::info!(scenario = %turn.name, "a scenario is back");
+            tracing::info!(scenario = %turn.name, "scenario available again");
         }
         _ => {}
     }

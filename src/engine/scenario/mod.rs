@@ -232,7 +232,7 @@ impl Scenario {
         self.place.as_ref()
     }
 
-    /// Whether its source vouches for its address.
+    /// Whether its source is trusted for its address.
     pub(in crate::engine) fn is_vouched(&self) -> bool {
         self.approval.is_vouched()
     }

@@ -128,8 +128,9 @@ impl Scenario {
             && self.ended().is_none()
     }
 
-    /// Whether a target may be polled once before an operator trusts it. No program is started before
-    /// that, no credential is sent, and no protocol is spoken whose requests do more than look.
+    /// Whether a target may be polled once before an operator trusts it. No program is started
+    /// before that, no credential is sent, and no protocol is spoken whose requests do more than
+    /// look.
     fn may_be_looked_at(&self, target: &Target) -> bool {
         let is_harmless = self.protocol.as_ref().is_none_or(|protocol| protocol.is_probed_untrusted());
         let is_proposed = self.place.as_ref().is_some_and(|place| place.endpoint.trust == SourceTrust::Proposed);

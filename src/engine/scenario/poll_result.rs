@@ -165,7 +165,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
     }
     let shown: String = base.chars().take(SHOWN_NAME).collect();
     let message = format!(
-        "it says that its API is at `{}`, but it was found at {}; its `base_url` is left out",
+        "its `base_url` is `{}`, but it was found at {}; `base_url` is ignored",
         shown.escape_debug(),
         trust::origin(&place.endpoint)
     );

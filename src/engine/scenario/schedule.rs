@@ -63,9 +63,9 @@ impl PollGrid {
 /// (`refresh.min_interval`): the protocol asks consumers to keep a manifest at least 60 seconds.
 /// Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there. Such a scenario
 /// stays live while its scheduled poll is due or under way; otherwise every healthy scenario would
-/// be stale for the milliseconds of each poll. That ends as soon as the poll fails. A scenario whose answer is fresh for less than the
-/// floor is shown as stale in between, unless it is `followed`: then it would have signalled a
-/// change.
+/// be stale for the milliseconds of each poll. That ends as soon as the poll fails. A scenario
+/// whose answer is fresh for less than the floor is shown as stale in between, unless it is
+/// `followed`: then it would have signalled a change.
 pub(in crate::engine) fn after_success(
     validity: &Validity,
     followed: bool,

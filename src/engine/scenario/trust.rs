@@ -39,7 +39,7 @@ pub(in crate::engine) struct TrustVerdict {
 /// Whether a scenario may be published, according to its source and the operators.
 #[derive(Debug)]
 pub(in crate::engine) struct TrustStatus {
-    /// Whether its source vouches for its address.
+    /// Whether its source is trusted for its address.
     vouched: bool,
     /// The decision that counts for it.
     decision: Option<Decision>,
@@ -68,7 +68,7 @@ impl TrustStatus {
         Self { vouched, decision: None, note: None, finding: None, was_given: vouched }
     }
 
-    /// Sets whether its source vouches for it.
+    /// Sets whether its source is trusted for it.
     pub(super) fn vouch(&mut self, vouched: bool) {
         self.vouched = vouched;
     }
@@ -107,8 +107,8 @@ impl TrustStatus {
     }
 }
 
-/// The peer at an endpoint. That of a proposed one is all of its entry: an approval never counts for
-/// another version of it.
+/// The peer at an endpoint. That of a proposed one is all of its entry: an approval never counts
+/// for another version of it.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
     let origin = match (&endpoint.target, endpoint.trust) {
         (Target::Http(target), SourceTrust::Proposed) => format!("{}:0", target.fingerprinted()),
@@ -119,7 +119,8 @@ pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
 
 /// `scheme://host:port` that is connected to. All names of this machine count as one host.
 ///
-/// Of a program that is started here: all of its command line and environment, with 0 for the port, so that an approval never counts for another command.
+/// Of a program that is started here: all of its command line and environment, with 0 for the port,
+/// so that an approval never counts for another command.
 pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
     let url = endpoint.target.url();
     if let Target::Stdio(_) = endpoint.target {
@@ -226,7 +227,7 @@ fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
 /// The finding that says why an approval does not count.
 pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &TrustVerdict, vouched: bool) -> Option<Finding> {
     let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
-    let hint = format!("if it is the same scenario at a new place, say so with `callsheet trust {name}`");
+    let hint = format!("if it is the same scenario at a new address, run `callsheet trust {name}`");
     Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
 }
 

@@ -1,5 +1,5 @@
-//! `allOf` merged into the schema around it, for targets that do not take it. What contradicts stays with the schema around it, and a
-//! note says so.
+//! `allOf` merged into the schema around it, for targets that do not take it. What contradicts
+//! stays with the schema around it, and a note says so.
 
 use serde_json::{Map, Value};
 
@@ -31,8 +31,7 @@ pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), TransformE
             each_once(names);
         }
         if lost {
-            let message =
-                "`allOf` was merged, and what its parts say of the same keyword was left out but for the first";
+            let message = "`allOf` was merged; of a keyword in several parts only the first was kept";
             context.lossy(format_args!("{}/allOf", place.pointer), message, "write one schema without `allOf`");
         }
         Ok(())

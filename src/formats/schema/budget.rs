@@ -3,8 +3,9 @@
 //! A short schema can describe gigabytes through its references, and a careless step costs the
 //! square of what it reads. So a step pays, in bytes, for what it reads, copies and writes before
 //! it does so. The bounds follow the schema's own size, so that a hostile schema costs a small
-//! multiple of a plain one of the same size. Beyond them the run ends with [`TransformError::TooLarge`].
-//! The budget never counts time, so the same schema always ends alike.
+//! multiple of a plain one of the same size. Beyond them the run ends with
+//! [`TransformError::TooLarge`]. The budget never counts time, so the same schema always ends
+//! alike.
 
 use serde_json::Value;
 

@@ -1,6 +1,8 @@
-//! Closed objects, for the strict modes: the arguments that an LLM writes have the members described and no others.
+//! Closed objects, for the strict modes: the arguments that an LLM writes have the members
+//! described and no others.
 //!
-//! A schema that means to take anything cannot be said strictly, so it is refused here and offered as it is elsewhere.
+//! A schema that means to take anything cannot be said strictly, so it is refused here and offered
+//! as it is elsewhere.
 
 use std::collections::HashSet;
 

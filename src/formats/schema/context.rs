@@ -1,4 +1,4 @@
-//! What the steps of one run share: what they may still spend, and what they tell of their changes.
+//! What the steps of one run share: their remaining budget, and the notes on their changes.
 
 use std::fmt::Display;
 

@@ -11,7 +11,7 @@ pub enum TransformError {
     /// Arguments of a call are always an object.
     #[error("its schema describes {0}, but the arguments of a call are always an object")]
     NotAnObject(String),
-    /// What a reference means is not within the schema; nothing is ever fetched for it.
+    /// The target of a reference is not within the schema; it is never fetched.
     #[error("its schema refers to `{0}`, which is not within it")]
     Reference(String),
     /// The schema would become huge, or cost too much work.

@@ -47,7 +47,7 @@ fn outcome(keyword: &str) -> (String, &'static str) {
     match keyword {
         "enum" | "const" | "not" => (
             format!("`{keyword}` at the root was left out: LLM requests take none there"),
-            "say it of single properties, or in the description",
+            "write it at single properties, or in the description",
         ),
         "$ref" | "allOf" => (
             format!("`{keyword}` at the root was folded into its properties: LLM requests take none there"),
@@ -57,7 +57,7 @@ fn outcome(keyword: &str) -> (String, &'static str) {
             format!(
                 "`{keyword}` at the root was folded into one list of properties: LLM requests take no alternatives there"
             ),
-            "offer one tool for each alternative, or say in the description which arguments go together",
+            "offer one tool for each alternative, or describe which arguments go together",
         ),
     }
 }
@@ -103,7 +103,7 @@ impl<'a> Fold<'a> {
             shape.and(self.shape(branch)?);
         }
         for keyword in ["anyOf", "oneOf"] {
-            // A branch that is no object can be met by no arguments at all.
+            // A branch that is not an object can be met by no arguments at all.
             let mut objects = list(members, keyword).iter().filter(|branch| may_be_object(branch));
             let Some(first) = objects.next() else { continue };
             let mut either = self.shape(first)?;

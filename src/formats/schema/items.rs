@@ -1,6 +1,8 @@
-//! Arrays say what their items are: OpenAI refuses "array schema missing items", and the list form of draft 7.
+//! Arrays say what their items are: OpenAI refuses "array schema missing items", and the list form
+//! of draft 7.
 //!
-//! Silent: `items: {}` is what a missing `items` means, and `prefixItems` is what the list form is called since 2020-12.
+//! Silent: `items: {}` is what a missing `items` means, and `prefixItems` is what the list form is
+//! called since 2020-12.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +14,8 @@ pub fn array_items(schema: &mut Value, context: &mut Context) -> Result<(), Tran
     each_object(schema, |members, _| {
         if matches!(members.get("items"), Some(Value::Array(_))) {
             let rest = take(members, "additionalItems").unwrap_or_else(|| Value::Object(Map::new()));
-            // In the place of the old list, so that the order of the others stays; the first items come last.
+            // In the place of the old list, so that the order of the others stays; the first items
+            // come last.
             let first = members.insert("items".into(), rest).unwrap_or_default();
             let empty = first.as_array().is_none_or(Vec::is_empty);
             if !empty && !members.contains_key("prefixItems") {

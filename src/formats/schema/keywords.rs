@@ -24,7 +24,8 @@ pub struct Vocabulary {
     pub takes: fn(&str, &Value) -> bool,
 }
 
-/// Takes out what the target does not know; one note for what the descriptions say now, one for what nothing says any more.
+/// Removes what the target does not support; one note for what moved into descriptions, one for
+/// what is lost.
 pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), TransformError> {
     let (mut folded, mut lost) = (BTreeSet::new(), BTreeSet::new());
     each_object(schema, |members, place| {
@@ -50,13 +51,13 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
         }
         describe(members, &texts, context)
     })?;
-    tell(context, &folded, vocabulary.target, "said in the description");
+    tell(context, &folded, vocabulary.target, "moved into the description");
     tell(context, &lost, vocabulary.target, "left out");
     Ok(())
 }
 
 enum KeywordText {
-    /// It means nothing to an LLM.
+    /// It has no meaning for an LLM.
     Nothing,
     /// No more characters than fit.
     Text(String),
@@ -117,7 +118,7 @@ fn tell(context: &mut Context, keywords: &BTreeSet<String>, target: &str, what: 
     let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", truncate_at_char_boundary(keyword, 40).text));
     let shown = shown.collect::<Vec<_>>().join(", ");
     let further = if keywords.len() > 12 { format!(" and {} others", keywords.len() - 12) } else { String::new() };
-    context.lossy("", format_args!("for `{target}` {shown}{further} was {what}: it does not know these keywords"), "");
+    context.lossy("", format_args!("`{target}` does not support {shown}{further}: {what}"), "");
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
         let notes = context.finish().0;
         let told: Vec<_> = notes.iter().map(|note| note.message.as_str()).collect();
         assert_eq!(told.len(), 2);
-        assert!(told[0].contains("`default`, `minimum`, `pattern` was said"), "{}", told[0]);
-        assert!(told[1].contains("`enum`, `title` was left out"), "{}", told[1]);
+        assert!(told[0].contains("`default`, `minimum`, `pattern`: moved into the description"), "{}", told[0]);
+        assert!(told[1].contains("`enum`, `title`: left out"), "{}", told[1]);
     }
 }

@@ -1,8 +1,9 @@
 //! JSON Schema transforms: small steps that make a tool's schema acceptable to a vendor.
 //!
-//! Each step is a pure function over a tree of values that keeps the order of members (LLMs write arguments in that order). A vendor
-//! is a list of steps. A step changes keywords only: names of parameters are the user's, and so is everything inside `default`,
-//! `examples`, `enum` and `const`. Nothing is looked up outside the schema.
+//! Each step is a pure function over a tree of values that keeps the order of members (LLMs write
+//! arguments in that order). A vendor is a list of steps. A step changes keywords only: names of
+//! parameters are the user's, and so is everything inside `default`, `examples`, `enum` and
+//! `const`. Nothing is looked up outside the schema.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -58,7 +59,7 @@ pub struct Applied<'a> {
 }
 
 impl<'a> Applied<'a> {
-    /// Whether the steps lost nothing and only wrote some of it otherwise.
+    /// Whether the steps lost no information and only changed how it is written.
     pub(super) fn means_the_same(&self) -> bool {
         self.notes.is_empty() && !self.by.is_empty()
     }

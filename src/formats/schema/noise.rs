@@ -1,14 +1,15 @@
-//! Members that say nothing: what serialisers write for "not set".
+//! Members without meaning: what serialisers write for "not set".
 //!
-//! Real scenarios send `"enum": []`, `"default": null`, `"pattern": ""` and the like for every unset field. Taken literally an empty
-//! `enum` allows nothing at all, and vendors refuse it. Silent, because nothing was said.
+//! Real scenarios send `"enum": []`, `"default": null`, `"pattern": ""` and the like for every
+//! unset field. Taken literally an empty `enum` allows nothing at all, and vendors refuse it. No
+//! note, because no information is lost.
 
 use serde_json::{Map, Value};
 
 use super::walk::{Role, each_object};
 use super::{Context, TransformError};
 
-/// Takes out members that say nothing.
+/// Removes members without meaning.
 pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let nullable = place.role != Role::Root && admits_null(members);
@@ -21,7 +22,7 @@ pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Trans
     })
 }
 
-/// Whether a schema has members that say nothing and that no valid schema of draft 2020-12 needs:
+/// Whether a schema has members without meaning that no valid schema of draft 2020-12 needs:
 /// a valid one may have an empty `required`, and `null` as default.
 pub fn has_noise(schema: &Value) -> bool {
     match schema {
@@ -50,8 +51,8 @@ fn says_nothing(keyword: &str, value: &Value, nullable: bool) -> bool {
     }
 }
 
-/// Whether `null` may be a value of this schema; then `"default": null` is meant. Only a type speaks against
-/// it, and the root, which is always an object.
+/// Whether `null` may be a value of this schema; then `"default": null` is meant. Only a type
+/// speaks against it, and the root, which is always an object.
 fn admits_null(members: &Map<String, Value>) -> bool {
     match members.get("type") {
         Some(Value::String(name)) => name == "null",

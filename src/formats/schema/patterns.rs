@@ -1,7 +1,9 @@
-//! Patterns that the target's engine reads. Dialects of regular expressions differ, and a server that compiles patterns refuses the whole
-//! request for one that it cannot: OpenAI's answers "is not a 'regex'".
+//! Patterns that the target's engine reads. Dialects of regular expressions differ, and a server
+//! that compiles patterns refuses the whole request for one that it cannot: OpenAI's answers "is
+//! not a 'regex'".
 //!
-//! What cannot stay is said in the description where it fits. No pattern is rewritten: that it means the same could not be known.
+//! What cannot stay is said in the description where it fits. No pattern is rewritten: that it
+//! means the same could not be known.
 
 use regex_syntax::ast::{self, Ast, ClassSetItem, GroupKind, Literal, LiteralKind, parse::Parser};
 use serde_json::Value;
@@ -17,7 +19,8 @@ const LONGEST: usize = 8 * 1024;
 const NODE: usize = 16;
 const HINT: &str = "keep to what JavaScript and Python both read, without look-around";
 
-/// Keeps the patterns that JavaScript, Python and Rust read alike, without look-around and references back.
+/// Keeps the patterns that JavaScript, Python and Rust read alike, without look-around and
+/// references back.
 pub fn common_patterns(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keep(schema, context, is_common)
 }
@@ -37,7 +40,7 @@ fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> R
                 let outcome = match text.filter(|text| text.chars().count() <= FITS) {
                     Some(text) => {
                         describe(members, &[text], context)?;
-                        "said in the description"
+                        "moved into the description"
                     }
                     None => "left out",
                 };
@@ -72,7 +75,8 @@ fn is_sound(pattern: &str) -> bool {
     Parser::new().parse(&neutral(pattern)).is_ok()
 }
 
-/// The pattern with groups in place of look-around and texts in place of references back, which the parser does not read.
+/// The pattern with groups in place of look-around and texts in place of references back, which the
+/// parser does not read.
 fn neutral(pattern: &str) -> String {
     let mut text = pattern.to_owned();
     for look in ["(?=", "(?!", "(?<=", "(?<!"] {

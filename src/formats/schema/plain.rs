@@ -1,4 +1,5 @@
-//! Rare words said in common ones: `const` as an `enum` of one, `oneOf` as `anyOf`, `true` as an empty schema.
+//! Rare words said in common ones: `const` as an `enum` of one, `oneOf` as `anyOf`, `true` as an
+//! empty schema.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +28,7 @@ pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(),
             "`oneOf` beside `anyOf` was left out"
         } else {
             rename(members, "oneOf", "anyOf", |value| value);
-            "`oneOf` became `anyOf`: that only one of them fits cannot be said"
+            "`oneOf` became `anyOf`: that exactly one of them must fit cannot be expressed"
         };
         context.lossy(
             format_args!("{}/oneOf", place.pointer),
@@ -38,7 +39,8 @@ pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(),
     })
 }
 
-/// Schemas written `true` become empty ones, which mean the same; `false`, which allows nothing, does too, and a note says so.
+/// Schemas written `true` become empty ones, which mean the same; `false`, which allows nothing,
+/// does too, and a note says so.
 pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         for (keyword, held) in members {
@@ -55,7 +57,7 @@ pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), Tran
                 *schema = Value::Object(Map::new());
                 context.silent();
                 if nothing {
-                    let message = "a schema that allows nothing became one that allows anything";
+                    let message = "a schema that allows no value became one that allows any";
                     context.lossy(
                         format_args!("{}/{keyword}", place.pointer),
                         message,

@@ -1,4 +1,5 @@
-//! References stay within the schema. Remote ones are never fetched: a provider could make the daemon ask anyone.
+//! References stay within the schema. Remote ones are never fetched: a provider could make the
+//! daemon send requests to any address.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! `required` names only what `properties` has: a name without a property is refused by OpenAI when it checks strictly, and tells an
-//! LLM nothing.
+//! `required` names only what `properties` has: a name without a property is refused by OpenAI when
+//! it checks strictly, and tells an LLM nothing.
 //!
 //! Branches (`anyOf`, `then`, ...) stay: they may require what the schema around them describes.
 
@@ -40,7 +40,8 @@ pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), T
     })
 }
 
-/// Whether properties may be described where the walk does not look: behind a reference or by a pattern.
+/// Whether properties may be described where the walk does not look: behind a reference or by a
+/// pattern.
 fn open_ended(members: &Map<String, Value>) -> bool {
     let here = ["$ref", "$dynamicRef", "patternProperties"].iter().any(|keyword| members.contains_key(*keyword));
     here || branches(members).any(open_ended)
@@ -56,7 +57,7 @@ fn names_described<'a>(members: &'a Map<String, Value>, names: &mut HashSet<&'a 
     }
 }
 
-/// The schemas that speak of the same value.
+/// The schemas that apply to the same value.
 fn branches(members: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
     let lists =
         ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| members.get(keyword)?.as_array()).flatten();

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{Context, TransformError, short};
 
-/// Gives the root the type `object` and `properties`. A schema that describes something else is refused.
+/// Gives the root the type `object` and `properties`. A schema that describes something else is
+/// refused.
 pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let Some(members) = schema.as_object_mut() else {
         return Err(TransformError::NotAnObject(format!("no members (`{}`)", short(schema))));

@@ -9,7 +9,7 @@ use super::walk::each_object;
 use super::{Context, TransformError, take};
 
 /// Turns `anyOf` into a list of types where that means the same: each branch has types of its own,
-/// and whatever else it says speaks of these alone. Silent. The branches are moved, since what
+/// and all its other keywords apply to these alone. No note. The branches are moved, since what
 /// stands within them would else be copied level by level.
 pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {

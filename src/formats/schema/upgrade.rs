@@ -1,13 +1,15 @@
 //! What drafts 4 to 2019-09 wrote otherwise becomes what 2020-12 writes. Silent: it means the same.
 //!
-//! Flags for strict bounds are rewritten with the other malformed values, and lists of items with arrays.
+//! Flags for strict bounds are rewritten with the other malformed values, and lists of items with
+//! arrays.
 
 use serde_json::{Map, Value};
 
 use super::walk::each_object;
 use super::{Context, TransformError, take};
 
-/// Renames and splits keywords of older drafts; takes `$schema` out, since targets know their dialect.
+/// Renames and splits keywords of older drafts; takes `$schema` out, since targets know their
+/// dialect.
 pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let moved = rename_definitions(schema, context);
     each_object(schema, |members, _| {

@@ -11,9 +11,9 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Whether a schema is a valid one of draft 2020-12 for the arguments of a tool, so that it can be
 /// passed on byte for byte: that of an object, without references to the outside, without members
-/// that only say "not set", and with an object for each property. The last is a rule of the protocol
-/// (`Tool.inputSchema.properties`): a client that holds to it refuses the whole list for one
-/// property written as `true`.
+/// that only say "not set", and with an object for each property. The last is a rule of the
+/// protocol (`Tool.inputSchema.properties`): a client that holds to it refuses the whole list for
+/// one property written as `true`.
 pub fn is_2020(schema: &str) -> bool {
     serde_json::from_str(schema).is_ok_and(|schema| is_valid(&schema))
 }

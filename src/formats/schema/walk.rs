@@ -1,13 +1,15 @@
-//! The walk over every schema within a schema: the only place that knows which keywords hold schemas.
+//! The walk over every schema within a schema: the only place that knows which keywords hold
+//! schemas.
 //!
-//! It never enters values (`default`, `examples`, `enum`, `const`) and never takes the name of a parameter for a keyword.
+//! It never enters values (`default`, `examples`, `enum`, `const`) and never takes the name of a
+//! parameter for a keyword.
 
 use serde_json::{Map, Value};
 
 use super::TransformError;
 use crate::model::finding::push_step;
 
-/// What a schema within a schema speaks of.
+/// The value that a schema within a schema applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The arguments as a whole.
@@ -25,7 +27,7 @@ pub enum Role {
 pub struct SchemaLocation<'a> {
     /// JSON pointer from the root (RFC 6901).
     pub pointer: &'a str,
-    /// What this schema speaks of.
+    /// The value that this schema applies to.
     pub role: Role,
     /// Properties and items that it is within.
     pub depth: usize,
@@ -42,8 +44,9 @@ pub(super) enum Holds {
     Map,
 }
 
-/// Which keywords hold schemas (JSON Schema 2020-12 sections 10 and 11 of the core, and what draft 7 called otherwise). `dependencies`
-/// of draft 7 is not among them: its members may also be lists of names.
+/// Which keywords hold schemas (JSON Schema 2020-12 sections 10 and 11 of the core, and what draft
+/// 7 called otherwise). `dependencies` of draft 7 is not among them: its members may also be lists
+/// of names.
 pub(super) fn holds(keyword: &str) -> Option<(Holds, Role)> {
     Some(match keyword {
         "properties" | "patternProperties" => (Holds::Map, Role::Value),
@@ -72,7 +75,7 @@ pub fn each_schema(
     descend(root, &mut String::new(), (Role::Root, 0), &mut visit)
 }
 
-/// The same without those that are no objects: `true`, `false`, and what is no schema.
+/// The same without those that are no objects: `true`, `false`, and what is not a schema.
 pub fn each_object(
     root: &mut Value,
     mut visit: impl FnMut(&mut Map<String, Value>, &SchemaLocation<'_>) -> Result<(), TransformError>,

@@ -1,6 +1,8 @@
-//! Keywords hold what JSON Schema says they hold: one that does not makes a vendor refuse the whole request.
+//! Keywords hold what JSON Schema says they hold: one that does not makes a vendor refuse the whole
+//! request.
 //!
-//! What cannot be meant is taken out, so that the rest of the tool stays usable; what older drafts wrote otherwise is rewritten.
+//! What cannot be meant is taken out, so that the rest of the tool stays usable; what older drafts
+//! wrote otherwise is rewritten.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +11,7 @@ use super::{Context, TransformError, each_once, short, take};
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Takes out keywords whose value cannot be what they hold.
+/// Removes keywords with an invalid value.
 pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_schema(schema, |schema, place| {
         match schema {
@@ -20,10 +22,10 @@ pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), Tran
                 take_odd(members, place.pointer, context);
             }
             Value::Bool(_) => {}
-            // Whether a root that is no schema can be offered at all is not decided here.
+            // Whether a root that is not a schema can be offered at all is not decided here.
             _ if place.role == Role::Root => {}
             other => {
-                let message = format!("`{}` is no schema, so anything is taken there", short(other));
+                let message = format!("`{}` is not a schema, so any value is accepted there", short(other));
                 context.lossy(place.pointer, message, "write an object, or `true` for anything");
                 *other = Value::Object(Map::new());
             }
@@ -39,7 +41,7 @@ fn take_odd(members: &mut Map<String, Value>, pointer: &str, context: &mut Conte
         if !fits {
             context.lossy(
                 format_args!("{pointer}/{keyword}"),
-                format_args!("`{keyword}` was left out: `{}` is not what it may hold", short(value)),
+                format_args!("`{keyword}` was left out: `{}` is not a valid value for it", short(value)),
                 hint(keyword),
             );
         }
@@ -47,7 +49,8 @@ fn take_odd(members: &mut Map<String, Value>, pointer: &str, context: &mut Conte
     });
 }
 
-/// Whether a keyword may hold this value (the metaschema of 2020-12, without what no vendor looks at).
+/// Whether a keyword may hold this value (the metaschema of 2020-12, without what no vendor looks
+/// at).
 fn acceptable(keyword: &str, value: &Value) -> bool {
     match keyword {
         "type" => match value {
@@ -87,7 +90,7 @@ fn rewrite_exclusive(members: &mut Map<String, Value>, context: &mut Context) {
                 members.insert(strict.into(), number);
             }
         } else {
-            // A flag without a bound, or an unset one, says nothing.
+            // A flag without a bound, or an unset one, has no meaning.
             take(members, strict);
         }
         context.silent();

@@ -231,16 +231,15 @@ impl<'a> NodeParser<'a, '_> {
         let token = &self.text[start..self.at];
         let number = token.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         if token.is_empty() || number && !plain_number(token) && !token.parse::<f64>().is_ok_and(f64::is_finite) {
-            return Err(
-                Flaw::new("", "holds a number that no reader can hold").hint("write numbers within a double's range")
-            );
+            return Err(Flaw::new("", "has a number that is too large for every reader")
+                .hint("write numbers within a double's range"));
         }
         Ok(Node::scalar(token))
     }
 }
 
 fn bad_string() -> Flaw {
-    Flaw::new("", "holds a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
+    Flaw::new("", "has a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
 }
 
 /// Keeps the last one of members with the same name.

@@ -86,7 +86,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
     if !text.starts_with('[') {
         return parse_one(text).map(|message| vec![message]);
     }
-    let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     if batch.len() > MAX_BATCH {
         return Err(format!("its batch has {} messages, more than {MAX_BATCH}", batch.len()));
     }
@@ -95,7 +95,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
 
 fn parse_one(text: &str) -> Result<RpcMessage, String> {
     let envelope: Envelope<'_> =
-        serde_json::from_str(text).map_err(|error| format!("it is no JSON-RPC message: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("it is not a JSON-RPC message: {error}"))?;
     let kept = |raw: &RawValue| JsonText::known(raw.get());
     let params = envelope.params.filter(|raw| raw.get() != "null").map(kept);
     let id = envelope.id.filter(|raw| raw.get() != "null");
@@ -188,13 +188,13 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused_with_the_reason() {
         for (text, part) in [
-            ("", "no JSON-RPC message"),
-            ("{", "no JSON-RPC message"),
+            ("", "not a JSON-RPC message"),
+            ("{", "not a JSON-RPC message"),
             ("{}", "neither a request nor an answer"),
             (r#"{"id":1,"result":1,"error":{"code":1}}"#, "neither a request nor an answer"),
             (r#"{"id":"1","result":1}"#, "never sent"),
             (r#"{"id":1.5,"result":1}"#, "never sent"),
-            ("[", "no JSON"),
+            ("[", "not JSON"),
             ("[{}]", "neither a request nor an answer"),
         ] {
             let error = parse(text).unwrap_err();

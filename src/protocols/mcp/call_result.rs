@@ -1,7 +1,7 @@
 //! What the answer to `tools/call` means: an outcome, or input that is needed first.
 //!
-//! A result is passed on as it came. A tool that failed (`isError`) is an answer, and so is an error
-//! of JSON-RPC.
+//! A result is passed on as it came. A tool that failed (`isError`) is an answer, and so is an
+//! error of JSON-RPC.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -100,7 +100,7 @@ fn outcome(sent: &CallResult<'_>, whole: &JsonText) -> Outcome {
         None => JsonText::known(serde_json::Value::from(&*text).to_string()),
     };
     let error =
-        sent.is_error.then(|| if text.is_empty() { "the tool failed and does not say why".to_owned() } else { text });
+        sent.is_error.then(|| if text.is_empty() { "the tool failed without a message".to_owned() } else { text });
     let code = sent.is_error.then(|| "tool_error".to_owned());
     let done = Outcome { content: Some(whole.clone()), document: Some(whole.clone()), ..Outcome::done(result) };
     if sent.is_error { Outcome { success: false, error, code, ..done } } else { done }
@@ -133,11 +133,13 @@ mod tests {
     fn a_result_is_its_structured_content_or_its_text() {
         let outcome =
             done(r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}"#);
-        assert_eq!((outcome.success, outcome.result.unwrap().get()), (true, "\"a\\nb\""));
+        assert!(outcome.success);
+        assert_eq!(outcome.result.unwrap().get(), "\"a\\nb\"");
         let outcome = done(r#"{"resultType":"complete","content":[],"structuredContent":{"t": 21}}"#);
         assert_eq!(outcome.result.unwrap().get(), "{\"t\": 21}");
         let outcome = done(r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#);
-        assert_eq!((outcome.success, outcome.error.as_deref()), (false, Some("no such city")));
+        assert!(!outcome.success);
+        assert_eq!(outcome.error.as_deref(), Some("no such city"));
         assert!(outcome.content.unwrap().get().ends_with(r#""isError":true}"#));
     }
 

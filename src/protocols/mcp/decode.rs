@@ -26,7 +26,7 @@ use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::{MAX_DEPTH, ScanResult, kind, scan};
 use crate::protocols::tool_discovery;
 
-/// The schema of a tool that says nothing of its arguments.
+/// The schema of a tool that declares no arguments.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// What `tools/list` gave, decoded.

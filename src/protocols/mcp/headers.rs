@@ -56,7 +56,7 @@ fn visit(
     }
     if let Some(annotation) = schema.get(ANNOTATION).filter(|_| !path.is_empty()) {
         let name = annotation.as_str().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| format!("`{ANNOTATION}` of `{}` is no name", path.join(".")))?;
+        let name = name.ok_or_else(|| format!("`{ANNOTATION}` of `{}` is not a name", path.join(".")))?;
         let header = format!("mcp-param-{name}").parse::<HeaderName>();
         let header = header.map_err(|_| format!("`{ANNOTATION}` {name:?} cannot be the name of a header"))?;
         if !names.insert(name.to_ascii_lowercase()) {
@@ -64,7 +64,7 @@ fn visit(
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "string" | "integer" | "boolean") {
-            return Err(format!("`{ANNOTATION}` {name:?} is of a property that is no string, integer or boolean"));
+            return Err(format!("`{ANNOTATION}` {name:?} is of a property that is not a string, integer or boolean"));
         }
         found.push(HeaderParam { header, path: path.clone() });
     }
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn invalid_annotations_are_refused_with_the_reason() {
         for (properties, part) in [
-            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, "no string, integer or boolean"),
-            (r#"{"a":{"type":"string","x-mcp-header":""}}"#, "no name"),
+            (r#"{"a":{"type":"number","x-mcp-header":"A"}}"#, "not a string, integer or boolean"),
+            (r#"{"a":{"type":"string","x-mcp-header":""}}"#, "not a name"),
             (r#"{"a":{"type":"string","x-mcp-header":"a b"}}"#, "name of a header"),
             (
                 r#"{"a":{"type":"string","x-mcp-header":"X"},"b":{"type":"string","x-mcp-header":"x"}}"#,

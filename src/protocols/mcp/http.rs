@@ -186,7 +186,7 @@ impl HttpConnection {
     fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
         let status = answer.head.status;
         let messages =
-            std::str::from_utf8(&answer.body).map_err(|_| "it is no text".to_owned()).and_then(json_rpc::parse);
+            std::str::from_utf8(&answer.body).map_err(|_| "it is not a text".to_owned()).and_then(json_rpc::parse);
         let reply = match messages {
             Ok(messages) => messages.into_iter().find_map(|message| match message {
                 // Servers that refuse a request before reading it answer without its id.
@@ -208,7 +208,7 @@ impl HttpConnection {
         match reply {
             Some((_, reply)) => Ok(Answered { reply, head: answer.head }),
             None if status.is_success() => {
-                let error = CallError::not_this_protocol(&answer, "the answer is no JSON-RPC");
+                let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
                 Err(RequestError::NotRpc { status: status.as_u16(), error })
             }
             None => {
@@ -217,7 +217,7 @@ impl HttpConnection {
                     let error = TransportError::Status { url, status: status.as_u16(), retry_after };
                     return Err(RequestError::Unanswered(error));
                 }
-                let error = CallError::not_this_protocol(&answer, "the answer is no JSON-RPC");
+                let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
                 Err(RequestError::NotRpc { status: status.as_u16(), error })
             }
         }

@@ -87,8 +87,8 @@ impl InputAnswer {
         }
     }
 
-    /// As the answer in `inputResponses` to a modern server. `None` where declining has no form: the
-    /// call cannot continue.
+    /// As the answer in `inputResponses` to a modern server. `None` where declining has no form:
+    /// the call cannot continue.
     pub(super) fn of_call(self) -> Option<String> {
         match self {
             Self::Given(result) => Some(result),

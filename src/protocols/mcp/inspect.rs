@@ -1,5 +1,5 @@
-//! Inspects a server for its author: lists its tools several times, and gives what is wrong with them
-//! and with how they are listed. Calls no tool.
+//! Inspects a server for its author: lists its tools several times, and gives what is wrong with
+//! them and with how they are listed. Calls no tool.
 
 use http::HeaderMap;
 use serde_json::{Value, json};

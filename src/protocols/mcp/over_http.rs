@@ -1,7 +1,8 @@
-//! Greets a server over HTTP: in the modern way, then in the old one, then by the transport HTTP+SSE
-//! of 2024-11-05, which a server may still speak that refuses both as HTTP.
+//! Greets a server over HTTP: in the modern way, then in the old one, then by the transport
+//! HTTP+SSE of 2024-11-05, which a server may still speak that refuses both as HTTP.
 //!
-//! Each step has a time limit of its own. This module lists and calls no tools, and remembers nothing.
+//! Each step has a time limit of its own. This module lists and calls no tools, and remembers
+//! nothing.
 
 use std::sync::Arc;
 

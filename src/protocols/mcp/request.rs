@@ -51,7 +51,7 @@ pub(super) enum RequestError {
     Unsent(TransportError),
     /// The request was sent, or may have been, and no usable answer came.
     Unanswered(TransportError),
-    /// An answer over HTTP that is no JSON-RPC.
+    /// An answer over HTTP that is not JSON-RPC.
     NotRpc { status: u16, error: CallError },
     /// The server does not know the session (any more), so it did not do what was requested.
     SessionLost,

@@ -1,6 +1,6 @@
 //! What a server says of itself when a connection begins.
 //!
-//! All of it is shown and trusted for nothing: it decides only which hints are expected.
+//! All of it is shown, and none of it is trusted: it decides only which hints are expected.
 
 use std::borrow::Cow;
 
@@ -111,7 +111,7 @@ struct Implementation {
 }
 
 impl Greeting {
-    /// Reads the answer. `None` if it is no object, or has members of another kind.
+    /// Reads the answer. `None` if it is not an object, or has members of another kind.
     pub(super) fn parse(result: &JsonText) -> Option<Self> {
         let sent: Sent<'_> = serde_json::from_str(result.get()).ok()?;
         let (of_meta, via) = sent.meta.map_or((None, None), |meta| (meta.server_info, meta.via));

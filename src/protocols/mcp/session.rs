@@ -1,8 +1,8 @@
 //! One MCP server as long as it is the same process or connection.
 //!
-//! The server is greeted by the first request that needs it. Over HTTP a lost session is begun anew;
-//! what was requested is repeated unless a tool may have run. The end of a process, or of the stream
-//! of HTTP+SSE, ends the session.
+//! The server is greeted by the first request that needs it. Over HTTP a lost session is begun
+//! anew; what was requested is repeated unless a tool may have run. The end of a process, or of the
+//! stream of HTTP+SSE, ends the session.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

@@ -42,8 +42,8 @@ impl Outgoing for Input {
     }
 }
 
-/// Starts the process and greets it. What is known of its era is tried first. What the latest process
-/// writes to standard error can be read in `stderr` from its start on.
+/// Starts the process and greets it. What is known of its era is tried first. What the latest
+/// process writes to standard error can be read in `stderr` from its start on.
 pub(super) async fn connect(
     transports: &Transports,
     target: &StdioTarget,

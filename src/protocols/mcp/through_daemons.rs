@@ -1,8 +1,9 @@
 //! Tools of servers that are callsheet daemons themselves.
 //!
-//! Daemons may list each other. A daemon names itself in the `_meta` of its greeting, and each of its
-//! tools that came through other daemons names those in its own `_meta`. Tools that came through this
-//! daemon are left out, so that they go round no circle; the others get the whole chain.
+//! Daemons may list each other. A daemon names itself in the `_meta` of its greeting, and each of
+//! its tools that came through other daemons names those in its own `_meta`. Tools that came
+//! through this daemon are left out, so that they go round no circle; the others get the whole
+//! chain.
 
 use std::sync::Arc;
 

@@ -83,16 +83,16 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         return Ok(Outcome { retry_after, ..Outcome::failed(Some(status.as_u16()), error, Some(STATUS.to_owned())) });
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
-    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
+    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is not a text") };
     let Ok(sent) = serde_json::from_str::<ModuleResponse<'_>>(text) else {
-        return not_ours("the answer is no result of a module's tool");
+        return not_ours("the answer is not a result of a module's tool");
     };
     let error = sent.error.filter(|error| !error.is_empty());
     Ok(Outcome {
         success: sent.success,
         // The result is part of a text that was parsed as JSON above.
         result: sent.result.map(|result| JsonText::known(result.get())),
-        error: if sent.success { error } else { error.or_else(|| Some("it does not say why it failed".to_owned())) },
+        error: if sent.success { error } else { error.or_else(|| Some("it failed without a message".to_owned())) },
         code: None,
         running: None,
         status: Some(status.as_u16()),

@@ -140,12 +140,14 @@ fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut D
             Finding::new(FindingCode::ToolNaming, message)
                 .at(format!("/tools/{index}/name"))
                 .of_tool(Arc::clone(&tool.name))
-                .hint("call it `module.tool`: others find the module by what stands before the first dot"),
+                .hint("name it `module.tool`: consumers find the module by the part before the first dot"),
         );
     }
     if tool.facts.required_permission == Permission::Unknown {
-        let message =
-            format!("{} is no level of permission, so the tool is for no profile that has one", quoted_excerpt(level));
+        let message = format!(
+            "{} is not a level of permission, so the tool is for no profile that has one",
+            quoted_excerpt(level)
+        );
         findings.push(
             Finding::new(FindingCode::MetadataValue, message)
                 .at(format!("/tools/{index}/required_permission"))

@@ -1,5 +1,5 @@
-//! A module's document judged for its author, with pointers into the document as it was sent. Never refuses, as its sibling of the Tool
-//! Discovery Protocol.
+//! A module's document judged for its author, with pointers into the document as it was sent. Never
+//! refuses, as its sibling of the Tool Discovery Protocol.
 
 use serde_json::Value;
 
@@ -33,8 +33,9 @@ pub fn inspect(body: &[u8]) -> Inspected {
     Inspected { manifest, findings, order, stamp: None }
 }
 
-/// The same place in the document: what the model has by the name of a property is there by the place of its parameter. Where the model has
-/// more than the document, the innermost place around it.
+/// The same place in the document: what the model has by the name of a property is there by the
+/// place of its parameter. Where the model has more than the document, the innermost place around
+/// it.
 fn as_sent(document: &Value, pointer: &str) -> String {
     let mut steps: Vec<String> =
         pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();

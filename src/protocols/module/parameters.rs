@@ -99,7 +99,7 @@ impl ModuleParameter {
             }
             keywords.push(("type".to_owned(), checked(raw, "type", budget)?));
         } else {
-            return Err(Flaw::new("/type", "is missing").hint("say its type, such as `\"string\"`"));
+            return Err(Flaw::new("/type", "is missing").hint("write its type, such as `\"string\"`"));
         }
         if let Some(text) = members.take_text("description")? {
             let mut written = String::new();

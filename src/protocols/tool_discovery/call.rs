@@ -1,8 +1,10 @@
 //! Calling a tool: `POST /api/v1/tools/execute`.
 //!
-//! The protocol's text does not describe it, so this follows what its real speakers do: `{tool_name, arguments}` in, `{success, result,
-//! error, code, is_async, run_id, status}` out. Their statuses disagree (an unknown tool is 404 here and 500 there, a run that goes on is
-//! 202 here and 200 there), so the body says what came of it, and the status only adds what the body leaves out.
+//! The protocol's text does not describe it, so this follows what its real speakers do:
+//! `{tool_name, arguments}` in, `{success, result, error, code, is_async, run_id, status}` out.
+//! Their statuses disagree (an unknown tool is 404 here and 500 there, a run that goes on is 202
+//! here and 200 there), so the body says what came of it, and the status only adds what the body
+//! leaves out.
 
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
@@ -16,7 +18,8 @@ use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 /// Where calls go, below the base address.
 const PATH: &str = "/api/v1/tools/execute";
 
-/// How long a call may take when the list does not say: as long as the protocol's first consumer waited.
+/// How long a call may take when the list does not say: as long as the protocol's first consumer
+/// waited.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Sends one call.
@@ -75,13 +78,13 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
         return Err(CallError::not_this_protocol(answer, "a redirect is not followed by a call"));
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
-    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
+    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is not a text") };
     let Ok(sent) = serde_json::from_str::<ExecuteResponse<'_>>(text) else {
-        return not_ours("the answer is no JSON object of a tool's");
+        return not_ours("the answer is not the JSON object of a tool's answer");
     };
     let error = error(&sent);
     let Some(says) = sent.success.or(error.is_some().then_some(false)) else {
-        return not_ours("the answer says neither `success` nor `error`");
+        return not_ours("the answer has neither `success` nor `error`");
     };
     let success = says && status.is_success();
     let error = match error {
@@ -106,9 +109,9 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     })
 }
 
-/// What the scenario of another daemon answered, of which that daemon passes the result on by itself.
-/// The daemon's own members are none of the scenario's: its `status` says how the call ended, and not
-/// how an operation is.
+/// What the scenario of another daemon answered, of which that daemon passes the result on by
+/// itself. The daemon's own members are none of the scenario's: its `status` says how the call
+/// ended, and not how an operation is.
 fn document(sent: &ExecuteResponse<'_>) -> Option<JsonText> {
     let others = sent.provider_answer?.get().strip_prefix('{')?.trim_start();
     let comma = if others.starts_with('}') { "" } else { "," };
@@ -117,7 +120,7 @@ fn document(sent: &ExecuteResponse<'_>) -> Option<JsonText> {
 }
 
 fn unsaid(says: bool, status: StatusCode) -> String {
-    let what = if says { "it says `success`" } else { "it does not say why it failed" };
+    let what = if says { "it has `success`" } else { "it failed without a message" };
     format!("{what}, and answered {status}")
 }
 

@@ -18,13 +18,14 @@ use crate::model::{
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
 
-/// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put right.
+/// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put
+/// right.
 pub fn decode(body: &[u8], accept: &AcceptedVersions) -> Result<Decoded, ListError> {
     decode_within(body, accept, Bounds::NONE)
 }
 
-/// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
-/// large costs the document.
+/// The same of what a stranger wrote: tools that are too large or too many are left out with a
+/// finding, and another member that is too large costs the document.
 pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut members = head::members(text)?;
@@ -80,7 +81,7 @@ fn scenario(members: &mut Members<'_>, protojson: bool, budget: &mut DecodeBudge
     });
     Ok(ScenarioInfo {
         name: text_of(&mut members, "name")?,
-        version: version.ok_or_else(|| Flaw::new("/version", "is no text"))?.as_ref().into(),
+        version: version.ok_or_else(|| Flaw::new("/version", "is not a text"))?.as_ref().into(),
         description: text_of(&mut members, "description")?,
         base_url: members.take_text("base_url")?.map(|url| url.as_ref().into()),
         extra: members.into_extra(budget)?,
@@ -91,8 +92,9 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
     Ok(members.take_text(name)?.unwrap_or_default().as_ref().into())
 }
 
-/// The tools of a list that are taken, and how many others there are. Of too many the first by name are taken: at most as many as the
-/// operator allows (the first number), and as the document can pay for (the second).
+/// The tools of a list that are taken, and how many others there are. Of too many the first by name
+/// are taken: at most as many as the operator allows (the first number), and as the document can
+/// pay for (the second).
 pub(in crate::protocols) fn first_by_name<'a>(
     list: Raw<'a>,
     (allowed, affordable): (usize, usize),
@@ -130,7 +132,8 @@ pub(super) fn beyond_limit((beyond, total, most): (usize, usize, usize), from: &
     Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint)
 }
 
-/// Tells of a tool that is left out as malformed, by its place in the list and, where it can be read, its name.
+/// The finding for a tool that is left out as malformed, with its position in the list and, if
+/// readable, its name.
 pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut DocumentFindings) {
     let thing = name
         .map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", quoted_excerpt(name)));
@@ -138,8 +141,8 @@ pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&s
     findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name);
 }
 
-/// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
-/// how many were malformed.
+/// Reads tools that are in the order of their names, one after the other. What is malformed or
+/// repeated is left out with a finding; gives how many were malformed.
 fn tools(
     items: Vec<NamedItem<'_>>,
     (protojson, bounds): (bool, Bounds),
@@ -182,7 +185,8 @@ pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
         .hint("give each tool of a scenario its own name")
 }
 
-/// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding, and so is what is beyond [`MOST`].
+/// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding,
+/// and so is what is beyond [`MOST`].
 fn categories(
     members: &mut Members<'_>,
     protojson: bool,
@@ -251,7 +255,8 @@ fn category(raw: Raw<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<
     })
 }
 
-/// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message without names of a user's.
+/// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message
+/// without names of a user's.
 fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
     let capabilities = if protojson { members.take("capabilities") } else { None };
     let mut extra = members.into_extra(budget)?.into_vec();

@@ -1,7 +1,7 @@
 //! Following the events of a callsheet daemon, whose list is a manifest too.
 //!
-//! The list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What an event says is not read: it only
-//! means that the list changed.
+//! The list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What
+//! an event says is not read: it only means that the list changed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::protocols::Hint;
 use crate::transports::TransportError;
 use crate::transports::http::{EventLimits, EventStream, Upstream};
 
-/// Where a daemon tells changes of its list, below its base address.
+/// The path of a daemon's events, below its base address.
 const PATH: &str = "/api/v1/events?kind=catalog";
 /// A daemon shows every 15 seconds that the stream lives, unless it is configured otherwise.
 const LIMITS: EventLimits =
@@ -22,7 +22,7 @@ const LIMITS: EventLimits =
 /// A daemon whose events cannot be had is not requested for them again before so long.
 const SILENCE: Duration = Duration::from_secs(3600);
 
-/// Whether a scenario is a daemon whose events can be followed. Clones share what is known.
+/// Whether a scenario is a daemon whose events can be followed. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DaemonEvents(Arc<Mutex<Peer>>);
 
@@ -34,7 +34,8 @@ enum Peer {
     Plain,
     /// A daemon.
     Daemon,
-    /// A daemon that has no events, or not for this daemon. They are not requested again before this time.
+    /// A daemon that has no events, or not for this daemon. They are not requested again before
+    /// this time.
     Silent {
         /// Then it may be another build.
         until: Instant,
@@ -126,7 +127,8 @@ async fn next(step: FollowStep) -> Result<Followed, TransportError> {
     Ok(Followed::Ended)
 }
 
-/// Whether a request for events failed in a way in which the next one will fail too: there is no stream, or not for this daemon.
+/// Whether a request for events failed in a way in which the next one will fail too: there is no
+/// stream, or not for this daemon.
 fn is_final(error: &TransportError) -> bool {
     match error {
         TransportError::Status { status, .. } => {

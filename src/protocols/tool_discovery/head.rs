@@ -33,11 +33,11 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
             b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' if serde_json::from_slice::<&RawValue>(body).is_ok() => {
                 "a single JSON value"
             }
-            _ => "no JSON",
+            _ => "a text that is not JSON",
         };
         return Err(no_manifest(&format!("it looks like {looks} and begins with {begins}")));
     }
-    std::str::from_utf8(body).map_err(|error| malformed(&format!("is no UTF-8 at byte {}", error.valid_up_to())))
+    std::str::from_utf8(body).map_err(|error| malformed(&format!("is not UTF-8 at byte {}", error.valid_up_to())))
 }
 
 /// Splits the document into its members.
@@ -46,7 +46,7 @@ pub(in crate::protocols) fn members(text: &str) -> Result<Members<'_>, ListError
         if error.is_eof() {
             malformed(&format!("ends in the middle, after {} bytes", text.len()))
         } else {
-            malformed(&format!("is no valid JSON: {error}"))
+            malformed(&format!("is not valid JSON: {error}"))
         }
     })?;
     members.map_err(|flaw| refuse(&flaw))
@@ -165,7 +165,7 @@ pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut DocumentFin
         _ => None,
     });
     if stamp.is_none() {
-        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is no time", quoted_excerpt(raw.get())));
+        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is not a time", quoted_excerpt(raw.get())));
         findings.push(unstamped(&what));
     }
     stamp
@@ -217,5 +217,5 @@ fn malformed(what: &str) -> ListError {
 }
 
 pub(in crate::protocols) fn no_manifest(what: &str) -> ListError {
-    ListError::NotThisProtocol(format!("the answer is no tool manifest: {what}"))
+    ListError::NotThisProtocol(format!("the answer is not a tool manifest: {what}"))
 }

@@ -130,7 +130,7 @@ fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> 
             stamped.then_some(("Go structs", "generated_at"))
         };
     if let Some((spelling, member)) = spelling {
-        let message = format!("the document is in the spelling of {spelling}, which the protocol's text does not know");
+        let message = format!("the document uses the spelling of {spelling}; the specification uses snake_case");
         let mut pointer = String::new();
         push_step(&mut pointer, member);
         findings.push(
@@ -144,10 +144,10 @@ fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> 
             && let Some(name) = tool.get("name").and_then(Value::as_str)
         {
             findings.push(
-                Finding::new(FindingCode::MetadataMissing, "the tool has no metadata, so it counts as disabled")
+                Finding::new(FindingCode::MetadataMissing, "no metadata: the tool is disabled by default")
                     .of_tool(name)
                     .at(format!("/tools/{index}/metadata"))
-                    .hint("say at least `enabled_by_default` and `requires_approval`"),
+                    .hint("write at least `enabled_by_default` and `requires_approval`"),
             );
         }
     }

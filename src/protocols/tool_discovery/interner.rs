@@ -11,13 +11,15 @@ use crate::model::{Facts, JsonText};
 
 /// Schema of a tool without parameters.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
-/// Metadata of a tool that has none: the protocol's first consumer takes such a tool for disabled and without approval.
+/// Metadata of a tool that has none: the protocol's first consumer takes such a tool for disabled
+/// and without approval.
 const NO_METADATA: &str = r#"{"enabled_by_default":false,"requires_approval":false}"#;
 
 /// What was met so far.
 #[derive(Debug)]
 pub(super) struct Interner {
-    /// Categories and tags. Seeded anew for each document, so that nobody can write texts that meet.
+    /// Categories and tags. Seeded anew for each document, so that no document can be written with
+    /// colliding texts.
     short: HashSet<Arc<str>, RandomState>,
     facts: HashSet<Arc<Facts>, RandomState>,
     /// [`NO_PARAMETERS`].

@@ -6,8 +6,9 @@ use super::{Decoded, head};
 use crate::model::{AcceptedVersions, Manifest};
 use crate::protocols::ListError;
 
-/// Judges a manifest that was decoded in an earlier run and stored: its version, its time stamp, and that of its tools the `most` first by name
-/// are taken. One without a version came by a protocol that has neither versions nor time stamps.
+/// Judges a manifest that was decoded in an earlier run and stored: its version, its time stamp,
+/// and that of its tools the `most` first by name are taken. One without a version came by a
+/// protocol that has neither versions nor time stamps.
 pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) -> Result<Decoded, ListError> {
     let mut findings = DocumentFindings::default();
     if !manifest.protocol_version.is_empty() {

@@ -27,7 +27,8 @@ pub(super) fn sent_pointer(document: &Value, pointer: &str) -> String {
     sent
 }
 
-/// The member or element of this name: as it is, in camelCase, or as Go writes the keywords of schemas.
+/// The member or element of this name: as it is, in camelCase, or as Go writes the keywords of
+/// schemas.
 fn member<'v>(place: &'v Value, step: &str) -> Option<(String, &'v Value)> {
     match place {
         Value::Array(items) => Some((step.to_owned(), items.get(step.parse::<usize>().ok()?)?)),

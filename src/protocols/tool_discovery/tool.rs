@@ -1,6 +1,7 @@
 //! One tool, from whatever spelling, or what is wrong with it.
 //!
-//! A tool in the seed's spelling is looked over once and its texts are shared as they are; only what needs it goes through a tree.
+//! A tool in the seed's spelling is looked over once and its texts are shared as they are; only
+//! what needs it goes through a tree.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, 
     }
 }
 
-/// Reads the tool of this name. `protojson` tells of the document; a tool may show it by itself as well.
+/// Reads the tool of this name. `protojson` is true if the document has that spelling; a tool may
+/// show it by itself as well.
 pub(super) fn decode(
     name: Arc<str>,
     mut members: Members<'_>,
@@ -59,7 +61,8 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> R
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
     }
-    // In protojson something is wrapped or left out in nearly every schema, so that a look would be in vain.
+    // In protojson something is wrapped or left out in nearly every schema, so that a look would be
+    // in vain.
     if !protojson {
         let (mut types, mut properties, mut sound) = (0, 0, true);
         let (found, text) = scan(json, is_foreign, |name, value| match name {
@@ -110,7 +113,7 @@ fn root(node: Node<'_>) -> Result<Node<'_>, Flaw> {
         Some(Node::List(items)) if items.iter().all(|item| item.as_string().is_some()) => {}
         None => {}
         Some(_) => {
-            return Err(Flaw::new("/required", "is no list of texts").hint("list the names of required parameters"));
+            return Err(Flaw::new("/required", "is not a list of texts").hint("list the names of required parameters"));
         }
     }
     Ok(Node::Object(members))

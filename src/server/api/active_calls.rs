@@ -1,5 +1,5 @@
-//! `/api/v1/calls` and `/api/v1/interactions`: shows and cancels calls under way, and gives them the
-//! input that their tools wait for.
+//! `/api/v1/calls` and `/api/v1/interactions`: shows and cancels calls under way, and gives them
+//! the input that their tools wait for.
 
 use std::sync::Arc;
 

@@ -34,45 +34,41 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         .takes(ParamType::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
         .about("Only calls in these states.", "waiting"),
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
-    once("chat_id")
-        .takes(ParamType::Matching(grammar::FREE))
-        .about("Only what was asked for in this conversation.", "42"),
-    once("profile")
-        .takes(ParamType::Matching(grammar::FREE))
-        .about("Only what was asked for with this profile.", "coder"),
+    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
+    once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
 ];
 
-/// Calls that need a yes.
+/// Calls that need approval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approvals")]
 pub(in crate::server) struct ApprovalList<'a> {
     approvals: Vec<call_json::ApprovalRow<'a>>,
-    /// How many wait in all, whatever was asked for.
+    /// The number of all waiting calls, whatever the filters.
     waiting: usize,
     /// Whether deciding needs the token of `server.operator_token`; without one every caller may
     /// decide, too.
     token_needed: bool,
 }
 
-/// Who says yes, and to what.
+/// The body of an approval.
 #[derive(JsonSchema)]
 #[schemars(rename = "Approve", deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct ApproveBody {
-    /// As they call themselves.
+    /// The name of the decider.
     #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
     by: Option<String>,
-    /// That of the call that was looked at: the yes counts for nothing else.
+    /// The digest of the call that the decider has seen: the approval counts for no other call.
     #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
     digest: Option<String>,
 }
 
-/// Who says no, and why.
+/// The body of a rejection.
 #[derive(JsonSchema)]
 #[schemars(rename = "Reject", deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct RejectBody {
-    /// As they call themselves.
+    /// The name of the decider.
     #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
     by: Option<String>,
     #[schemars(skip_serializing_if = "Option::is_none", length(max = REASON_MAX))]
@@ -126,7 +122,7 @@ pub(in crate::server) async fn approve(
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
     {
-        let detail = "another call than the one that was looked at is asked for under this id; look at it again";
+        let detail = "under this id there is another call than the one that you looked at; look at it again";
         return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
     }
     let request = shared.calls.approve(&id, by).await?;

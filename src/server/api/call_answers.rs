@@ -20,7 +20,8 @@ use crate::server::api::call_event_json;
 /// The answer to a call.
 pub(in crate::server) type CallHttpResponse = Response<Full<Bytes>>;
 
-/// Whether operations of a tool are followed, or those of another one are followed or cancelled by it.
+/// Whether operations of a tool are followed, or those of another one are followed or cancelled by
+/// it.
 pub(super) fn takes_part_in_operations(shared: &ServerState, tool: &ViewTool) -> bool {
     let named = |other: &Arc<ViewTool>| other.companions.iter().any(|known| known.original == tool.id.tool);
     let snapshot = shared.reader.snapshot();

@@ -14,7 +14,8 @@ use crate::server::api::shared_json::Time;
 /// Largest size in bytes of arguments that a list shows. One approval by its id shows all.
 const LISTED: usize = 16 * 1024;
 
-/// What is told of a call that needs a yes: everything but its arguments and its answer, which may be large, and are for those who ask.
+/// A call that needs approval, without its arguments and its answer: they may be large, and are
+/// read by id.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EventApproval")]
 pub(in crate::server) struct ApprovalEvent<'a> {
@@ -32,15 +33,15 @@ pub(in crate::server) struct ApprovalEvent<'a> {
     asked_at: Time,
     /// Until when it may be decided.
     expires_at: Time,
-    /// Who decided, as they call themselves.
+    /// The name of the decider, as the decider gave it.
     decided_by: Option<&'a str>,
     decided_at: Option<Time>,
-    /// Why, if they said so.
+    /// The reason, if one was given.
     reason: Option<&'a str>,
     ended_at: Option<Time>,
 }
 
-/// A call that needs a yes, as lists show it.
+/// A call that needs approval, as lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ListedApproval")]
 pub(in crate::server) struct ApprovalRow<'a> {
@@ -50,12 +51,12 @@ pub(in crate::server) struct ApprovalRow<'a> {
     #[schemars(with = "Option<Map<String, Value>>")]
     arguments: Option<RawJson<'a>>,
     arguments_bytes: usize,
-    /// What a yes is bound to.
+    /// Digest of the call that an approval is bound to.
     digest: &'a str,
     owner: Owner<'a>,
 }
 
-/// Who answered for a scenario when a call was asked for.
+/// The program that answered as the scenario when the call was requested.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Owner<'a> {
     /// The identity that it claimed.
@@ -64,7 +65,7 @@ struct Owner<'a> {
     origin: Option<&'a str>,
 }
 
-/// Everything about a call that needs a yes, with what it came to.
+/// A whole call that needs approval, with its outcome.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Approval")]
 pub(in crate::server) struct ApprovalJson<'a> {
@@ -76,7 +77,7 @@ pub(in crate::server) struct ApprovalJson<'a> {
     answer: Option<AnswerJson<'a>>,
 }
 
-/// What a call came to: the members of an answer to a call.
+/// The outcome of a call: the members of an answer to a call.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ApprovedAnswer")]
 struct AnswerJson<'a> {
@@ -88,11 +89,11 @@ struct AnswerJson<'a> {
     /// The short word for it.
     code: Option<&'a str>,
     execution_time_ms: u64,
-    /// The operation that goes on.
+    /// The operation that is running.
     operation_id: Option<&'a str>,
 }
 
-/// What is told of an operation: everything but its result.
+/// An operation without its result.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EventOperation")]
 pub(in crate::server) struct OperationEvent<'a> {
@@ -107,15 +108,15 @@ pub(in crate::server) struct OperationEvent<'a> {
     user_id: Option<&'a str>,
     /// The scenario's own id of it: a text or a number.
     reference: Value,
-    /// What the scenario last called its state.
+    /// The state as the scenario last named it.
     status: Option<&'a str>,
     progress: ProgressJson<'a>,
-    /// Why it stands where it stands, or what went wrong with the latest question.
+    /// Why it is in this state, or why the latest poll failed.
     note: Option<&'a str>,
-    /// What went wrong in it, as the scenario says.
+    /// The error of the operation, as the scenario reports it.
     error: Option<&'a str>,
     started_at: Time,
-    /// When it was last asked about.
+    /// When its state was last polled.
     polled_at: Option<Time>,
     /// When following it ends at the latest.
     deadline_at: Time,
@@ -123,7 +124,7 @@ pub(in crate::server) struct OperationEvent<'a> {
     ended_at: Option<Time>,
 }
 
-/// How far an operation is, as far as its scenario tells.
+/// The progress of an operation, as its scenario reports it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Progress")]
 struct ProgressJson<'a> {
@@ -133,7 +134,7 @@ struct ProgressJson<'a> {
     phase: Option<&'a str>,
     current_step: Option<f64>,
     total_steps: Option<f64>,
-    /// What is left, as the scenario writes it.
+    /// The remaining time or work, as the scenario writes it.
     estimated_remaining: Option<&'a str>,
 }
 

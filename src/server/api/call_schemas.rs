@@ -18,25 +18,27 @@ pub(in crate::server) struct CallBody {
     /// A published name, `scenario/tool`, or a name that only one tool has.
     #[schemars(length(min = 1))]
     tool_name: String,
-    /// What it is called with: an object, or a text that holds one; none when absent or null.
+    /// The arguments: an object, or a text that holds one; none when absent or null.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "arguments")]
     arguments: Option<Value>,
-    /// Whose tool it is; then the name may be the tool's own.
+    /// The scenario that owns the tool; then the name may be the tool's own.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "scenario")]
     scenario: Option<String>,
-    /// The conversation, whose preferences hold.
+    /// The conversation, whose preferences apply.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
     chat_id: Option<String>,
-    /// The asker's profile, whose preferences hold and whose bounds apply.
+    /// The client's profile: its preferences and its limits apply.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
     profile: Option<String>,
-    /// For whom, where a protocol passes that on.
+    /// User ID passed on to the scenario, if its protocol supports it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     user_id: Option<String>,
-    /// The `ETag` or `revision` of the list that the name was taken from. Without it the name is looked up in the present list.
+    /// The `ETag` or `revision` of the list that the name was taken from. Without it the name is
+    /// looked up in the present list.
     #[schemars(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
-    /// An id that no other call has, by which the call is followed and cancelled; one is made without it.
+    /// An id that no other call has, by which the call is followed and cancelled; one is made
+    /// without it.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "call_ids")]
     call_id: Option<String>,
     /// The least severe log messages of the tool that are wanted as events; `info` without it.
@@ -70,17 +72,17 @@ fn free(_: &mut SchemaGenerator) -> Schema {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is only described")]
 pub(in crate::server) struct CallAnswer {
-    /// Whether the tool did what it was asked for.
+    /// Whether the tool succeeded.
     success: bool,
-    /// What it gave back, as it came. Of an MCP server its structured content, or else its text.
+    /// The result, unchanged. Of an MCP server its structured content, or else its text.
     result: Value,
     /// The whole result of an MCP server, with its content blocks.
     #[schemars(skip_serializing_if = "Option::is_none")]
     content: Option<Value>,
-    /// What went wrong, in the scenario's words.
+    /// The error, in the scenario's words.
     #[schemars(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// A short word for it, as the scenario has it.
+    /// The error code, as the scenario has it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     /// `completed`, `failed`, or what the scenario calls the state of what goes on.
@@ -100,20 +102,20 @@ pub(in crate::server) struct CallAnswer {
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     #[schemars(skip_serializing_if = "Option::is_none")]
     adjusted: Option<Vec<String>>,
-    /// What the scenario answered beside the result, where operations of the tool are followed, or it
-    /// follows or cancels those of another one.
+    /// What the scenario answered beside the result, where operations of the tool are followed, or
+    /// it follows or cancels those of another one.
     #[schemars(skip_serializing_if = "Option::is_none")]
     provider_answer: Option<Map<String, Value>>,
-    /// There when it goes on.
+    /// Present if an operation is running.
     #[schemars(skip_serializing_if = "Option::is_none")]
     is_async: Option<bool>,
-    /// The scenario's own id of what goes on.
+    /// The scenario's own id of the operation.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "run_ids")]
     run_id: Option<String>,
-    /// The operation that goes on.
+    /// The operation that is running.
     #[schemars(skip_serializing_if = "Option::is_none")]
     operation_id: Option<String>,
-    /// Why nobody can follow what goes on.
+    /// Why its progress cannot be tracked.
     #[schemars(skip_serializing_if = "Option::is_none")]
     untracked: Option<String>,
 }
@@ -122,7 +124,7 @@ fn run_ids(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "null"]})
 }
 
-/// A call that waits for a human's yes.
+/// A call that waits for approval.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is only described")]
 pub(in crate::server) struct CallWaits {

@@ -53,11 +53,12 @@ struct ExecuteBody<'a> {
     log_level: Option<String>,
 }
 
-/// The body is `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?,
-/// "revision"?, "call_id"?, "log_level"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
-/// "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?,
-/// "operation_id"?, "untracked"?}`, or 202 with `approval_id` if the call needs the approval of a
-/// human first, or with `interaction` if its tool needs input.
+/// The body is
+/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?, "call_id"?, "log_level"?}`.
+/// The answer is
+/// `{"success", "result", "error"?, "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?, "untracked"?}`,
+/// or 202 with `approval_id` if the call needs the approval of a human first, or with `interaction`
+/// if its tool needs input.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
@@ -96,18 +97,18 @@ pub(in crate::server) fn answer_of(
 
 /// The statuses of calls that are refused or fail, for the `OpenAPI` document.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
-    refusal(400, "The body is no call, or the arguments do not fit the tool's parameters: `violations` says where."),
-    refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
+    refusal(400, "The body is not a call, or the arguments do not fit the tool's parameters: `violations` says where."),
+    refusal(403, "Disabled, not trusted, or not for this profile; or the request has a `Host` that is not the daemon's, or comes from a web page of another site.")
         .with_example(|| example(|id| ExecuteError::NotTrusted { id, reason: "its scenario is blocked".into() })),
-    refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
+    refusal(404, "No tool has this name, or it is gone; `candidates` holds near names."),
     refusal(409, "The name could mean several tools (`candidates`), the list with this `revision` is not remembered, or another call has this `call_id`."),
     refusal(429, "Called too often, too many calls under way, or too many that wait for approval; `Retry-After` says when to try again.")
         .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
-    refusal(501, "Its scenario says of no way to call it.")
+    refusal(501, "Its scenario offers no way to call it.")
         .with_example(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
     refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
         .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
-    refusal(503, "Nothing was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
+    refusal(503, "No request was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
         .with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
     refusal(504, "The scenario did not answer in time; the tool may have done its work.")
         .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
@@ -134,7 +135,7 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
 fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
         Problem::bad_request(format!(
-            "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
+            "the body is not a call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
         ))
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());

@@ -45,7 +45,7 @@ pub(in crate::server) const FILTERS: &[Param] = &[
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
 ];
 
-/// Every open finding that was asked for.
+/// Every open finding that matches.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Findings<'a> {
     findings: Vec<shared_json::FindingJson<'a>>,

@@ -34,7 +34,7 @@ pub(in crate::server) struct Ready<'a> {
     configuration: Option<shared_json::ConfigurationJson<'a>>,
 }
 
-/// What can be asked.
+/// The table of routes.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Index {
     name: &'static str,

@@ -26,7 +26,7 @@ pub(in crate::server) fn resolve_tool(
         NameLookup::One(tool) => Ok(tool),
         NameLookup::Ambiguous(tools) => {
             let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-            let detail = format!("several tools are called `{}`: ask for {}", excerpt(name), candidates.join(" or "));
+            let detail = format!("several tools are called `{}`: use {}", excerpt(name), candidates.join(" or "));
             Err(Problem::new(StatusCode::CONFLICT, detail).with_member("candidates", candidates))
         }
         NameLookup::None => Err(unknown_tool(catalog, name)),

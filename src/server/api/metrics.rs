@@ -144,7 +144,7 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
 fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
     let counter = |name, help| Family::new(MetricKind::Counter, name, help);
     let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
-    let mut failures = counter("callsheet_tool_call_failures", "Those of them that came to nothing.");
+    let mut failures = counter("callsheet_tool_call_failures", "Those that failed.");
     let mut times = counter(
         "callsheet_tool_call_seconds",
         "How long those of them that were sent took together, waiting for their turn included.",
@@ -198,10 +198,10 @@ impl Withheld {
 /// The state of the daemon itself.
 fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
-    let ready = gauge("callsheet_ready", "Whether every scenario that is configured was asked since the start.");
+    let ready = gauge("callsheet_ready", "Whether every configured scenario was polled since the start.");
     let isolated = gauge(
         "callsheet_isolated",
-        "Whether so many scenarios were lost at once that the daemon takes itself to be cut off.",
+        "Whether so many scenarios failed at once that the daemon considers itself isolated.",
     );
     let writable = gauge("callsheet_state_writable", "Whether what has to outlive the process can be stored.");
     let mut findings = gauge(

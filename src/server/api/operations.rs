@@ -23,12 +23,8 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         .takes(ParamType::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
         .about("Only operations in these states.", "running"),
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only operations of this scenario.", "files"),
-    once("chat_id")
-        .takes(ParamType::Matching(grammar::FREE))
-        .about("Only what was asked for in this conversation.", "42"),
-    once("profile")
-        .takes(ParamType::Matching(grammar::FREE))
-        .about("Only what was asked for with this profile.", "coder"),
+    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
+    once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
 ];
 
 /// What long-running tools do.

@@ -23,11 +23,10 @@ const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned
 
 const SCOPE: Param = once("scope")
     .takes(ParamType::Matching(grammar::SCOPE))
-    .about("Where it holds: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
-const TARGET: Param = once("target").takes(ParamType::Matching(grammar::TARGET)).about(
-    "What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
-    "tool:files/read_text",
-);
+    .about("Its scope: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
+const TARGET: Param = once("target")
+    .takes(ParamType::Matching(grammar::TARGET))
+    .about("Its target: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.", "tool:files/read_text");
 /// The filters of the list of preferences.
 pub(in crate::server) const FILTERS: &[Param] = &[SCOPE, TARGET];
 /// The parameters of a reset.
@@ -39,15 +38,16 @@ pub(in crate::server) const RESET: &[Param] = &[
         .about("Only these settings; all when not given.", "enabled"),
 ];
 
-/// Changes settings: what is absent stays as it is, what is `null` inherits again, anything else is set. At least one is to be given.
+/// Changes settings: what is absent stays as it is, what is `null` inherits again, anything else is
+/// set. At least one is to be given.
 #[derive(JsonSchema)]
 #[schemars(rename = "PreferenceChange", deny_unknown_fields, extend("minProperties" = 3))]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct ChangeBody {
-    /// Where it holds: `global`, `profile:NAME` or `chat:ID`.
+    /// Its scope: `global`, `profile:NAME` or `chat:ID`.
     #[schemars(regex(pattern = grammar::SCOPE))]
     scope: String,
-    /// What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
+    /// Its target: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
     #[schemars(regex(pattern = grammar::TARGET))]
     target: String,
     #[schemars(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub(in crate::server) struct ChangeBody {
     /// Which tools stay when a limit allows only so many: highest first.
     #[schemars(skip_serializing_if = "Option::is_none", range(min = i32::MIN, max = i32::MAX))]
     priority: Option<i32>,
-    /// Whether it stays in the list whatever is searched for.
+    /// Whether it is always in the list, whatever the search or limits.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pinned: Option<bool>,
 }
@@ -190,7 +190,7 @@ pub(in crate::server) fn parse_change(body: &JsonBody) -> Result<(Scope, Prefere
         pinned: setting(body, "pinned", "true, false or null", Value::as_bool)?,
     };
     if patch == SettingsPatch::default() {
-        let detail = format!("the body changes nothing: give at least one of {}", SETTINGS.join(", "));
+        let detail = format!("the body has no setting: give at least one of {}", SETTINGS.join(", "));
         return Err(Problem::bad_request(detail).with_member("known", SETTINGS.to_vec()));
     }
     Ok((scope, target, patch))

@@ -30,7 +30,7 @@ pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
     "http://127.0.0.1:9001",
 )];
 
-/// The health of every scenario that was asked for, in order of their names.
+/// The health of every scenario that matches, in order of their names.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Scenarios")]
 pub(in crate::server) struct ScenarioList<'a> {
@@ -38,7 +38,7 @@ pub(in crate::server) struct ScenarioList<'a> {
     /// There while the daemon takes itself to be cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     isolated: Option<shared_json::IsolatedJson>,
-    /// There while the configuration in force is not what is written.
+    /// Present while the active configuration differs from the written one.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<shared_json::ConfigurationJson<'a>>,
 }
@@ -62,8 +62,8 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     /// Its circuit breaker; `null` when no tool of it was called since the start.
     calls: Option<shared_json::BreakerJson>,
     findings: Vec<shared_json::FindingJson<'a>>,
-    /// The last lines that the program of this scenario wrote to standard error, the oldest first, with the values of its environment
-    /// masked; empty where callsheet has started no program.
+    /// The last lines that the program of this scenario wrote to standard error, the oldest first,
+    /// with the values of its environment masked; empty where callsheet has started no program.
     stderr: Vec<String>,
 }
 

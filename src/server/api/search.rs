@@ -39,7 +39,7 @@ pub(in crate::server) const PARAMS: &[Param] = &[
     once("mode")
         .takes(ParamType::Word(|| vec!["rank", "palette"]))
         .about("`rank` goes by meaning, `palette` by what a person types of a name.", "palette"),
-    once("limit").takes(ParamType::Count(1, MAX_LIMIT)).about("So many results at most; 20 when not given.", "5"),
+    once("limit").takes(ParamType::Count(1, MAX_LIMIT)).about("Maximum number of results; 20 by default.", "5"),
     many("recent")
         .takes(ParamType::Matching(params::grammar::TOOL))
         .about("Tools used before, the latest first. With `mode=palette` only, 100 at most.", ""),
@@ -59,7 +59,7 @@ struct SearchRequest {
     palette: bool,
     limit: usize,
     recent: Vec<ToolId>,
-    /// The format of each tool; `None` gives only what people want to read.
+    /// The format of each tool; `None` gives the members for people only.
     format: Option<&'static dyn Format>,
     view: ViewQuery,
 }
@@ -68,11 +68,11 @@ struct SearchRequest {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SearchResults")]
 pub(in crate::server) struct SearchResults<'a> {
-    /// What was asked for.
+    /// The query.
     query: &'a str,
     /// `rank` or `palette`.
     mode: &'static str,
-    /// The catalog's revision, as the asker's scope sees it.
+    /// The catalog's revision in the client's scope.
     revision: String,
     results: Vec<SearchResult<'a>>,
 }
@@ -94,7 +94,7 @@ struct SearchResult<'a> {
     requires_approval: bool,
     /// Comparable within one answer only.
     score: f64,
-    /// Where the words were found, the most telling first.
+    /// Where the words were found, the most important first.
     fields: Vec<&'static str>,
     /// How it matched, in `mode=palette`.
     #[schemars(schema_with = "tiers")]
@@ -138,7 +138,7 @@ impl SearchRequest {
         };
         if text.trim().is_empty() && !palette {
             let detail =
-                "`q` is missing: say what the tool is to do (a tool called `search` is asked for as `scenario/search`)";
+                "`q` is missing: say what the tool is to do (a tool called `search` is requested as `scenario/search`)";
             return Err(Problem::bad_request(detail));
         }
         let recent = recent(&query, palette)?;

@@ -73,7 +73,7 @@ pub(in crate::server) struct PreferenceJson {
     alias: Option<String>,
     /// Which tools stay when a limit allows only so many: highest first.
     priority: Option<i32>,
-    /// Whether it stays in the list whatever is searched for.
+    /// Whether it is always in the list, whatever the search or limits.
     pinned: Option<bool>,
 }
 
@@ -94,19 +94,19 @@ pub(in crate::server) fn preference(scope: &Scope, target: &PreferenceTarget, se
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Scenario")]
 pub(in crate::server) struct HealthJson<'a> {
-    /// The name it is filed under.
+    /// The name of the scenario.
     name: &'a str,
     #[schemars(schema_with = "states")]
     state: &'static str,
-    /// Why it stands there, in one sentence.
+    /// The reason for the state, in one sentence.
     reason: &'a str,
-    /// When it came to stand there.
+    /// Since when it is in this state.
     since: Time,
-    /// The base address it is asked at, credentials masked.
+    /// The base address that is polled, credentials masked.
     url: Option<&'a str>,
-    /// Who told of it.
+    /// The source that found it.
     source: &'static str,
-    /// Whether its address may be asked for more than a manifest.
+    /// Whether its address may be used for more than reading its manifest.
     trusted: bool,
     /// The identity that it claims.
     identity: Option<&'a str>,
@@ -126,11 +126,11 @@ pub(in crate::server) struct HealthJson<'a> {
     freshness: Option<FreshnessJson>,
     /// When it last gave a good answer.
     last_success: Option<Time>,
-    /// When it was last asked.
+    /// When it was last polled.
     last_attempt: Option<Time>,
-    /// What last went wrong; cleared by a good answer.
+    /// The last error; cleared by a good answer.
     last_error: Option<LastErrorJson<'a>>,
-    /// When it will be asked next.
+    /// When it will be polled next.
     next_attempt: Option<Time>,
     /// Failures since the last good answer.
     failures_in_a_row: u32,
@@ -142,7 +142,7 @@ pub(in crate::server) struct HealthJson<'a> {
     last_restart: Option<Time>,
 }
 
-/// How a scenario's tools fare.
+/// The numbers of a scenario's tools.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Counts")]
 struct CountsJson {
@@ -152,7 +152,7 @@ struct CountsJson {
     quarantined: usize,
 }
 
-/// How fresh the manifest in force is.
+/// The freshness of the active manifest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Freshness")]
 struct FreshnessJson {
@@ -164,7 +164,7 @@ struct FreshnessJson {
     age: u64,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "LastError")]
 struct LastErrorJson<'a> {
@@ -220,7 +220,7 @@ pub(in crate::server) fn health(health: &Health, now: Timestamp) -> HealthJson<'
     }
 }
 
-/// How calls of a scenario's tools fare: its circuit breaker.
+/// The circuit breaker of a scenario's calls.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Breaker")]
 pub(in crate::server) struct BreakerJson {
@@ -241,12 +241,12 @@ pub(in crate::server) fn breaker(breaker: &BreakerStatus) -> BreakerJson {
     BreakerJson { breaker: breaker.state.as_str(), since: Time(breaker.since), failures_in_a_row: breaker.failures }
 }
 
-/// That the daemon takes itself to be cut off, and withdraws nothing meanwhile.
+/// The daemon considers itself isolated, and withdraws no tools meanwhile.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Isolated")]
 pub(in crate::server) struct IsolatedJson {
     since: Time,
-    /// When withdrawals go on whatever happens.
+    /// When withdrawals begin again in any case.
     until: Time,
     /// How many scenarios were lost when it began.
     lost: usize,
@@ -266,22 +266,22 @@ pub(in crate::server) fn isolated(isolated: &Isolated) -> IsolatedJson {
     }
 }
 
-/// How the daemon stands to its configuration.
+/// The state of the daemon's configuration.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Configuration")]
 pub(in crate::server) struct ConfigurationJson<'a> {
-    /// The file that what is in force was read from.
+    /// The file that the active configuration was read from.
     file: Option<&'a str>,
-    /// Since when that is in force.
+    /// Since when it is active.
     since: Time,
-    /// How often another one was put in force since the start.
+    /// The number of reloads since the start.
     reloads: u64,
     /// The keys that the last reload changed.
     changed: &'a [Arc<str>],
     scenarios: ScenarioChangesJson,
-    /// The keys that are written otherwise, but keep their value until a restart.
+    /// Changed keys that take effect at the next restart.
     waiting_for_restart: &'a [Arc<str>],
-    /// There while what is written cannot be used.
+    /// Present while the written configuration cannot be used.
     refused: Option<RefusedJson<'a>>,
 }
 
@@ -302,7 +302,7 @@ struct RefusedJson<'a> {
     problems: Vec<ConfigProblemJson<'a>>,
 }
 
-/// One thing that is wrong with it.
+/// One problem of it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ConfigurationProblem")]
 struct ConfigProblemJson<'a> {

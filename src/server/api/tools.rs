@@ -50,16 +50,13 @@ pub(in crate::server) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, p
 pub(in crate::server) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
 /// The names and descriptions of the list's headers, beside those that every answer has.
 pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
-    ("callsheet-revision", "Identity of the content, as the asker's scope sees it."),
+    ("callsheet-revision", "Revision of the content in the client's scope."),
     ("callsheet-tools", "How many tools the list has."),
     ("callsheet-tokens", "Estimated tokens of those that are not deferred."),
     ("callsheet-left-out", "How many tools a limit or the format left out; absent when none."),
     ("callsheet-deferred", "How many of the tools are deferred; absent when none."),
-    ("callsheet-selection", "What a conversation hands back as `sticky`, when a choice was asked for."),
-    (
-        "callsheet-notes",
-        "What to know of the choice, by short names with commas between; absent when there is nothing.",
-    ),
+    ("callsheet-selection", "The value that a conversation sends back as `sticky`, when a selection was requested."),
+    ("callsheet-notes", "Notes on the selection, short names separated by commas; absent if there are none."),
 ];
 /// The headers of one tool.
 pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
@@ -303,7 +300,7 @@ fn percent_decode(rest: &str) -> Result<String, Problem> {
     percent_encoding::percent_decode_str(rest)
         .decode_utf8()
         .map(Cow::into_owned)
-        .map_err(|_| Problem::bad_request(format!("`{}` is no UTF-8 after percent-decoding", excerpt(rest))))
+        .map_err(|_| Problem::bad_request(format!("`{}` is not UTF-8 after percent-decoding", excerpt(rest))))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! `server.operator_token` is configured: then some rights need that token (see
 //! [`Right::reserved`]).
 //!
-//! Never identifies persons (all who know the token have the same rights), and never logs or stores
-//! what a caller sends as a token.
+//! Never identifies persons (all clients that know the token have the same rights), and never logs
+//! or stores what a caller sends as a token.
 
 use std::sync::Arc;
 

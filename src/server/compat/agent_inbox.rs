@@ -49,7 +49,7 @@ const TOOL: &str = r"^[\s\S]{1,256}$";
 #[schemars(rename = "InboxEnabled")]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct EnabledBody {
-    /// Whose setting it is; absent, null or empty is global.
+    /// The chat whose setting it is; absent, null or empty is global.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
     chat_id: Option<String>,
     #[schemars(regex(pattern = grammar::SCENARIO))]
@@ -65,7 +65,7 @@ pub(in crate::server) struct EnabledBody {
 #[schemars(rename = "InboxApproval")]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct ApprovalBody {
-    /// Whose setting it is; absent, null or empty is global.
+    /// The chat whose setting it is; absent, null or empty is global.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
     chat_id: Option<String>,
     #[schemars(regex(pattern = grammar::SCENARIO))]

@@ -34,7 +34,7 @@ pub(in crate::server) struct CategoryJson<'a>(pub(in crate::server) &'a Category
 /// `ToolDefinition`.
 struct ToolJson<'a>(&'a Tool);
 
-/// One tool with what preferences made of it.
+/// One tool with its effective settings.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EffectiveTool")]
 pub(in crate::server) struct EffectiveTool<'a> {
@@ -44,7 +44,7 @@ pub(in crate::server) struct EffectiveTool<'a> {
     /// Which scope switched it on or off; empty is the scenario itself.
     source: &'static str,
     requires_approval: bool,
-    /// Which scope asks for approval or not; absent is the scenario itself.
+    /// The scope that decides whether approval is needed; absent is the scenario itself.
     #[serde(skip_serializing_if = "str::is_empty")]
     approval_source: &'static str,
     /// `require` or `skip`, when a preference says so.
@@ -149,9 +149,9 @@ fn raw<M: SerializeMap>(map: &mut M, name: &str, value: &JsonText) -> Result<(),
 #[schemars(rename = "ScenarioStatus")]
 pub(in crate::server) struct ScenarioStatusJson<'a> {
     scenario: &'a str,
-    /// It answered the last time it was asked, and its tools are published.
+    /// Its last poll succeeded, and its tools are published.
     available: bool,
-    /// When that was; empty when it was never asked.
+    /// The time of that poll; empty if it was never polled.
     last_checked: String,
     tool_count: usize,
     /// Why it is not available, or what last went wrong.
@@ -174,7 +174,7 @@ pub(in crate::server) fn status<'a>(health: &'a Health, entry: Option<&CatalogEn
     }
 }
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "InboxChange")]
 pub(in crate::server) struct InboxChangeJson {
@@ -191,7 +191,7 @@ pub(in crate::server) struct InboxChangeJson {
     pub(in crate::server) approval_override: Option<String>,
 }
 
-/// What asking every scenario came to, as against the scenarios with tools before.
+/// The result of polling every scenario, compared with the scenarios that had tools before.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Synced {
     pub(in crate::server) scenarios_with_tools: usize,
@@ -216,7 +216,7 @@ macro_rules! part {
 }
 
 part!(ScenarioJson, "ScenarioInfo", {
-    "description": "Who offers tools, under the name that it is filed under. Unknown members are passed on.",
+    "description": "A program that offers tools, under its name. Unknown members are passed on.",
     "type": "object",
     "properties": {
         "name": {"type": "string"},

@@ -56,7 +56,7 @@ fn permissions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": KNOWN.map(Permission::as_str)})
 }
 
-/// What asking every module came to.
+/// The result of polling every module.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RefreshedModules")]
 pub(in crate::server) struct RefreshedModules {
@@ -112,11 +112,12 @@ pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQ
     shared_json::json(&RefreshedModules { status: "ok", modules: known.map(ToString::to_string).collect() })
 }
 
-/// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?,
-/// "chat_id"?}`: calls a tool of this module in the same way as every other call. Answers
+/// `POST /api/modules/{module}/execute` with
+/// `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module in
+/// the same way as every other call. Answers
 /// `{"tool_name", "success", "result", "error", "adjusted"?}`: 200 for success and for failure, as
-/// modules do, and 202 while an operation is running or the call waits for approval. Only an invalid
-/// body is a problem.
+/// modules do, and 202 while an operation is running or the call waits for approval. Only an
+/// invalid body is a problem.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     Path(name): Path<String>,

@@ -80,7 +80,7 @@ fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<Tool
     let shown = ToolFilter::parse(Some(&query.finish())).ids(catalog);
     if told.as_str() != Some(shown.len().to_string().as_str()) {
         let detail =
-            format!("the filter shows {} by now, so nothing was changed; look again", count(shown.len(), "tool"));
+            format!("the filter shows {} now, so no preference was changed; look again", count(shown.len(), "tool"));
         return Err(Problem::new(http::StatusCode::CONFLICT, detail));
     }
     Ok(shown)

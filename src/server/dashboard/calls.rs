@@ -124,8 +124,8 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     }
 }
 
-/// The arguments, with line ends and indents between their parts and otherwise as they will be sent;
-/// and whether the page shows all of the call.
+/// The arguments, with line ends and indents between their parts and otherwise as they will be
+/// sent; and whether the page shows all of the call.
 fn shown_arguments(request: &ApprovalRequest) -> (String, bool) {
     // What has more bytes than these has more characters than are shown.
     let text = indented(request.arguments.get(), 4 * ARGUMENTS);

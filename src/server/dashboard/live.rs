@@ -1,4 +1,4 @@
-//! `GET /dashboard/live`: tells an open page which of its parts to fetch again.
+//! `GET /dashboard/live`: sends an open page the parts that it has to fetch again.
 //!
 //! A stream of server-sent events beside that of the API, since pages also show changes that are no
 //! API events: each poll changes the freshness, the latency and the next attempt of a scenario.

@@ -55,7 +55,7 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
             p class="quiet" { "Only the whitespace between the parts was changed." }
             pre tabindex="0" { code { (foreign(&indented(&text, SHOWN), SHOWN)) } }
         } @else {
-            p class="bad" { "This is no JSON." }
+            p class="bad" { "This is not JSON." }
             pre tabindex="0" { code { (foreign(&text, SHOWN)) } }
         }
     }

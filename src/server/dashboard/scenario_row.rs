@@ -105,7 +105,7 @@ pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
                 (plots::bar(fresh.received_at, fresh.fresh_until, now))
                 p class="quiet" { (relative_time(fresh.fresh_until, now, FRESH)) }
             }
-            Some(_) => p class="quiet" { "its last answer is not in use" },
+            Some(_) => p class="quiet" { "its tools are not listed" },
             None => p class="quiet" { "no good answer yet" },
         }
     }

@@ -268,9 +268,9 @@ fn counted(found: usize, shown: usize) -> Markup {
         @if found == 0 {
             " match. " a href="/dashboard/tools" { "Show all" }
         } @else {
-            label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "tick all shown" }
+            label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "select all shown" }
             @if found > shown {
-                label class="choice" { input type="checkbox" id="tick-matching" form="bulk" name="matching" value=(found) autocomplete="off"; "tick all " (found) }
+                label class="choice" { input type="checkbox" id="tick-matching" form="bulk" name="matching" value=(found) autocomplete="off"; "select all " (found) }
             }
         }
     }
@@ -371,7 +371,7 @@ fn vals(scope: &Scope, tool: &ViewTool, reset: Option<&str>) -> String {
 }
 
 fn origin(source: &Provenance) -> Markup {
-    html! { p class="quiet" { @match source { Provenance::Manifest => "as the scenario says", source => { "by " (foreign(&source.to_string(), 200)) } } } }
+    html! { p class="quiet" { @match source { Provenance::Manifest => "scenario default", source => { "by " (foreign(&source.to_string(), 200)) } } } }
 }
 
 /// `GET /dashboard/tools/formats`: the size of the list in each format, and the known limit of each

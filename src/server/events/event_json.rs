@@ -19,9 +19,10 @@ use crate::server::api::shared_json::Time;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Event")]
 pub(in crate::server) struct EventJson<'a> {
-    /// The place behind it, `EPOCH.SEQ`: give it as `cursor` to go on from here.
+    /// The position after it, `EPOCH.SEQ`: send it as `cursor` to continue from here.
     id: String,
-    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation` or `call`.
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation` or
+    /// `call`.
     event: &'static str,
     data: EventData<'a>,
 }
@@ -31,10 +32,12 @@ pub(in crate::server) struct EventJson<'a> {
 #[schemars(rename = "StreamedEvent")]
 #[expect(dead_code, reason = "it describes what is written line by line")]
 pub(in crate::server) struct SseEventJson {
-    /// The place behind it, `EPOCH.SEQ`; `Last-Event-ID` of who reconnects. Only the event `end` has none.
+    /// The position after it, `EPOCH.SEQ`; a client that reconnects sends it as `Last-Event-ID`.
+    /// Only the event `end` has none.
     #[schemars(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`, `call`, or `end`, which says why the stream ends.
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`,
+    /// `call`, or `end`, which says why the stream ends.
     event: String,
     /// JSON.
     #[schemars(schema_with = "streamed_data")]
@@ -60,20 +63,20 @@ enum EventData<'a> {
     Call(CallEventJson<'a>),
 }
 
-/// Where things stand: what a follower begins with.
+/// The present state: the first message of a stream.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventSnapshot")]
 struct SnapshotJson<'a> {
     revision: String,
     generated_at: Time,
-    /// The published names of the asker's list.
+    /// The published names of the client's list.
     names: Vec<&'a str>,
     scenarios: Vec<StandingJson<'a>>,
     /// How many findings are open.
     findings: usize,
 }
 
-/// Where a scenario stands.
+/// The state of a scenario.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventStanding")]
 struct StandingJson<'a> {
@@ -85,7 +88,7 @@ struct StandingJson<'a> {
     restarts: u32,
 }
 
-/// What changed in the asker's list, by published names.
+/// The changes of the client's list, by published names.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventCatalog")]
 struct CatalogChangeJson<'a> {
@@ -105,7 +108,7 @@ struct CatalogChangeJson<'a> {
 #[schemars(rename = "EventScenario")]
 struct TransitionJson<'a> {
     name: &'a str,
-    /// `null` for a scenario that was just heard of.
+    /// `null` for a new scenario.
     from: Option<&'static str>,
     /// `null` for one that is not known any more.
     to: Option<&'static str>,

@@ -78,8 +78,8 @@ struct SseStream {
 }
 
 /// `GET /api/v1/events`: takes the parameters of the list, `kind` (`catalog`, `scenario`,
-/// `finding`, `approval`, `operation`, `call`; all by default), `call_id`, and, for clients that cannot set
-/// `Last-Event-ID`, `cursor`. 503 when there are too many subscriptions.
+/// `finding`, `approval`, `operation`, `call`; all by default), `call_id`, and, for clients that
+/// cannot set `Last-Event-ID`, `cursor`. 503 when there are too many subscriptions.
 pub(in crate::server) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,

@@ -37,7 +37,7 @@ const MAX_UNANSWERED_PINGS: u32 = 3;
 /// How long a client may take to read the close frame and to answer it; then its connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The reason in the close frame for a client that sent a message.
-const CLIENT_MESSAGE_REFUSED: &str = "this socket only tells; to follow something else, open another one";
+const CLIENT_MESSAGE_REFUSED: &str = "this socket only sends events; to follow others, open another one";
 
 /// A socket with its subscription.
 struct EventSocket {

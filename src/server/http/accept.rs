@@ -478,7 +478,8 @@ mod tests {
         assert_eq!(server.ended.await.unwrap(), 0);
     }
 
-    /// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has the indices of the fields).
+    /// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has
+    /// the indices of the fields).
     fn http2(path: &[u8]) -> Vec<u8> {
         let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
         fields.push(u8::try_from(path.len()).unwrap());

@@ -64,7 +64,7 @@ fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(other) => Err(Problem::bad_request(format!("the body must be a JSON object, got {}", shown(&other)))),
-        Err(error) => Err(Problem::bad_request(format!("the body is no JSON: {error}"))),
+        Err(error) => Err(Problem::bad_request(format!("the body is not JSON: {error}"))),
     }
 }
 

@@ -34,8 +34,8 @@ struct ProblemDetails {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// Why the answer is not what was asked for: problem details (RFC 9457). Further members, such as `candidates` or `known`, say what
-/// to write instead.
+/// Why the request failed: problem details (RFC 9457). Further members, such as `candidates` or
+/// `known`, say what to write instead.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(in crate::server) struct ProblemJson<'a> {
@@ -85,7 +85,7 @@ impl Problem {
     /// lacks.
     pub(in crate::server) fn upgrade_required(why: &str) -> Self {
         let detail =
-            format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
+            format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` sends the same over plain HTTP");
         let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail);
         problem.0.header = Some((UPGRADE, HeaderValue::from_static("websocket")));
         problem
@@ -106,7 +106,7 @@ impl Problem {
 
     /// 500, after the cause was logged.
     pub(in crate::server) fn internal_logged() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; see the daemon's log")
     }
 
     /// Adds the time after which the client may try again, in whole seconds and at least one (RFC
@@ -126,10 +126,7 @@ impl Problem {
             }
             StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
-        Self::new(
-            status,
-            format!("the change could not be stored{why}, so nothing changed; the daemon's log says more"),
-        )
+        Self::new(status, format!("the change could not be stored{why}, so nothing changed; see the daemon's log"))
     }
 
     /// Adds a member.
@@ -194,7 +191,7 @@ impl From<EngineError> for Problem {
                 Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
             }
             EngineError::NoAddress(_) => {
-                Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
+                Self::new(StatusCode::CONFLICT, format!("{error}, so it has no address; start it again first"))
             }
             EngineError::NotTrusted(ref name) => {
                 let next = format!("accept it with `POST /api/v1/scenarios/{name}/trust`");

@@ -121,10 +121,10 @@ pub(in crate::server) const FORMAT: Param = once("format")
 /// The client's profile.
 pub(in crate::server) const PROFILE: Param = once("profile")
     .takes(ParamType::Matching(grammar::FREE))
-    .about("The asker's profile, whose preferences hold and whose bounds apply.", "reviewer");
+    .about("The client's profile: its preferences and its limits apply.", "reviewer");
 /// The client's conversation.
 pub(in crate::server) const CHAT: Param =
-    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("The conversation, whose preferences hold.", "42");
+    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("The conversation, whose preferences apply.", "42");
 /// Only tools of some scenarios.
 pub(in crate::server) const SCENARIOS: Param =
     many("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only tools of these scenarios.", "files");

@@ -112,7 +112,7 @@ const LONGEST_STICKY: usize = 8_000;
 
 const MAX_TOKENS: Param = once("max_tokens")
     .takes(ParamType::Count(1, u32::MAX))
-    .about("The tools must fit in so many tokens of a prompt, as they are estimated.", "4000");
+    .about("Maximum number of tokens of the list, as estimated.", "4000");
 const DEFER: Param = once("defer")
     .takes(ParamType::Word(|| vec!["relevance", "preference"]))
     .about("What does not fit is offered by name only, where the format can say that; `relevance` needs `q`, `preference` goes without.", "relevance");
@@ -151,7 +151,7 @@ impl ListQuery {
         ),
         once("max_tools")
             .takes(ParamType::Count(0, u32::MAX))
-            .about("So many tools at most; 0 lifts the limit of the format, too.", "20"),
+            .about("Maximum number of tools; 0 removes the limit of the format, too.", "20"),
         params::INCLUDE_DISABLED,
         once("include_internal")
             .takes(ParamType::Flag)
@@ -238,7 +238,7 @@ fn with_options(
         let asked = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
         let asked: Vec<&str> = asked.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
         let (asked, have) = (asked.join(" with "), have.join(", "));
-        Problem::bad_request(format!("`format={}` has no {asked}; these have: {have}", format.id()))
+        Problem::bad_request(format!("`format={}` has no {asked}; these have it: {have}", format.id()))
     })
 }
 
@@ -269,9 +269,7 @@ fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
     match query.optional("defer") {
         None => Ok(None),
         Some("relevance") if searched => Ok(Some(Defer::Relevance)),
-        Some("relevance") => {
-            Err(Problem::bad_request("`defer=relevance` needs `q`: it says what tools are to be relevant to"))
-        }
+        Some("relevance") => Err(Problem::bad_request("`defer=relevance` needs `q`: the tools are ranked by it")),
         Some("preference") if searched => {
             let detail = "`defer=preference` does not go with `q`, which ranks by relevance: use `defer=relevance`, or leave `q` out";
             Err(Problem::bad_request(detail))

@@ -36,7 +36,7 @@ pub(super) async fn call(
     let arguments = sent.arguments.map_or("{}", RawValue::get);
     let arguments = if arguments == "null" { "{}" } else { arguments };
     if !arguments.starts_with('{') {
-        return Err(Refusal::invalid("`arguments` is no object"));
+        return Err(Refusal::invalid("`arguments` is not an object"));
     }
     if client.is_modern() {
         check_headers(context, &sent.name, arguments)?;

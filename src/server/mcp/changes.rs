@@ -1,5 +1,5 @@
-//! Streams on which a client hears that its list changed: `subscriptions/listen`, and the stream of a
-//! GET in the older revisions.
+//! Streams on which a client hears that its list changed: `subscriptions/listen`, and the stream of
+//! a GET in the older revisions.
 //!
 //! A stream is one subscription to the events of the client's list. It says that the list changed,
 //! at most every 100 ms, and carries the requests of the daemon that belong to no other stream of a

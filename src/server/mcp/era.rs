@@ -55,8 +55,8 @@ struct RequestMeta {
 }
 
 impl RequestEra {
-    /// The era of a request. A modern one that lacks what it has to carry, or contradicts itself, is
-    /// refused.
+    /// The era of a request. A modern one that lacks what it has to carry, or contradicts itself,
+    /// is refused.
     pub(super) fn of(headers: &HeaderMap, method: &str, params: Option<&JsonText>) -> Result<Self, Refusal> {
         let params: RequestMeta = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let header = single(headers, &PROTOCOL_VERSION)?;
@@ -130,7 +130,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
         return Err(Refusal::mismatch(format_args!("{name} was sent twice")));
     }
     // What is no visible ASCII is no value that a client may send.
-    first.map(|value| value.to_str().map_err(|_| Refusal::mismatch(format_args!("{name} is no text")))).transpose()
+    first.map(|value| value.to_str().map_err(|_| Refusal::mismatch(format_args!("{name} is not a text")))).transpose()
 }
 
 /// The text that a header means: plain, or in base64 with the mark of the protocol.

@@ -43,7 +43,7 @@ pub(super) async fn receive(context: McpContext, body: &[u8]) -> Response {
 }
 
 fn read(body: &[u8]) -> Result<Vec<RpcMessage>, Refusal> {
-    let text = std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is no text"))?;
+    let text = std::str::from_utf8(body).map_err(|_| Refusal::unreadable("the body is not a text"))?;
     json_rpc::parse(text).map_err(|why| match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => Refusal::no_request(why),
         Err(_) => Refusal::unreadable(why),

@@ -1,5 +1,5 @@
-//! The daemon as a server of the Model Context Protocol: `/mcp`, and `/mcp/{profile}` for the tools of
-//! one profile (Streamable HTTP).
+//! The daemon as a server of the Model Context Protocol: `/mcp`, and `/mcp/{profile}` for the tools
+//! of one profile (Streamable HTTP).
 //!
 //! Both eras are answered at the same address, decided for each request: 2026-07-28 without a
 //! handshake, and 2025-11-25 to 2024-11-05 in a session that `initialize` begins. The id of a
@@ -7,8 +7,8 @@
 //! daemon. The list comes from memory and is the one of `format=mcp`; the query of the address
 //! narrows it as in `GET /api/v1/tools`. Calls take the way of every call.
 //!
-//! Each family of methods has a module; `methods` says which. Prompts and resources of scenarios are
-//! passed on.
+//! Each family of methods has a module; `methods` says which. Prompts and resources of scenarios
+//! are passed on.
 
 mod adjusted;
 mod answer;

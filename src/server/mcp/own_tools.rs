@@ -134,7 +134,7 @@ fn within(hits: &[Hit], format: &'static dyn Format, tokens: usize) -> Value {
         answer["note"] = "`others` fit too, but not within `max_tokens`; raise it to see them".into();
     }
     if hits.is_empty() {
-        answer["note"] = "no tool fits; try other words".into();
+        answer["note"] = "no matching tools; try other words".into();
     }
     answer
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 
-/// Text that is no JSON (JSON-RPC 2.0 section 5.1).
+/// Text that is not JSON (JSON-RPC 2.0 section 5.1).
 const PARSE_ERROR: i64 = -32_700;
 /// JSON that is no request.
 const INVALID_REQUEST: i64 = -32_600;
@@ -43,7 +43,7 @@ impl Refusal {
         self
     }
 
-    /// A body that is no JSON.
+    /// A body that is not JSON.
     pub(super) fn unreadable(why: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, PARSE_ERROR, why)
     }

@@ -1,5 +1,5 @@
-//! What the daemon gives to clients and takes back unchanged: ids of sessions, which are signed, and
-//! states of requests, which are encrypted too.
+//! What the daemon gives to clients and takes back unchanged: ids of sessions, which are signed,
+//! and states of requests, which are encrypted too.
 //!
 //! Both keys come from one key that the store keeps, so what was given out stays valid over a
 //! restart. This module knows no message and keeps nothing.

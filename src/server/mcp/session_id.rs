@@ -1,7 +1,7 @@
 //! The id of a session: signed, with the revision and the capabilities that `initialize` settled.
 //!
-//! So every daemon with the same store knows every session, also after a restart, and an id that was
-//! made up is not known.
+//! So every daemon with the same store knows every session, also after a restart, and an id that
+//! was made up is not known.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -32,7 +32,7 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
 pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
     let mut making = DocumentBuilder { schemas: generator(), examples: examples::parse_examples() };
     let problem = making.schemas.subschema_for::<error::ProblemJson<'_>>();
-    // No operation refers to it, because a stream is no JSON document, but its messages have this
+    // No operation refers to it, because a stream is not JSON document, but its messages have this
     // shape.
     making.schemas.subschema_for::<event_wire::EventJson<'_>>();
     let paths = making.paths(routes);

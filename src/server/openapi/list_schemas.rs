@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::server::api::shared_json::Time;
 use crate::views::ReportJson;
 
-/// The list of tools in the shape that was asked for.
+/// The list of tools in the requested format.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "AnyToolList")]
 #[expect(dead_code, reason = "it is only described")]
@@ -26,12 +26,13 @@ pub(in crate::server) enum AnyToolList<'a> {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it is only described")]
 pub(in crate::server) struct ReportedList<'a> {
-    /// The list in the shape that was asked for.
+    /// The list in the requested format.
     tools: Value,
     report: ReportJson<'a>,
 }
 
-/// `format=native`: a manifest of the Tool Discovery Protocol, so that one daemon can be a scenario of another.
+/// `format=native`: a manifest of the Tool Discovery Protocol, so that one daemon can be a scenario
+/// of another.
 #[derive(JsonSchema)]
 #[schemars(rename = "ToolManifest")]
 #[expect(dead_code, reason = "it is only described")]
@@ -56,7 +57,7 @@ struct NativeScenario {
     description: String,
 }
 
-/// A tool with who owns it and what preferences made of it. Unknown members are passed on.
+/// A tool with its owner and its effective settings. Unknown members are passed on.
 #[derive(JsonSchema)]
 #[schemars(rename = "Tool")]
 #[expect(dead_code, reason = "it is only described")]
@@ -94,7 +95,7 @@ struct NativeCategory {
     display_order: Option<i64>,
 }
 
-/// One tool in the shape that was asked for.
+/// One tool in the requested format.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "AnyTool")]
 #[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]

@@ -298,14 +298,12 @@ impl Tag {
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Tools => "The one list of every tool that agents may call, in the shape that an LLM request carries.",
-            Self::Calls => {
-                "Calling tools, the calls that wait for a human's yes, and what long-running tools go on with."
-            }
+            Self::Calls => "Calling tools, calls that wait for approval, and the progress of long-running tools.",
             Self::Scenarios => "How the programs that offer tools fare, and what operators do about them.",
             Self::Preferences => "What users and operators want of tools, by scope and target.",
             Self::Events => "Changes as they happen.",
             Self::Inbox => "The routes of the original agent-inbox, with its keys.",
-            Self::Modules => "The routes that the first consumer of modules speaks of.",
+            Self::Modules => "The routes that the first consumer of modules uses.",
             Self::Daemon => "The daemon itself.",
         }
     }

@@ -34,7 +34,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 400,
         name: "BadRequest",
-        about: "Something that was written cannot be: an unknown or repeated parameter, a value that is not allowed, a body that is no JSON. \
+        about: "Something that was written cannot be: an unknown or repeated parameter, a value that is not allowed, a body that is not JSON. \
                 `detail` names it and what is allowed.",
         applies_to: |_| true,
         make_example: || {
@@ -88,7 +88,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 500,
         name: "Failed",
-        about: "Something unexpected. The text is always the same; the daemon's log says more.",
+        about: "Something unexpected. The text is always the same; see the daemon's log.",
         applies_to: |_| true,
         make_example: Problem::internal_logged,
     },

@@ -1,7 +1,8 @@
 //! Copies of the state for backup and for moving to another machine.
 //!
-//! An export is a whole database in one file and may be made while a daemon runs. An import replaces the state and needs it to itself.
-//! Neither changes or deletes what it reads: a state that is replaced is renamed and stays.
+//! An export is a whole database in one file and may be made while a daemon runs. An import
+//! replaces the state and needs it to itself. Neither changes or deletes what it reads: a state
+//! that is replaced is renamed and stays.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,14 +16,16 @@ use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
-/// The identity under which a daemon announces itself stands beside its database (`discovery::mdns`), and is copied with it.
+/// The identity under which a daemon announces itself stands beside its database
+/// (`discovery::mdns`), and is copied with it.
 const IDENTITY: &str = ".id";
 
-/// Writes a copy of the state at `path` to the new file `to` (mode 0600), and the daemon's identity to `<to>.id` where there is one. A
-/// running daemon goes on meanwhile: the copy has everything that was acknowledged before it was begun.
+/// Writes a copy of the state at `path` to the new file `to` (mode 0600), and the daemon's identity
+/// to `<to>.id` where there is one. A running daemon goes on meanwhile: the copy has everything
+/// that was acknowledged before it was begun.
 ///
-/// Fails when there is no state at `path`, when it is damaged or not callsheet's, and when `to` exists or cannot be written; then no
-/// file is left behind.
+/// Fails when there is no state at `path`, when it is damaged or not callsheet's, and when `to`
+/// exists or cannot be written; then no file is left behind.
 ///
 /// Source: `VACUUM INTO` (<https://www.sqlite.org/lang_vacuum.html>, section 4).
 pub fn export(path: &Path, to: &Path) -> Result<(), StateError> {
@@ -78,11 +81,12 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Replaces the state at `path` by the export `from`, with the identity in `<from>.id` where there is one. Returns where the state that was
-/// there before is now.
+/// Replaces the state at `path` by the export `from`, with the identity in `<from>.id` where there
+/// is one. Returns where the state that was there before is now.
 ///
-/// The export is copied, checked and brought to the current version first. Fails when a daemon runs on the state, and when `from` is
-/// damaged, another program's or a newer callsheet's; then the state is as it was.
+/// The export is copied, checked and brought to the current version first. Fails when a daemon runs
+/// on the state, and when `from` is damaged, another program's or a newer callsheet's; then the
+/// state is as it was.
 pub fn import(path: &Path, from: &Path, clock: Clock) -> Result<Option<PathBuf>, StateError> {
     if !from.is_file() {
         let message = "there is no such file; name one that `callsheet state export` wrote".to_owned();

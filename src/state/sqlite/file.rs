@@ -307,8 +307,8 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
-/// The same, but a symbolic link is no file: in a folder that others may write to, it could lead to
-/// a file of somebody else.
+/// The same, but a symbolic link is not a file: in a folder that others may write to, it could lead
+/// to a file of somebody else.
 fn unlinked_file() -> OpenOptions {
     let mut options = private_file();
     #[cfg(unix)]
@@ -320,8 +320,8 @@ fn unlinked_file() -> OpenOptions {
 mod tests {
     use super::*;
 
-    /// No test can take a machine's power away, so this looks at the setting that makes a commit wait for the disk
-    /// (<https://www.sqlite.org/pragma.html#pragma_synchronous>: 2 is FULL).
+    /// No test can take a machine's power away, so this looks at the setting that makes a commit
+    /// wait for the disk (<https://www.sqlite.org/pragma.html#pragma_synchronous>: 2 is FULL).
     #[test]
     fn a_commit_waits_for_the_disk() {
         let folder = tempfile::tempdir().unwrap();

@@ -331,11 +331,11 @@ fn source(text: &str) -> Result<SourceId, String> {
         SourceId::Mdns,
     ];
     let found = known.into_iter().find(|source| source.as_str() == text);
-    found.ok_or_else(|| bad("source", format!("`{text}` is no source that this version knows")))
+    found.ok_or_else(|| bad("source", format!("`{text}` is not a source that this version knows")))
 }
 
 fn count(value: i64, name: &str) -> Result<usize, String> {
-    usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is no count")))
+    usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is not a count")))
 }
 
 /// A value in a form that can be put back: a value that is not UTF-8 is written as hexadecimal

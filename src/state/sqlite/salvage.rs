@@ -1,8 +1,8 @@
 //! Takes from a damaged file what can still be read of what operators decided: preferences, and
 //! trust and blocks. Changes nothing in the damaged file.
 //!
-//! A table is read from its beginning until a page cannot be read, and then from its end, so that one
-//! bad page costs the rows on it.
+//! A table is read from its beginning until a page cannot be read, and then from its end, so that
+//! one bad page costs the rows on it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,8 +27,8 @@ struct Salvaged {
     decisions: Vec<Write>,
 }
 
-/// Takes over what can be read of the damaged file into the one in its place, at `path`. Returns the
-/// finding that says so.
+/// Takes over what can be read of the damaged file into the one in its place, at `path`. Returns
+/// the finding that says so.
 pub(super) fn take_over(
     connection: &mut Connection,
     path: &Path,

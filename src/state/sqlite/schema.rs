@@ -68,7 +68,7 @@ const STEPS: &[&str] = &["
 ", "
     ALTER TABLE preferences ADD COLUMN pinned INTEGER;
 ", "
-    -- Calls that need a human's yes. `state` is durable before anything is sent: what is `started` when a daemon starts is not run again.
+    -- Calls that need approval. `state` is durable before anything is sent: what is `started` when a daemon starts is not run again.
     CREATE TABLE approvals (
         id         TEXT NOT NULL PRIMARY KEY,
         tool       TEXT NOT NULL,

@@ -13,8 +13,9 @@ use url::{Origin, Url};
 use crate::model::redacted_url;
 use crate::transports::TransportError;
 
-/// An address that may be asked: http or https. Cheap to clone. Its credentials are sent with every request and never
-/// shown: `Display` and `Debug` leave them out, and the query and fragment too, since a query may hold a token.
+/// An address of a scenario: http or https. Cheap to clone. Its credentials are sent with every
+/// request and never shown: `Display` and `Debug` leave them out, and the query and fragment too,
+/// since a query may hold a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(Arc<Url>);
 
@@ -26,13 +27,14 @@ impl Address {
             "http" | "https" => Ok(Self(Arc::new(url))),
             // Only the scheme is shown: the rest may be anything, credentials included.
             other => Err(TransportError::Address(format!(
-                "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
+                "an address with the scheme `{other}` cannot be polled; write one that starts with http:// or https://"
             ))),
         }
     }
 
-    /// The address of `path` below this one: a path in the base stays as a prefix, its query and fragment do not. `path` may start
-    /// with a slash or not and may carry a query; an empty one is the base itself, with its query.
+    /// The address of `path` below this one: a path in the base stays as a prefix, its query and
+    /// fragment do not. `path` may start with a slash or not and may carry a query; an empty one is
+    /// the base itself, with its query.
     ///
     /// Fails with [`TransportError::Address`] when dot segments lead out of the base.
     pub fn join(&self, path: &str) -> Result<Self, TransportError> {
@@ -57,7 +59,8 @@ impl Address {
     /// The target of a `Location` of this address (RFC 9110 section 10.2.2), with the credentials
     /// of this address.
     ///
-    /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot be read.
+    /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot
+    /// be read.
     pub(super) fn redirected(&self, location: &HeaderValue) -> Result<Self, String> {
         let target = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| self.0.join(location).ok());
         let Some(mut target) = target else {
@@ -78,14 +81,14 @@ impl Address {
         self.0.origin() == *other
     }
 
-    /// The address as a request names it, without the credentials. Fails with [`TransportError::Address`]
-    /// when it cannot be written in a request.
+    /// The address as a request names it, without the credentials. Fails with
+    /// [`TransportError::Address`] when it cannot be written in a request.
     pub(super) fn uri(&self) -> Result<Uri, TransportError> {
         let mut url = Url::clone(&self.0);
         // Neither can fail for http and https.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.as_str().parse().map_err(|error| TransportError::Address(format!("{self} cannot be asked: {error}")))
+        url.as_str().parse().map_err(|error| TransportError::Address(format!("{self} cannot be polled: {error}")))
     }
 
     /// The header that sends the credentials (RFC 7617 section 2), if the address has any.

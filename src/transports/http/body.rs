@@ -20,7 +20,8 @@ pub(crate) enum BodyError<E> {
 /// Reads the whole body, at most `limit` decoded bytes; what comes after is not read.
 pub(crate) async fn read<B: Body<Data = Bytes>>(body: B, limit: usize) -> Result<Bytes, BodyError<B::Error>> {
     let mut body = pin!(body);
-    // Present only when no content coding applies, so it speaks of the same bytes as the limit (RFC 9110 section 8.6).
+    // Present only when no content coding applies, so it speaks of the same bytes as the limit (RFC
+    // 9110 section 8.6).
     let announced = body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {
         return Err(BodyError::TooLarge);
@@ -34,6 +35,7 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(body: B, limit: usize) -> Result
         }
         whole.extend_from_slice(&chunk);
     }
-    // Schemas are kept as slices of the body: growth left over from reading must not stay alive with them.
+    // Schemas are kept as slices of the body: growth left over from reading must not stay alive
+    // with them.
     Ok(Bytes::from(whole.into_boxed_slice()))
 }

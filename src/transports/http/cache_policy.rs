@@ -10,10 +10,11 @@
 //! applied here, each of which can be off. The shortest time between two polls belongs to the
 //! schedule, and the rule that `no-store` answers are never written to disk belongs to the archive.
 //!
-//! Left out on purpose: `must-understand` (section 5.2.2.3: a `no-store` beside it stands), heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default
-//! lifetime is used instead), the `Authorization` rule of shared caches (section 3.5: the
-//! credentials are the daemon's, the same for every reader), and `Vary` by name (section 4.1: the
-//! daemon sends every scenario the same request headers each time).
+//! Left out on purpose: `must-understand` (section 5.2.2.3: a `no-store` beside it stands),
+//! heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default lifetime is used instead),
+//! the `Authorization` rule of shared caches (section 3.5: the credentials are the daemon's, the
+//! same for every reader), and `Vary` by name (section 4.1: the daemon sends every scenario the
+//! same request headers each time).
 
 use std::time::{Duration, SystemTime};
 
@@ -101,7 +102,8 @@ pub struct HttpFreshness {
     pub received_at: Timestamp,
     /// From sending the request to receiving the head.
     pub took: Duration,
-    /// Its freshness lifetime less its age on arrival (RFC 9111 section 4.2): fresh until `received + lifetime`.
+    /// Its freshness lifetime less its age on arrival (RFC 9111 section 4.2): fresh until
+    /// `received + lifetime`.
     pub lifetime: Duration,
     /// `no-store`: the answer must not be kept on disk.
     pub no_store: bool,
@@ -129,7 +131,8 @@ pub struct Basis {
     varies_by_all: Option<bool>,
     etag: Option<HeaderValue>,
     last_modified: Option<HeaderValue>,
-    /// `Date`, or the time of receipt where it is missing or cannot be read (RFC 9110 section 6.6.1). `None` only in the default value.
+    /// `Date`, or the time of receipt where it is missing or cannot be read (RFC 9110 section
+    /// 6.6.1). `None` only in the default value.
     date: Option<SystemTime>,
     age: Duration,
     took: Duration,
@@ -170,15 +173,17 @@ impl HttpFreshness {
         if self.must_revalidate || self.no_store {
             return Some(self.fresh_until());
         }
-        // RFC 5861 sections 3 and 4. Where neither is said, RFC 9111 section 4.2.4 allows a disconnected cache to go on.
+        // RFC 5861 sections 3 and 4. Where neither is said, RFC 9111 section 4.2.4 allows a
+        // disconnected cache to go on.
         let window = self.stale_if_error.max(self.stale_while_revalidate)?;
         Some(self.fresh_until() + window)
     }
 
     /// Completes what a 304 said by the answer that it renews. `self` is the 304's.
     ///
-    /// A 304 without an `ETag` renews a stored answer that has one, though RFC 9111 section 4.3.4 would not find it by the letter: one
-    /// answer is stored per scenario, the 304 answers the conditions made of it, and handwritten servers often leave the `ETag` out.
+    /// A 304 without an `ETag` renews a stored answer that has one, though RFC 9111 section 4.3.4
+    /// would not find it by the letter: one answer is stored per scenario, the 304 answers the
+    /// conditions made of it, and handwritten servers often leave the `ETag` out.
     #[must_use]
     pub fn renewing(self, stored: &Self) -> Self {
         let (new, old) = (self.basis, stored.basis.clone());
@@ -220,9 +225,11 @@ impl Basis {
         let shared = self.rules.scope == CacheScope::Shared;
         let none = Directives::default();
         let said = self.cache_control.as_ref().unwrap_or(&none);
-        // `private` is the same to a shared cache as `no-store` (RFC 9111 sections 5.2.2.5 and 5.2.2.7).
+        // `private` is the same to a shared cache as `no-store` (RFC 9111 sections 5.2.2.5 and
+        // 5.2.2.7).
         let no_store = said.no_store || (shared && said.private);
-        // RFC 9111 section 4.2.4 lists who forbids stale use; `s-maxage` does it by section 5.2.2.10.
+        // RFC 9111 section 4.2.4 lists the directives that forbid stale use; `s-maxage` does it by
+        // section 5.2.2.10.
         let forbidden_to_all = said.must_revalidate || said.no_cache;
         let forbidden_to_shared = shared && (said.proxy_revalidate || said.s_maxage.is_some());
         let etag = self.etag.clone().filter(|_| !no_store);
@@ -242,9 +249,10 @@ impl Basis {
         }
     }
 
-    /// The freshness lifetime before the age is taken off (RFC 9111 section 4.2.1), the first that applies.
+    /// The freshness lifetime before the age is taken off (RFC 9111 section 4.2.1), the first that
+    /// applies.
     fn lifetime(&self, said: &Directives) -> Duration {
-        // RFC 9111 section 5.2.2.4: never without asking.
+        // RFC 9111 section 5.2.2.4: never without revalidation.
         if said.no_cache {
             return Duration::ZERO;
         }
@@ -301,7 +309,8 @@ fn lists(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
     members.any(|each| each.trim_ascii().eq_ignore_ascii_case(member))
 }
 
-/// A copy that stands alone: a header's value is a slice of the whole response head and would keep that alive.
+/// A copy that stands alone: a header's value is a slice of the whole response head and would keep
+/// that alive.
 fn detached(value: &HeaderValue) -> Option<HeaderValue> {
     HeaderValue::from_bytes(value.as_bytes()).ok()
 }

@@ -272,7 +272,7 @@ impl Upstream {
             match self.connections.poll(request).await {
                 Ok(response) => return Ok(self.client.received(response, requested)),
                 Err(error) if *may_retry && failure::closed_before_answer(&error) => {
-                    tracing::debug!(%address, "the connection was closed before an answer, asking once more");
+                    tracing::debug!(%address, "the connection was closed before an answer; the request is sent once more");
                     *may_retry = false;
                 }
                 Err(error) => return Err(failure::explain(address, &error, limits.connect)),
@@ -295,8 +295,8 @@ impl Upstream {
         Self { token, ..self }
     }
 
-    /// Sends these headers with every request, redirects within the origin included. A value that no
-    /// header can have is not sent.
+    /// Sends these headers with every request, redirects within the origin included. A value that
+    /// no header can have is not sent.
     #[must_use]
     pub fn with_headers(self, headers: Vec<(HeaderName, Secret)>) -> Self {
         Self { headers, ..self }
@@ -332,7 +332,7 @@ impl Upstream {
         marked.collect()
     }
 
-    /// Who this daemon is to other daemons, if that was said.
+    /// The identity of this daemon for other daemons, if it is set.
     pub fn own_id(&self) -> Option<&str> {
         self.client.own_id.get().map(AsRef::as_ref)
     }
@@ -378,7 +378,7 @@ where
     // The accepted codings were decoded and their header removed before; any other coding was not
     // requested.
     if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-        let message = format!("its content coding {coding:?} was not asked for");
+        let message = format!("its content coding {coding:?} was not requested");
         return Err(TransportError::Broken { url: url(), message });
     }
     let body = body::read(body, limit).await.map_err(|error| match error {

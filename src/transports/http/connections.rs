@@ -4,9 +4,10 @@
 //! scenario (24 KB each) and find it closed by the server most times. Calls come in bursts, so they
 //! keep theirs for a moment. It never follows a redirect and decides about no error.
 //!
-//! A request goes out a second time in one case alone: it was given to a kept connection that closed
-//! before the first byte of the request was written. hyper gives such a request back, and the client
-//! sends it over another connection. No server has seen it, so this holds for calls as well.
+//! A request goes out a second time in one case alone: it was given to a kept connection that
+//! closed before the first byte of the request was written. hyper gives such a request back, and
+//! the client sends it over another connection. No server has seen it, so this holds for calls as
+//! well.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub(super) struct Connections {
     /// Each connection serves one request, whose answer's content coding is taken off.
     polls: Decompression<Client<Connector, Full<Bytes>>>,
     /// Connections are kept. Scenarios that are called are near, where packing costs more time than
-    /// sending, so no content coding is asked for.
+    /// sending, so no content coding is requested.
     calls: Client<Connector, Full<Bytes>>,
 }
 
@@ -86,8 +87,8 @@ impl Connections {
     }
 }
 
-/// A request with these headers besides those of every request. Fails with [`TransportError::Address`]
-/// when the address cannot be written in a request.
+/// A request with these headers besides those of every request. Fails with
+/// [`TransportError::Address`] when the address cannot be written in a request.
 pub(super) fn request(
     method: Method,
     address: &Address,

@@ -86,13 +86,13 @@ impl Service<Uri> for Connector {
 /// Finds the socket addresses of a host name.
 #[derive(Debug, Clone)]
 enum Resolver {
-    /// The operating system is asked.
+    /// The operating system resolves the name.
     System(GaiResolver),
     /// Every name has this address.
     Fixed(SocketAddr),
 }
 
-/// A host name without an address. It tells this failure from those of connecting.
+/// A host name without an address. It distinguishes this failure from those of connecting.
 #[derive(Debug)]
 pub(super) struct Unresolved(io::Error);
 

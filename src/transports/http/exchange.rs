@@ -26,7 +26,8 @@ pub enum StreamedResponse {
     Events(ResponseHead, EventStream),
 }
 
-/// A place among the requests that may be under way at once, for polls. Dropping it frees the place.
+/// A place among the requests that may be under way at once, for polls. Dropping it frees the
+/// place.
 #[derive(Debug)]
 pub struct PollTurn<'a> {
     _turn: MutexGuard<'a, ()>,

@@ -46,8 +46,8 @@ pub(super) fn closed_before_answer(error: &legacy::Error) -> bool {
     !error.is_connect() && (http_causes(error).any(by_http) || io_kinds(error).any(by_socket))
 }
 
-/// Whether no byte of the request can have reached anybody: there was no connection, or it was gone
-/// before the first byte was written, which is what a cancelled request means in hyper.
+/// Whether no byte of the request can have reached a server: there was no connection, or it was
+/// gone before the first byte was written, which is what a cancelled request means in hyper.
 pub(super) fn unsent(error: &legacy::Error) -> bool {
     error.is_connect() || http_causes(error).any(hyper::Error::is_canceled)
 }

@@ -6,8 +6,9 @@ use http::HeaderValue;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// A date in one of the three forms (RFC 9110 section 5.6.7), in any letter case (RFC 9111 section 4.2). The form asks for the name of
-/// a weekday, and no rule asks that it is the one of the day.
+/// A date in one of the three forms (RFC 9110 section 5.6.7), in any letter case (RFC 9111 section
+/// 4.2). The form requires the name of a weekday, and no rule requires that it is the weekday of
+/// the date.
 pub(super) fn parse(value: &HeaderValue) -> Option<SystemTime> {
     let text = value.to_str().ok()?.trim();
     if let Ok(date) = httpdate::parse_http_date(text) {

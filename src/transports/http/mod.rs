@@ -5,8 +5,9 @@
 //! hyper's types stay inside.
 //!
 //! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
-//! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows events, all over `connections`, which `connector` opens;
-//! [`body`] reads the answer's body, and [`cache_policy`] judges the answer.
+//! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows
+//! events, all over `connections`, which `connector` opens; [`body`] reads the answer's body, and
+//! [`cache_policy`] judges the answer.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Sending a call: one POST of JSON, whose answer is taken whatever its status.
 //!
-//! Calls run side by side and keep a few idle connections. Nothing is repeated once bytes may have been sent, and no redirect
-//! is followed: what a tool does must happen neither twice nor elsewhere. How many are under way is not this module's business.
+//! Calls run side by side and keep a few idle connections. Nothing is repeated once bytes may have
+//! been sent, and no redirect is followed: what a tool does must happen neither twice nor
+//! elsewhere. How many are under way is not this module's business.
 
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ pub struct CallLimits {
 pub struct Unanswered {
     /// Why.
     pub error: TransportError,
-    /// Whether anything may have been sent. When not, nobody has seen the request, and it may be sent again.
+    /// Whether anything may have been sent. If not, no server has seen the request, and it may be
+    /// sent again.
     pub sent: bool,
 }
 
@@ -46,9 +48,10 @@ impl Unanswered {
 }
 
 impl Upstream {
-    /// Sends one JSON document to `path` below the base address. Every status is an answer, a redirect too.
+    /// Sends one JSON document to `path` below the base address. Every status is an answer, a
+    /// redirect too.
     ///
-    /// Cancel-safe in that nothing is left behind here; the scenario may have begun what it was asked to do.
+    /// Cancel-safe: no state remains here; the scenario may have begun the work.
     pub async fn post(
         &self,
         path: &str,
@@ -70,7 +73,7 @@ impl Upstream {
         };
         match tokio::time::timeout(limits.timeout, exchange).await {
             Ok(answered) => answered,
-            // It may have been connecting still; that cannot be told, so the worse is taken.
+            // It may still have been connecting; that is unknown, so the worse case is assumed.
             Err(_) => {
                 Err(Unanswered::sent(TransportError::Timeout { url: address.to_string(), limit: limits.timeout }))
             }

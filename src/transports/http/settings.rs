@@ -14,7 +14,8 @@ use super::cache_policy::CacheRules;
 pub struct ClientLimits {
     /// Until the connection stands, TLS included.
     pub connect: Duration,
-    /// From the start to the last byte of the body, redirects and the one retry included. Waiting for a turn is not counted.
+    /// From the start to the last byte of the body, redirects and the one retry included. Waiting
+    /// for a turn is not counted.
     pub whole: Duration,
     /// Bytes of a body after decoding.
     pub max_body: usize,

@@ -1,7 +1,7 @@
 //! Reading server-sent events (WHATWG HTML, section 9.2): one request whose answer does not end.
 //!
-//! It never reconnects and knows no kind of event. However much a server sends, no more of one event is held than its limits allow; the rest
-//! of it is dropped, and the event says so.
+//! It never reconnects and knows no kind of event. However much a server sends, no more of one
+//! event is held than its limits allow; the rest of it is dropped, and the event says so.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct EventLimits {
 pub struct ServerEvent {
     /// Its kind; `message` where it names none.
     pub event: String,
-    /// Its data. What is no UTF-8 is replaced.
+    /// Its data. What is not UTF-8 is replaced.
     pub data: String,
     /// Whether some of it was dropped because it is too large.
     pub cut: bool,
@@ -58,7 +58,8 @@ pub struct EventStream {
 }
 
 impl Upstream {
-    /// Opens the stream of events at `path` below the base address. It takes no place among the requests under way, for it does not end.
+    /// Opens the stream of events at `path` below the base address. It takes no place among the
+    /// requests under way, for it does not end.
     ///
     /// `None` when the answer is good and no stream of events. Fails as every request does.
     pub async fn events(&self, path: &str, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
@@ -126,7 +127,8 @@ impl EventStream {
 
     /// The next event; `None` when the server ended the stream. Cancel-safe.
     ///
-    /// Fails with [`TransportError::Broken`] for a server that sends more in a minute than its limit: reading on would cost a processor.
+    /// Fails with [`TransportError::Broken`] for a server that sends more in a minute than its
+    /// limit: reading on would cost a processor.
     pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
         loop {
             if let Some(event) = self.parser.read(&mut self.rest) {

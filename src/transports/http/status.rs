@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::http_date;
 
-/// However soon a scenario wants to be asked again, it is not hammered.
+/// The shortest wait, however soon a scenario wants the next request.
 const SOONEST: Duration = Duration::from_secs(1);
 /// However late, it is not forgotten: a wrong header must not cost a scenario for days.
 const LATEST: Duration = Duration::from_secs(600);
@@ -16,11 +16,12 @@ const LATEST: Duration = Duration::from_secs(600);
 /// What to do with the head of an answer.
 #[derive(Debug)]
 pub(super) enum ResponseAction<'a> {
-    /// Take it: 2xx but 206, or the 304 that was asked for.
+    /// Use it: 2xx except 206, or a 304 to a conditional request.
     Take,
     /// Ask there instead (RFC 9110 section 15.4).
     Follow(&'a HeaderValue),
-    /// A 304, though nothing was asked conditionally: there is no stored answer that it could stand for (RFC 9110 section 15.4.5).
+    /// A 304, although the request was not conditional: there is no stored answer that it could
+    /// stand for (RFC 9110 section 15.4.5).
     Unasked,
     /// No success.
     Refuse,
@@ -31,7 +32,8 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
     match status {
         StatusCode::NOT_MODIFIED if conditional => ResponseAction::Take,
         StatusCode::NOT_MODIFIED => ResponseAction::Unasked,
-        // No range was requested, so what is there is not the whole of it (RFC 9110 section 15.3.7).
+        // No range was requested, so what is there is not the whole of it (RFC 9110 section
+        // 15.3.7).
         StatusCode::PARTIAL_CONTENT => ResponseAction::Refuse,
         _ if status.is_success() => ResponseAction::Take,
         StatusCode::MOVED_PERMANENTLY
@@ -45,8 +47,8 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
     }
 }
 
-/// `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date as seen from `now`; between one second and ten minutes. Anything else counts
-/// as not sent.
+/// `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date as seen from `now`; between one
+/// second and ten minutes. Anything else counts as not sent.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?;
     let text = value.to_str().ok()?.trim();

@@ -53,7 +53,7 @@ impl Children {
         let line = target.to_string();
         let failed = |message: String| TransportError::NotStarted { command: line.clone(), message };
         if let Some(cwd) = target.cwd().filter(|cwd| !cwd.is_dir()) {
-            return Err(failed(format!("its working folder {} is no folder", cwd.display())));
+            return Err(failed(format!("its working folder {} is not a folder", cwd.display())));
         }
         let mut command = Command::new(program);
         command.args(target.args()).env_clear().envs(environment::passed(std::env::vars_os()));

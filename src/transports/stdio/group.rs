@@ -1,4 +1,5 @@
-//! The process group of a child: the child and everything that it started and that did not leave it.
+//! The process group of a child: the child and everything that it started and that did not leave
+//! it.
 //!
 //! Signals go to whole groups, because many commands (`npx`, `uvx`) are wrappers whose servers are
 //! their children.
@@ -11,7 +12,7 @@ use crate::runtime::Clock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessGroup(u32);
 
-/// How a group is asked or made to end.
+/// How a group is ended: by request or by force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndSignal {
     /// SIGTERM.

@@ -20,7 +20,7 @@ pub(super) fn program(target: &StdioTarget, path: Option<OsString>) -> Result<Pa
         let folder = target.cwd().map(Path::to_owned).unwrap_or_default();
         let program = std::path::absolute(folder.join(command)).unwrap_or_else(|_| command.into());
         let is_there = program.is_file();
-        return if is_there { Ok(program) } else { Err(missing(format!("{} is no file", program.display()))) };
+        return if is_there { Ok(program) } else { Err(missing(format!("{} is not a file", program.display()))) };
     }
     let own = target.env().get("PATH");
     let folders = own.map(|own| own.expose().into()).or(path).unwrap_or_default();
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(of(&StdioTarget::new("/bin/sh")), Ok("/bin/sh".into()));
         assert_eq!(of(&StdioTarget::new("./sh").with_cwd(Some("/bin".into()))), Ok("/bin/sh".into()));
         let error = of(&StdioTarget::new("/nowhere/sh")).unwrap_err();
-        assert_eq!(error, "the command `/nowhere/sh` was not found: /nowhere/sh is no file");
+        assert_eq!(error, "the command `/nowhere/sh` was not found: /nowhere/sh is not a file");
         assert!(of(&StdioTarget::new("/bin")).is_err() && of(&StdioTarget::new("")).is_err());
     }
 }

@@ -4,10 +4,11 @@
 //! ([`environment`]). Its standard error is always read, so that it never blocks on it, and its end
 //! is kept in memory. Dropping it ends the whole group in the background ([`ending`]).
 //!
-//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a line
-//! of input is taken within [`WRITE_LIMIT`].
+//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a
+//! line of input is taken within [`WRITE_LIMIT`].
 //!
-//! A daemon that is killed cannot end its children; a [`watchdog`] does that then, where there is one.
+//! A daemon that is killed cannot end its children; a [`watchdog`] does that then, where there is
+//! one.
 //!
 //! Never here: what a line means, and starting a program again.
 

@@ -30,8 +30,8 @@ const SHORTEST_MASKED: usize = 4;
 pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
 impl StderrTail {
-    /// The kept lines, the oldest first: at most 100, each of at most 500 characters, with the values
-    /// of the process's environment masked.
+    /// The kept lines, the oldest first: at most 100, each of at most 500 characters, with the
+    /// values of the process's environment masked.
     pub fn lines(&self) -> Vec<String> {
         self.kept().iter().cloned().collect()
     }

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The watchdog is the same program, started with the first child ([`WatchdogCommand`]). It runs
-//! [`run`] and nothing else. A child that is started in the moment in which the daemon is killed may
-//! be unknown to it.
+//! [`run`] and nothing else. A child that is started in the moment in which the daemon is killed
+//! may be unknown to it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -147,8 +147,8 @@ fn spawn(command: &WatchdogCommand) -> std::io::Result<Child> {
     program.spawn()
 }
 
-/// The watchdog itself: reads groups from standard input until it ends, and then ends what is left of
-/// them. Signals that stop a service do not end it, because the daemon may still need it then.
+/// The watchdog itself: reads groups from standard input until it ends, and then ends what is left
+/// of them. Signals that stop a service do not end it, because the daemon may still need it then.
 pub async fn run() -> std::io::Result<()> {
     signal::ignore_stop_signals()?;
     let left = Tasks::new().blocking(|| read_groups(std::io::stdin().lock())).await;

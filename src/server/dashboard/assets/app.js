@@ -167,7 +167,7 @@
     var words = document.getElementById('ticked');
     if (!words) return;
     var number = matching() || ticked.size;
-    words.textContent = number === 0 ? 'No tool is ticked' : number === 1 ? '1 tool is ticked' : number + ' tools are ticked';
+    words.textContent = number === 0 ? '0 tools selected' : number === 1 ? '1 tool selected' : number + ' tools selected';
     var shown = picks(), all = document.getElementById('tick-shown');
     if (all) all.checked = shown.length > 0 && shown.every(function (pick) { return pick.checked; });
   }

@@ -1,4 +1,5 @@
-//! Whether to ask, how, and what an answer makes of what is stored. Pure: the time is an argument.
+//! Whether to send a request, which one, and how an answer changes what is stored. Pure: the time
+//! is an argument.
 
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ pub enum Plan {
     Fetch(Meanwhile),
 }
 
-/// What becomes of who wants the answer while asking goes on.
+/// What a client gets while the request is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meanwhile {
     /// What is stored may be used, though stale (RFC 5861 section 3).
@@ -29,7 +30,8 @@ pub enum Meanwhile {
 /// What an answer means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// A whole new answer, which takes the place of what is stored. With [`HttpFreshness::no_store`] it is kept in memory at most.
+    /// A whole new answer, which takes the place of what is stored. With
+    /// [`HttpFreshness::no_store`] it is kept in memory at most.
     Replace(HttpFreshness),
     /// What is stored still stands, with this freshness (RFC 9111 section 4.3.4).
     Renew(HttpFreshness),
@@ -37,7 +39,7 @@ pub enum Verdict {
     Keep(Stale),
 }
 
-/// Whether a stored answer may be used though asking failed.
+/// Whether a stored answer may be used although the request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stale {
     /// It may.
@@ -52,18 +54,20 @@ pub fn before_request(stored: Option<&HttpFreshness>, now: Instant) -> Plan {
     if now < stored.fresh_until() {
         return Plan::Reuse;
     }
-    // RFC 5861 section 3, which RFC 9111 section 4.2.4 lets nobody use who was told to ask first.
+    // RFC 5861 section 3; by RFC 9111 section 4.2.4 a directive that requires revalidation forbids
+    // it.
     let within = stored.stale_while_revalidate.is_some_and(|window| now < stored.fresh_until() + window);
     let may = within && !stored.must_revalidate && !stored.no_store;
     let meanwhile = if may { Meanwhile::Serve } else { Meanwhile::Wait };
     if stored.validators.any() { Plan::Revalidate(meanwhile) } else { Plan::Fetch(meanwhile) }
 }
 
-/// Judges the head of an answer. `stored` is what the request was made by: conditional if it has validators. The answer's own time of
-/// receipt is the present.
+/// Judges the head of an answer. `stored` is what the request was made by: conditional if it has
+/// validators. The answer's own time of receipt is the present.
 ///
-/// Any status that is no success keeps what is stored, and is never stored itself: an error is no list of tools, however long it may be
-/// kept (RFC 9111 section 3 asks nobody to store). Of server errors RFC 9111 section 4.3.3 says the same.
+/// Any status that is no success keeps what is stored, and is never stored itself: an error is not
+/// a list of tools, however long it may be kept (RFC 9111 section 3 requires no cache to store). Of
+/// server errors RFC 9111 section 4.3.3 says the same.
 pub fn after_response(stored: Option<&HttpFreshness>, head: &ResponseHead, rules: CacheRules) -> Verdict {
     let conditional = stored.is_some_and(|stored| stored.validators.any());
     match (status::judge(head.status, &head.headers, conditional), stored) {

@@ -1,14 +1,16 @@
-//! Reads `Cache-Control` (RFC 9111 section 5.2): tolerant of junk, and never longer-lived than the header means.
+//! Reads `Cache-Control` (RFC 9111 section 5.2): tolerant of junk, and never longer-lived than the
+//! header means.
 
 use std::time::Duration;
 
 use http::HeaderValue;
 
-/// The largest number of seconds that is told apart; anything above means the same (RFC 9111 section 1.2.2).
+/// The largest number of seconds; anything above means the same (RFC 9111 section 1.2.2).
 pub(super) const LONGEST: Duration = Duration::from_secs(1 << 31);
 
-/// The response directives that matter to us (RFC 9111 section 5.2.2, RFC 5861). Others are ignored (section 5.2.3); of these also
-/// `must-understand`, so that a `no-store` beside it stands, and `immutable`, which speaks of reloads by people.
+/// The response directives that matter to us (RFC 9111 section 5.2.2, RFC 5861). Others are ignored
+/// (section 5.2.3); of these also `must-understand`, so that a `no-store` beside it stands, and
+/// `immutable`, which speaks of reloads by people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a directive of its own, and any may stand beside any other")]
 pub(super) struct Directives {
@@ -44,11 +46,13 @@ impl Directives {
         // Space around `=` is no valid argument, but the name still says what was meant.
         let seconds = if name.ends_with(b" ") || name.ends_with(b"\t") { None } else { argument.and_then(seconds) };
         match name.trim_ascii().to_ascii_lowercase().as_slice() {
-            // An invalid lifetime makes the answer stale, and of several the smallest counts (RFC 9111 section 4.2.1).
+            // An invalid lifetime makes the answer stale, and of several the smallest counts (RFC
+            // 9111 section 4.2.1).
             b"max-age" => shorten(&mut self.max_age, seconds.unwrap_or_default()),
             b"s-maxage" => shorten(&mut self.s_maxage, seconds.unwrap_or_default()),
             b"no-store" => self.no_store = true,
-            // The forms with field names are read as those without, which RFC 9111 sections 5.2.2.4 and 5.2.2.7 leave to the cache.
+            // The forms with field names are read as those without, which RFC 9111 sections 5.2.2.4
+            // and 5.2.2.7 leave to the cache.
             b"no-cache" => self.no_cache = true,
             b"private" => self.private = true,
             b"must-revalidate" => self.must_revalidate = true,
@@ -65,7 +69,8 @@ fn shorten(known: &mut Option<Duration>, seconds: Duration) {
     *known = Some(known.map_or(seconds, |known| known.min(seconds)));
 }
 
-/// An argument in seconds, also in the quoted form that RFC 9111 section 5.2 asks recipients to accept.
+/// An argument in seconds, also in the quoted form that RFC 9111 section 5.2 asks recipients to
+/// accept.
 fn seconds(argument: &[u8]) -> Option<Duration> {
     let quoted = argument.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
     delta_seconds(quoted.unwrap_or(argument))
@@ -87,8 +92,9 @@ pub(super) fn delta_seconds(text: &[u8]) -> Option<Duration> {
 /// Splits a line at the commas outside of quoted strings (RFC 9110 section 5.6.4).
 struct DirectiveIter<'a> {
     rest: &'a [u8],
-    /// Whether quotes still open strings. After one that is never closed they do not: the rest of the line would be lost in it, and
-    /// looking for its end again from each later quote would cost the square of the line.
+    /// Whether quotes still open strings. After one that is never closed they do not: the rest of
+    /// the line would be lost in it, and looking for its end again from each later quote would cost
+    /// the square of the line.
     quotes: bool,
 }
 
