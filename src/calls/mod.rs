@@ -159,6 +159,7 @@ impl Calls {
         let ready = PreparedCall {
             adjusted,
             resumed: request.resumed,
+            collects: request.collects,
             ..PreparedCall::new(tool, scope, arguments, request.user_id)
         };
         if needs_yes {

@@ -135,10 +135,17 @@ impl Calls {
             },
         };
         let asker = asker(&ready);
-        let PreparedCall { tool, arguments, adjusted, .. } = ready;
+        let PreparedCall { tool, arguments, adjusted, collects, .. } = ready;
         let tool = Arc::clone(&tool.tool);
-        let wanted =
-            NewApproval { id: id.clone(), name: name.into(), tool, owner: route.party.clone(), arguments, asker };
+        let wanted = NewApproval {
+            id: id.clone(),
+            name: name.into(),
+            tool,
+            owner: route.party.clone(),
+            arguments,
+            asker,
+            collects,
+        };
         match approvals.enqueue(wanted).await {
             Ok(waiting) => ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted },
             Err(approval::EnqueueError::Full) => ExecuteError::ApprovalsFull { id },
@@ -196,6 +203,7 @@ impl Calls {
             follow: true,
             adjusted: Vec::new(),
             resumed: None,
+            collects: false,
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answer(answered), answered: true },
@@ -218,6 +226,7 @@ impl Calls {
             follow: false,
             adjusted: Vec::new(),
             resumed: None,
+            collects: false,
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

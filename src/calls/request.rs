@@ -34,6 +34,11 @@ pub struct Request {
     pub remembered: bool,
     /// The input with which a call is sent again that needed some.
     pub resumed: Option<ResumedInput>,
+    /// The name of the client that sent it, for the audit log.
+    pub client: Option<String>,
+    /// Whether the outcome of the same call is handed out, once, if a human decided about it
+    /// meanwhile.
+    pub collects: bool,
 }
 
 /// A call that passed all checks and still has to get a permit.
@@ -58,6 +63,8 @@ pub struct PreparedCall {
     pub adjusted: Vec<String>,
     /// The input with which the call is sent again.
     pub resumed: Option<ResumedInput>,
+    /// Whether the outcome of the same call is handed out if a human decided about it meanwhile.
+    pub collects: bool,
 }
 
 /// A call that its scenario answered.
@@ -94,6 +101,7 @@ impl PreparedCall {
             follow: true,
             adjusted: Vec::new(),
             resumed: None,
+            collects: false,
         }
     }
 }
@@ -111,6 +119,8 @@ impl Request {
             revision: None,
             remembered: false,
             resumed: None,
+            client: None,
+            collects: false,
         }
     }
 

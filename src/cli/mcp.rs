@@ -6,6 +6,7 @@
 //! output.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ struct FrontParams<'a> {
 
 /// A request under way.
 struct RunningLine {
+    /// Tells it from an earlier request with the same id.
+    number: u64,
     is_modern: bool,
     work: AbortOnDropHandle<()>,
 }
@@ -79,6 +82,8 @@ struct StdioFront {
     running: Arc<Mutex<HashMap<String, RunningLine>>>,
     /// The id of the session that `initialize` began.
     session: Arc<Mutex<Option<HeaderValue>>>,
+    /// How many messages came.
+    count: Arc<AtomicU64>,
 }
 
 impl McpArgs {
@@ -89,6 +94,7 @@ impl McpArgs {
             profile: self.profile.map(Into::into),
             running: Arc::default(),
             session: Arc::default(),
+            count: Arc::default(),
         };
         let tasks = Tasks::new();
         let _present = AbortOnDropHandle::new(tasks.spawn(start::stay(Arc::clone(&front.daemon), self.remote)));
@@ -130,6 +136,14 @@ impl StdioFront {
         self.session().clone().map(|id| (SESSION_ID, id)).into_iter().collect()
     }
 
+    /// Forgets a request that was answered. The client may use its id again.
+    fn forget(&self, id: &str, number: u64) {
+        let mut running = self.running();
+        if running.get(id).is_some_and(|line| line.number == number) {
+            running.remove(id);
+        }
+    }
+
     /// Ends a request whose client does not want it any more. Returns whether the daemon has to be
     /// informed: of a modern request it learns by the closed connection.
     fn cancel(&self, id: &str) -> bool {
@@ -160,17 +174,18 @@ impl StdioFront {
         // A line without a method is the client's answer to a request of the daemon.
         let id = line.id.filter(|_| !line.method.is_empty()).map(|id| id.get().to_owned());
         let (front, text, key) = (self.clone(), text.to_owned(), id.clone());
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
         let work = async move {
             front.send(&text, headers, id.as_deref()).await;
             if let Some(id) = id {
-                front.running().remove(&id);
+                front.forget(&id, number);
             }
         };
         // Held until the work is noted, which removes itself when it is done.
         let mut running = self.running();
         let work = AbortOnDropHandle::new(tasks.spawn(work));
         match key {
-            Some(id) => _ = running.insert(id, RunningLine { is_modern, work }),
+            Some(id) => _ = running.insert(id, RunningLine { number, is_modern, work }),
             // A message without an answer.
             None => _ = work.detach(),
         }

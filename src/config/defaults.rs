@@ -67,7 +67,15 @@ impl Default for ServerConfig {
 
 impl Default for McpFaceConfig {
     fn default() -> Self {
-        Self { naming: NamingStyle::Always, searches: false, page_size: 0, max_streams: 100 }
+        Self {
+            naming: NamingStyle::Always,
+            searches: false,
+            page_size: 0,
+            max_streams: 100,
+            wait: Duration::from_secs(25),
+            input_timeout: Duration::from_secs(5 * 60),
+            approve_by_elicitation: true,
+        }
     }
 }
 

@@ -103,6 +103,9 @@ keys! {
     "mcp.mode"                               Live    text(mcp_mode)               mcp_face.searches;
     "mcp.page_size"                          Live    number(0..=MAX_KEPT)             mcp_face.page_size;
     "mcp.max_streams"                        Live    number(1..=MAX_KEPT)             mcp_face.max_streams;
+    "mcp.wait"                               Live    text(duration)               mcp_face.wait;
+    "mcp.input_timeout"                      Live    text(positive_duration)               mcp_face.input_timeout;
+    "mcp.approve_by_elicitation"             Live    switch()                     mcp_face.approve_by_elicitation;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;

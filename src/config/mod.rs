@@ -221,6 +221,12 @@ pub struct McpFaceConfig {
     pub page_size: usize,
     /// `max_streams`: streams that one client may have open.
     pub max_streams: usize,
+    /// `wait`: how long a call waits for the end of an operation that goes on after the answer.
+    pub wait: Duration,
+    /// `input_timeout`: how long a call waits for input of its client.
+    pub input_timeout: Duration,
+    /// `approve_by_elicitation`: whether clients that show forms may approve calls in them.
+    pub approve_by_elicitation: bool,
 }
 
 /// Which protocol versions are accepted.

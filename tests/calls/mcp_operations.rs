@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::operations::{begin, behaviour, config, runs, telling, until_state};
 use crate::support::callee::{Callee, done, manifest, tool_with};
 use crate::support::daemon::{Daemon, Home};
+use crate::support::in_process::PATIENCE;
 use crate::support::mcp_client::McpClient;
 
 /// A request of an MCP client.
@@ -56,4 +59,20 @@ async fn the_state_of_an_operation_is_a_tool_wherever_one_may_begin() {
         assert_eq!(refused["isError"], true, "{refused}");
     }
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_goes_on_answers_when_it_is_done_or_names_its_operation() {
+    let home = Home::new();
+    for (wait, is_done) in [(PATIENCE, true), (Duration::ZERO, false)] {
+        let statuses = vec![json!({"status": "done", "output": {"files": 3}})];
+        let builds = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), statuses)).await;
+        let mut config = config(&home, &[("builds", &builds)]);
+        config.mcp_face.wait = wait;
+        let daemon = Daemon::ready(config).await;
+        let called = mcp(&daemon, "/mcp", "tools/call", json!({"name": "builds__start"})).await;
+        assert_eq!(called["structuredContent"] == json!({"files": 3}), is_done, "{called}");
+        assert_eq!(called.to_string().contains("get_operation"), !is_done, "{called}");
+        daemon.stop().await;
+    }
 }

@@ -71,9 +71,8 @@ async fn a_call_takes_the_way_of_every_call_and_its_failures_can_be_read_by_a_mo
     server.script(
         move |came| if came.method() == "tools/call" { came.error(200, -32_000, "disk full") } else { own(came) },
     );
-    let called = old.result("tools/call", json!({"name": "files__read"})).await;
-    assert_eq!(called["isError"], true);
-    assert_eq!(called["content"][0]["text"], "disk full (-32000)");
+    let (_, called) = old.request("tools/call", json!({"name": "files__read"})).await;
+    assert_eq!(called["error"], json!({"code": -32_000, "message": "disk full"}), "{called}");
 
     house
         .prefer(

@@ -120,6 +120,15 @@ impl McpClient {
         self.open(&message).await
     }
 
+    /// Sends a request and does not wait for its answer. Dropping the connection ends it.
+    pub(crate) async fn begin(&self, id: &Value, method: &str, params: Value) -> TcpStream {
+        let mut message = rpc(method, &self.params(params));
+        message["id"] = id.clone();
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(self.post(&message).as_bytes()).await.unwrap();
+        stream
+    }
+
     /// Opens the stream of a GET.
     pub(crate) async fn listen(&self) -> Streamed {
         let mut head = format!("GET {} HTTP/1.1\r\nhost: {}\r\n", self.target, self.address);
@@ -136,13 +145,18 @@ impl McpClient {
 
     /// Sends a message as it is.
     pub(crate) async fn open(&self, message: &Value) -> Streamed {
+        Streamed::open(self.address, self.post(message)).await
+    }
+
+    /// The request over HTTP that carries a message.
+    fn post(&self, message: &Value) -> String {
         let body = message.to_string();
         let mut head =
             format!("POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", self.target, self.address);
         for (name, value) in self.headers(message) {
             write!(head, "{name}: {value}\r\n").unwrap();
         }
-        Streamed::open(self.address, format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await
+        format!("{head}content-length: {}\r\n\r\n{body}", body.len())
     }
 
     /// Ends the session.

@@ -58,6 +58,9 @@ pub struct NewApproval {
     pub arguments: JsonText,
     /// The caller.
     pub asker: CallerInfo,
+    /// Whether an earlier decision about the same call is wanted instead, if its outcome was not
+    /// handed out yet.
+    pub collects: bool,
 }
 
 /// The result of an approved call.
@@ -165,7 +168,12 @@ impl Approvals {
 
     async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
+        let collects = wanted.collects;
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
+        let earlier = if collects { self.book().collect(&request.digest, clock.wall()) } else { None };
+        if let Some(earlier) = earlier {
+            return Ok(earlier);
+        }
         let admitted = self.book().admit(&request, clock.now() + limits.expiry, &limits);
         let forgotten = match admitted {
             Admitted::New(forgotten) => forgotten,
@@ -195,6 +203,11 @@ impl Approvals {
         // decided or released.
         let starting = self.0.parts.tasks.spawn(starting);
         let started = starting.await.unwrap_or(Err(DecideError::Stopping))?;
+        Ok(self.wait_until_over(started, PATIENCE).await)
+    }
+
+    /// Waits until an approved call is over, for at most so long. Returns its state then.
+    pub async fn wait_until_over(&self, started: Arc<ApprovalRequest>, limit: Duration) -> Arc<ApprovalRequest> {
         let mut changes = self.0.changes.subscribe();
         let over = async {
             loop {
@@ -209,10 +222,16 @@ impl Approvals {
             }
         };
         tokio::select! {
-            over = over => Ok(over),
-            () = self.0.parts.clock.sleep(PATIENCE) => Ok(started),
-            () = self.0.parts.stop.wait() => Ok(started),
+            over = over => over,
+            () = self.0.parts.clock.sleep(limit) => started,
+            () = self.0.parts.stop.wait() => started,
         }
+    }
+
+    /// The outcome of this call was handed out to its caller: the same call is a new one from now
+    /// on.
+    pub fn set_collected(&self, id: &str) {
+        self.book().set_collected(id);
     }
 
     async fn begin<R: ApprovedCallRunner>(
@@ -338,7 +357,7 @@ impl std::fmt::Debug for Approvals {
 }
 
 fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let NewApproval { id, name, tool, owner, arguments, asker } = wanted;
+    let NewApproval { id, name, tool, owner, arguments, asker, collects: _ } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),

@@ -29,6 +29,9 @@ struct ApprovalEntry {
     held: bool,
     /// It was not stored yet, so it is not shown.
     new: bool,
+    /// Its outcome was handed out to a caller that sent the same call again, or may have been
+    /// before a restart.
+    collected: bool,
 }
 
 /// The result of adding a call.
@@ -46,7 +49,27 @@ impl ApprovalTable {
     /// Adds one that was stored.
     pub(super) fn restore(&mut self, request: Arc<ApprovalRequest>, deadline: Instant) {
         self.bytes += weight(&request);
-        self.entries.push_back(ApprovalEntry { request, deadline, held: false, new: false });
+        self.entries.push_back(ApprovalEntry { request, deadline, held: false, new: false, collected: true });
+    }
+
+    /// The latest decision about exactly this call, for a caller that sends the call again: one that
+    /// is under way, or one whose outcome was not handed out yet. An outcome is handed out once, and
+    /// within the time in which the call could be decided.
+    pub(super) fn collect(&mut self, digest: &str, wall: Timestamp) -> Option<Arc<ApprovalRequest>> {
+        let entry = self.entries.iter_mut().rev().find(|entry| {
+            let request = &entry.request;
+            !entry.new && !entry.held && *request.digest == *digest && request.state != ApprovalState::Waiting
+        })?;
+        let open = !entry.collected && wall < entry.request.expires_at;
+        entry.collected |= entry.request.state.is_over();
+        open.then(|| Arc::clone(&entry.request))
+    }
+
+    /// The outcome of this one was handed out.
+    pub(super) fn set_collected(&mut self, id: &str) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| *entry.request.id == *id) {
+            entry.collected = true;
+        }
     }
 
     /// Makes room for a new one: those that are over may be forgotten, those that wait may not.
@@ -77,7 +100,8 @@ impl ApprovalTable {
         }
         let forgotten = self.make_room(limits.most - 1, limits.bytes - weight);
         self.bytes += weight;
-        self.entries.push_back(ApprovalEntry { request: Arc::clone(request), deadline, held: true, new: true });
+        let request = Arc::clone(request);
+        self.entries.push_back(ApprovalEntry { request, deadline, held: true, new: true, collected: false });
         Admitted::New(forgotten)
     }
 
@@ -309,6 +333,29 @@ mod tests {
         assert_eq!(book.admit(&again, soon(), &LIMITS), Admitted::Waits(Arc::clone(&first)));
         book.put(&over(&first, 1));
         assert_eq!(book.admit(&again, soon(), &LIMITS), Admitted::New(Vec::new()), "an answer is for one call");
+    }
+
+    #[test]
+    fn an_outcome_is_handed_out_once_and_within_the_time_of_the_approval() {
+        let (mut book, wall) = (ApprovalTable::default(), Timestamp::from_second(0).unwrap());
+        let first = with(&mut book, "1");
+        assert_eq!(book.collect(&first.digest, wall), None, "it waits");
+        let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
+        book.put(&started);
+        assert_eq!(book.collect(&first.digest, wall), Some(Arc::clone(&started)));
+        assert_eq!(book.collect(&first.digest, wall), Some(started));
+        let done = over(&first, 1);
+        book.put(&done);
+        assert_eq!(book.collect("another", wall), None);
+        assert_eq!(book.collect(&first.digest, first.expires_at), None, "too late");
+
+        let second = with(&mut book, "2");
+        book.put(&over(&second, 1));
+        assert_eq!(book.collect(&second.digest, wall), Some(over(&second, 1)));
+        assert_eq!(book.collect(&second.digest, wall), None);
+        let mut restored = ApprovalTable::default();
+        restored.restore(done, soon());
+        assert_eq!(restored.collect(&first.digest, wall), None, "it may have been handed out before");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(in crate::calls) struct AuditEntry {
     chat: Option<String>,
     profile: Option<String>,
     user: Option<String>,
+    client: Option<String>,
     outcome: &'static str,
     status: Option<u16>,
     took: Duration,
@@ -49,6 +50,8 @@ struct AuditLine<'a> {
     profile: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<&'a str>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -69,6 +72,7 @@ impl AuditEntry {
             chat: text(&request.chat),
             profile: text(&request.profile),
             user: request.user_id.as_deref().map(short),
+            client: text(&request.client),
             ..Self::new(&request.name, &request.arguments)
         }
     }
@@ -93,6 +97,7 @@ impl AuditEntry {
             chat: None,
             profile: None,
             user: None,
+            client: None,
             outcome: "",
             status: None,
             took: Duration::ZERO,
@@ -146,6 +151,7 @@ impl AuditEntry {
             chat: self.chat.as_deref(),
             profile: self.profile.as_deref(),
             user: self.user.as_deref(),
+            client: self.client.as_deref(),
             outcome: self.outcome,
             status: self.status,
             duration_ms: (self.took.as_secs_f64() * 1e6).round() / 1e3,

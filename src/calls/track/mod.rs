@@ -16,6 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
@@ -146,6 +147,8 @@ struct TrackerInner {
     parts: CallDependencies,
     limits: ArcSwap<TrackerLimits>,
     book: Mutex<OperationTable>,
+    /// Counts changes of states.
+    ends: watch::Sender<u64>,
 }
 
 impl OperationTracker {
@@ -155,8 +158,12 @@ impl OperationTracker {
         for operation in restored {
             book.take_up(Arc::new(operation));
         }
-        let tracker =
-            Self(Arc::new(TrackerInner { parts, limits: ArcSwap::from_pointee(limits), book: Mutex::new(book) }));
+        let tracker = Self(Arc::new(TrackerInner {
+            parts,
+            limits: ArcSwap::from_pointee(limits),
+            book: Mutex::new(book),
+            ends: watch::Sender::new(0),
+        }));
         tracker.0.parts.tasks.spawn(tracker.clone().look_after());
         tracker
     }
@@ -183,6 +190,28 @@ impl OperationTracker {
     /// The operation with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
         self.book().get(id)
+    }
+
+    /// Waits until an operation is over, for at most so long. Returns its state then; `None` if it is
+    /// not known.
+    pub async fn wait_until_over(&self, id: &str, limit: Duration) -> Option<Arc<Operation>> {
+        let mut ends = self.0.ends.subscribe();
+        let over = async {
+            loop {
+                match self.get(id) {
+                    Some(operation) if !operation.state.is_over() => {}
+                    known => return known,
+                }
+                if ends.changed().await.is_err() {
+                    return self.get(id);
+                }
+            }
+        };
+        tokio::select! {
+            over = over => over,
+            () = self.0.parts.clock.sleep(limit) => self.get(id),
+            () = self.0.parts.stop.wait() => self.get(id),
+        }
     }
 
     /// A finding for each status that a tool of the kept operations answered and does not declare.
@@ -289,6 +318,7 @@ impl OperationTracker {
             self.0.parts.hub.publish(Event::Operation(Arc::clone(&after))).await;
         }
         if before.state != after.state {
+            self.0.ends.send_modify(|count| *count += 1);
             let limits = self.0.limits.load();
             let forgotten = self.book().make_room(limits.most, limits.bytes);
             let forget = forgotten.into_iter().map(Write::ForgetOperation);

@@ -154,6 +154,8 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
     };
     let request = Request {
         resumed: None,
+        client: None,
+        collects: false,
         arguments: arguments(asked.arguments)?,
         scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", asked.chat_id)?,

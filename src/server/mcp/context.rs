@@ -21,6 +21,8 @@ pub(super) struct McpContext {
     pub(super) version: Version,
     pub(super) connection: DisconnectTrigger,
     pub(super) access: Access,
+    /// Whether its messages are answered as one list, into which no stream fits.
+    pub(super) is_batch: bool,
 }
 
 /// The client of a request.
@@ -40,7 +42,7 @@ impl McpContext {
     pub(super) fn takes_events(&self) -> bool {
         let accepted = self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut ranges = accepted.flat_map(|value| value.split(',')).map(|range| range.split(';').next().unwrap_or(""));
-        ranges.any(|range| matches!(range.trim(), "text/event-stream" | "text/*" | "*/*"))
+        !self.is_batch && ranges.any(|range| matches!(range.trim(), "text/event-stream" | "text/*" | "*/*"))
     }
 }
 

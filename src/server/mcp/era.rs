@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::model::JsonText;
+use crate::protocols::LogLevel;
 use crate::server::mcp::capabilities::{ClientCapabilities, client_name};
 use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
 
@@ -39,8 +40,8 @@ pub(super) enum RequestEra {
 pub(super) struct ModernClient {
     pub(super) capabilities: ClientCapabilities,
     pub(super) name: Option<String>,
-    /// The least severe log messages that it wants, in the word of the protocol.
-    pub(super) log_level: Option<String>,
+    /// The least severe log messages that it wants.
+    pub(super) log_level: Option<LogLevel>,
 }
 
 /// The `_meta` of a request, as far as it decides.
@@ -118,7 +119,7 @@ fn check_modern(
     Ok(ModernClient {
         capabilities: ClientCapabilities::parse(Some(capabilities)),
         name: client_name(meta("clientInfo")),
-        log_level: meta("logLevel").and_then(Value::as_str).map(str::to_owned),
+        log_level: meta("logLevel").and_then(Value::as_str).and_then(LogLevel::parse),
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::Secret;
 use crate::runtime::Clock;
+use crate::server::mcp::held::HeldCalls;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sealing::Sealer;
 use crate::server::mcp::sessions::McpSessions;
@@ -15,6 +16,7 @@ pub(in crate::server) struct McpFace {
     pub(super) sealer: Sealer,
     pub(super) sessions: McpSessions,
     pub(super) streams: StreamCounter,
+    pub(super) held: HeldCalls,
 }
 
 /// How many streams each client has open.
@@ -31,7 +33,12 @@ pub(super) struct OpenStream {
 impl McpFace {
     /// With the key of the store.
     pub(in crate::server) fn new(key: Option<&Secret>, clock: Clock) -> Self {
-        Self { sealer: Sealer::new(key), sessions: McpSessions::new(clock), streams: StreamCounter::default() }
+        Self {
+            sealer: Sealer::new(key),
+            sessions: McpSessions::new(clock),
+            streams: StreamCounter::default(),
+            held: HeldCalls::default(),
+        }
     }
 }
 

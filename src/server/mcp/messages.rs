@@ -21,12 +21,13 @@ use crate::server::mcp::sessions::{LiveSession, SESSION_ID};
 const MAX_BATCH: usize = 100;
 
 /// Answers a body.
-pub(super) async fn receive(context: McpContext, body: &[u8]) -> Response {
+pub(super) async fn receive(mut context: McpContext, body: &[u8]) -> Response {
     let messages = match read(body) {
         Ok(messages) => messages,
         Err(refusal) => return refused(None, &refusal),
     };
     if body.trim_ascii_start().starts_with(b"[") {
+        context.is_batch = true;
         return match batch(&context, messages).await {
             Ok(response) => response,
             Err(refusal) => refused(None, &refusal),

@@ -12,15 +12,17 @@
 
 mod adjusted;
 mod answer;
+mod call_results;
+mod call_work;
+mod caller;
 mod calls;
-#[allow(dead_code, reason = "calls that take part need the rest")]
 mod capabilities;
 mod changes;
-#[allow(dead_code, reason = "calls that take part need the rest")]
 mod context;
 mod era;
 mod face;
 mod greeting;
+mod held;
 mod lists;
 mod logging;
 mod messages;
@@ -28,14 +30,12 @@ mod methods;
 mod own_tools;
 mod param_headers;
 mod prompts;
-#[allow(dead_code, reason = "calls that take part need the rest")]
 mod refusal;
 mod relayed;
+mod request_state;
 mod resources;
-#[allow(dead_code, reason = "calls that take part need the rest")]
 mod sealing;
 mod session_id;
-#[allow(dead_code, reason = "calls that take part need the rest")]
 mod sessions;
 mod uri_template;
 
@@ -112,7 +112,10 @@ async fn receive(
     RawBody(body): RawBody,
 ) -> Response {
     match list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref()) {
-        Ok(list) => messages::receive(McpContext { shared, list, headers, version, connection, access }, &body).await,
+        Ok(list) => {
+            messages::receive(McpContext { shared, list, headers, version, connection, access, is_batch: false }, &body)
+                .await
+        }
         Err(problem) => problem.into_response(),
     }
 }
@@ -132,7 +135,7 @@ async fn stream(
         return Err(without_session("GET", "stream"));
     }
     let list = list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref())?;
-    let context = McpContext { shared, list, headers, version, connection, access };
+    let context = McpContext { shared, list, headers, version, connection, access, is_batch: false };
     let face = &context.shared.mcp;
     let opened = match face.sessions.find(&context.headers, &face.sealer) {
         Ok(session) => changes::legacy(&context, &session).await,

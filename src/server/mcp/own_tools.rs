@@ -14,7 +14,7 @@ use crate::model::JsonText;
 use crate::server::api::call_json;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
-use crate::server::mcp::{calls, lists};
+use crate::server::mcp::{call_results, lists};
 
 /// The tokens of an answer of `find_tools`, if the model does not say how many.
 const TOKENS: usize = 2_000;
@@ -61,7 +61,7 @@ pub(super) async fn call(context: &McpContext, params: Option<&JsonText>) -> Opt
         CALL_TOOL => Err("`call_tool` needs the `name` of a tool and its `arguments`, an object".to_owned()),
         _ => return None,
     };
-    Some(Ok(answer.map_or_else(|why| calls::failed(&why), |value| result(&value))))
+    Some(Ok(answer.map_or_else(|why| call_results::failed(&why), |value| result(&value))))
 }
 
 fn result(value: &Value) -> String {

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::model::JsonText;
+use crate::protocols::LogLevel;
 use crate::protocols::json_rpc::RpcError;
 use crate::runtime::{Clock, Stop, StopTrigger};
 use crate::server::mcp::era::single;
@@ -60,8 +61,8 @@ pub(super) struct LiveSession {
 #[derive(Debug)]
 struct SessionState {
     used: Instant,
-    /// The least severe log messages that the client wants, in the word of the protocol.
-    log_level: Option<String>,
+    /// The least severe log messages that the client wants.
+    log_level: Option<LogLevel>,
     /// What cancels the requests under way, by the text of their id.
     running: HashMap<String, StopTrigger>,
     /// What the client still has to answer.
@@ -83,7 +84,7 @@ pub(super) struct RunningRequest {
 pub(super) struct AwaitedReply {
     session: Arc<LiveSession>,
     pub(super) id: u64,
-    pub(super) reply: oneshot::Receiver<ClientReply>,
+    reply: oneshot::Receiver<ClientReply>,
 }
 
 impl McpSessions {
@@ -175,13 +176,13 @@ impl LiveSession {
     }
 
     /// Sets the least severe log messages that the client wants.
-    pub(super) fn set_log_level(&self, level: &str) {
-        self.state().log_level = Some(level.to_owned());
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.state().log_level = Some(level);
     }
 
     /// The level that the client set.
-    pub(super) fn log_level(&self) -> Option<String> {
-        self.state().log_level.clone()
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        self.state().log_level
     }
 
     /// Notes a request that can be cancelled. Refuses an id that is in use.
@@ -231,6 +232,13 @@ impl LiveSession {
     /// Sends a message on one of the streams of its GETs. Returns whether there is one.
     pub(super) fn send_on_stream(&self, message: &Bytes) -> bool {
         self.state().streams.iter().any(|stream| stream.try_send(message.clone()).is_ok())
+    }
+}
+
+impl AwaitedReply {
+    /// Waits for it. `None` if it cannot come any more.
+    pub(super) async fn reply(mut self) -> Option<ClientReply> {
+        (&mut self.reply).await.ok()
     }
 }
 

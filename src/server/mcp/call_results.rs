@@ -1,0 +1,148 @@
+//! Outcomes of calls as results of the protocol.
+//!
+//! What a model can repair or wait for is a result with `isError`. The result of an MCP server is
+//! passed on as it came, and so is its error of the protocol.
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::calls::CallResponse;
+use crate::calls::track::FollowUp;
+use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState};
+use crate::protocols::Outcome;
+use crate::protocols::json_rpc::RpcError;
+use crate::server::mcp::refusal::{HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION};
+
+/// The codes that JSON-RPC and the protocol define.
+const RESERVED: std::ops::RangeInclusive<i64> = -32_768..=-32_000;
+
+/// The error of the protocol with which an MCP server answered a call.
+pub(super) fn refusal(outcome: &Outcome) -> Option<Refusal> {
+    if outcome.success || outcome.content.is_some() {
+        return None;
+    }
+    let code = outcome.code.as_deref()?.parse().ok().filter(|code| RESERVED.contains(code))?;
+    let status = match code {
+        HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    let message = outcome.error.clone().unwrap_or_default();
+    Some(Refusal { status, error: RpcError { code, message, data: outcome.document.clone() } })
+}
+
+/// The outcome of an approved call, or what it waits for.
+pub(super) fn of_approval(request: &ApprovalRequest) -> String {
+    let (tool, id) = (&request.tool, &request.id);
+    let by = request.decided.as_ref().map_or("a person", |decided| &*decided.by);
+    match (request.state, &request.answer) {
+        (ApprovalState::Waiting, _) => failed(&format!(
+            "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {}. Tell the user; once it is decided, the same call gives its outcome.",
+            request.expires_at
+        )),
+        (ApprovalState::Started, _) => failed(&format!(
+            "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
+        )),
+        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) if answer.success => {
+            let goes_on = answer.operation.as_ref().map(|operation| goes_on(operation));
+            of_value(answer.result.as_ref(), goes_on)
+        }
+        (ApprovalState::Answered | ApprovalState::Failed, answer) => {
+            let error = answer.as_ref().and_then(|answer| answer.error.as_deref()).unwrap_or("the tool failed");
+            failed(&with_code(error, answer.as_ref().and_then(|answer| answer.code.as_deref())))
+        }
+        (ApprovalState::Rejected, _) => {
+            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            failed(&format!("The call of `{tool}` was rejected by {by}{reason}. It was not run."))
+        }
+        (ApprovalState::Expired, _) => {
+            failed(&format!("The call of `{tool}` was not approved in time. It was not run."))
+        }
+        (ApprovalState::Unknown, _) => failed(&format!(
+            "The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known."
+        )),
+    }
+}
+
+/// The result of an operation that is over; `None` while it goes on.
+pub(super) fn of_operation(operation: &Operation) -> Option<String> {
+    if !operation.state.is_over() {
+        return None;
+    }
+    if operation.state == OperationState::Succeeded {
+        return Some(of_value(operation.result.as_ref(), None));
+    }
+    let error = operation.error.as_deref().or(operation.note.as_deref()).unwrap_or("it did not end well");
+    Some(failed(&format!("The operation {} is {}: {error}", operation.id, operation.state)))
+}
+
+fn goes_on(operation: &str) -> String {
+    format!("It goes on as operation {operation}; `get_operation` gives its state, and its result once it is over.")
+}
+
+fn with_code(error: &str, code: Option<&str>) -> String {
+    code.map_or_else(|| error.to_owned(), |code| format!("{error} ({code})"))
+}
+
+/// The outcome of a call as a result.
+pub(super) fn result(answered: &CallResponse) -> String {
+    let outcome = &answered.outcome;
+    if let Some(whole) = outcome.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
+        return complete(whole.get());
+    }
+    if !outcome.success {
+        return failed(&with_code(outcome.error.as_deref().unwrap_or("the tool failed"), outcome.code.as_deref()));
+    }
+    let goes_on = match &answered.going {
+        FollowUp::Over => None,
+        FollowUp::Followed(operation) => Some(goes_on(&operation.id)),
+        FollowUp::Untracked(why) => Some(format!("It goes on, and cannot be followed: {why}.")),
+    };
+    of_value(outcome.result.as_ref(), goes_on)
+}
+
+/// A value as a text, and also as JSON where it is an object.
+fn of_value(value: Option<&JsonText>, note: Option<String>) -> String {
+    let value = value.map_or("null", JsonText::get);
+    // A text is given as such; everything else also as JSON.
+    let text = serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
+    let mut content = vec![json!({"type": "text", "text": text})];
+    content.extend(note.map(|text| json!({"type": "text", "text": text})));
+    let structured = if value.starts_with('{') { format!(r#","structuredContent":{value}"#) } else { String::new() };
+    format!(r#"{{"resultType":"complete","content":{}{structured}}}"#, Value::from(content))
+}
+
+/// A result of an MCP server, with the member that only modern ones write.
+fn complete(whole: &str) -> String {
+    #[derive(Deserialize)]
+    struct ResultKind<'a> {
+        #[serde(borrow, rename = "resultType")]
+        kind: Option<&'a RawValue>,
+    }
+    if serde_json::from_str::<ResultKind<'_>>(whole).is_ok_and(|sent| sent.kind.is_some()) {
+        return whole.to_owned();
+    }
+    let rest = whole[1..].trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    format!(r#"{{"resultType":"complete"{comma}{rest}"#)
+}
+
+/// A result that says what went wrong.
+pub(super) fn failed(text: &str) -> String {
+    json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_that_it_is_complete_once() {
+        assert_eq!(complete("{ }"), r#"{"resultType":"complete"}"#);
+        assert_eq!(complete(r#"{"content":[]}"#), r#"{"resultType":"complete","content":[]}"#);
+        let modern = r#"{"content":[],"resultType":"complete"}"#;
+        assert_eq!(complete(modern), modern);
+    }
+}

@@ -1,0 +1,147 @@
+//! The client of a call, as far as it takes part while the call runs.
+//!
+//! What the tool sends becomes events, which the answer to the client's request carries. A request
+//! for input goes to a legacy client as a request of the daemon, on the stream of its call or else
+//! on that of a GET. A modern client gets it as the answer, and sends its call again with the input.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::calls::Caller;
+use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use crate::runtime::{Clock, Stop};
+use crate::server::mcp::answer::event;
+use crate::server::mcp::context::McpClient;
+
+/// Something that happens while a call runs.
+pub(super) enum CallerEvent {
+    Progress(CallProgress),
+    Log(CallLog),
+    /// A request of the daemon to a legacy client, as an event of a stream.
+    Request(Bytes),
+    /// Input that a modern client has to give.
+    Input(InputWanted, oneshot::Sender<Result<InputReply, InputRefused>>),
+}
+
+/// See the module.
+pub(super) struct McpCaller {
+    pub(super) client: McpClient,
+    /// Whether the answer may be a stream, which carries requests of the daemon.
+    pub(super) has_stream: bool,
+    pub(super) events: mpsc::Sender<CallerEvent>,
+    pub(super) cancelled: Stop,
+    pub(super) clock: Clock,
+    /// How long input may take.
+    pub(super) input_timeout: Duration,
+}
+
+impl McpCaller {
+    /// Requests input, whatever the scenario may request.
+    pub(super) async fn request(&self, wanted: &InputWanted) -> Result<InputReply, InputRefused> {
+        let waiting = async {
+            match &self.client {
+                McpClient::Modern(_) => {
+                    let (sender, reply) = oneshot::channel();
+                    let input = CallerEvent::Input(wanted.clone(), sender);
+                    self.events.send(input).await.map_err(|_| InputRefused)?;
+                    reply.await.unwrap_or(Err(InputRefused))
+                }
+                McpClient::Legacy(session) => {
+                    let awaited = session.expect_reply();
+                    let (id, method, params) = (awaited.id, wanted.method, wanted.params.get());
+                    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+                    let message = event(message.as_bytes());
+                    let on_call =
+                        self.has_stream && self.events.send(CallerEvent::Request(message.clone())).await.is_ok();
+                    if !on_call && !session.send_on_stream(&message) {
+                        return Err(InputRefused);
+                    }
+                    let replied = awaited.reply().await.ok_or(InputRefused)?;
+                    replied.map(InputReply::Given).map_err(|_| InputRefused)
+                }
+            }
+        };
+        tokio::select! {
+            replied = waiting => replied,
+            () = self.cancelled.wait() => Err(InputRefused),
+            () = self.clock.sleep(self.input_timeout) => Err(InputRefused),
+        }
+    }
+}
+
+impl Caller for McpCaller {
+    fn offers(&self) -> CallerOffers {
+        let log_level = match &self.client {
+            McpClient::Modern(client) => client.log_level,
+            // The protocol leaves it to the server as long as the client set none.
+            McpClient::Legacy(session) => Some(session.log_level().unwrap_or(LogLevel::Info)),
+        };
+        let can = self.client.capabilities();
+        CallerOffers {
+            elicitation_form: can.shows_forms(),
+            elicitation_url: can.opens_urls(),
+            sampling: can.samples(),
+            roots: can.has_roots(),
+            log_level,
+            resumes: self.client.is_modern(),
+        }
+    }
+
+    fn progress(&self, progress: CallProgress) {
+        // A client that does not keep up misses some.
+        let _ = self.events.try_send(CallerEvent::Progress(progress));
+    }
+
+    fn log(&self, line: CallLog) {
+        let _ = self.events.try_send(CallerEvent::Log(line));
+    }
+
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        Box::pin(self.request(wanted))
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        let cancelled = self.cancelled.clone();
+        Box::pin(async move { cancelled.wait().await })
+    }
+}
+
+/// A log message as a notification.
+pub(super) fn log_notification(line: &CallLog) -> String {
+    let logger = line.logger.as_ref().map(|logger| format!(r#","logger":{}"#, json!(logger))).unwrap_or_default();
+    let (level, data) = (line.level.as_str(), line.data.get());
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}"{logger},"data":{data}}}}}"#
+    )
+}
+
+/// Progress as a notification with the client's own token.
+pub(super) fn progress_notification(progress: &CallProgress, token: &str) -> String {
+    let number = |value: f64| json!(value).to_string().trim_end_matches(".0").to_owned();
+    let total = progress.total.map(|total| format!(r#","total":{}"#, number(total))).unwrap_or_default();
+    let message = progress.message.as_ref().map(|text| format!(r#","message":{}"#, json!(text))).unwrap_or_default();
+    let done = number(progress.done);
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done}{total}{message}}}}}"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_those_of_the_protocol() {
+        let progress = CallProgress { done: 50.0, total: Some(100.5), message: Some("half".into()) };
+        assert!(
+            progress_notification(&progress, "\"p1\"")
+                .ends_with(r#"{"progressToken":"p1","progress":50,"total":100.5,"message":"half"}}"#)
+        );
+        let line = CallLog::new(LogLevel::Warning, "careful");
+        assert!(log_notification(&line).ends_with(r#""params":{"level":"warning","data":"careful"}}"#));
+    }
+}

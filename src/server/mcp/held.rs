@@ -1,0 +1,108 @@
+//! Calls that wait for a modern client to send them again with input, because the tool cannot wait
+//! elsewhere: its server keeps the call open meanwhile.
+//!
+//! They are limited in number and time. One whose client does not come back is cancelled.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::protocols::{InputRefused, InputReply, InputRequired, InputWanted};
+use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
+use crate::server::mcp::caller::CallerEvent;
+use crate::server::mcp::refusal::Refusal;
+
+/// The most calls that wait.
+const MOST: usize = 256;
+
+/// What a call ended with.
+pub(super) enum CallEnding {
+    /// The text of its result.
+    Complete(String),
+    /// Its MCP server needs it again, with input.
+    NeedsInput(InputRequired),
+}
+
+/// What a call ended with, or its error.
+pub(super) type CallEnd = Result<CallEnding, Refusal>;
+
+/// A call under way.
+pub(super) struct OngoingCall {
+    pub(super) events: mpsc::Receiver<CallerEvent>,
+    pub(super) end: JoinHandle<CallEnd>,
+    /// Of a modern client: when the request for the call ends early, the call is cancelled.
+    pub(super) _on_drop: Option<CancelOnDrop>,
+    /// Of a legacy client: completes when it cancels the call.
+    pub(super) cancelled: Option<Stop>,
+}
+
+/// Cancels a call when it is dropped.
+pub(super) struct CancelOnDrop(pub(super) StopTrigger);
+
+/// A call that waits for input.
+pub(super) struct HeldCall {
+    pub(super) call: OngoingCall,
+    pub(super) wanted: InputWanted,
+    pub(super) reply: oneshot::Sender<Result<InputReply, InputRefused>>,
+}
+
+/// All calls that wait. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct HeldCalls(Arc<Mutex<HashMap<String, HeldCall>>>);
+
+impl HeldCalls {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, HeldCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new handle.
+    pub(super) fn handle() -> String {
+        // 122 random bits from the system.
+        Uuid::new_v4().simple().to_string()
+    }
+
+    /// Keeps a call for at most so long. Gives it back if too many wait.
+    pub(super) fn hold(
+        &self,
+        handle: String,
+        held: HeldCall,
+        (limit, clock): (Duration, Clock),
+        (tasks, stop): (&Tasks, Stop),
+    ) -> Result<(), Box<HeldCall>> {
+        let mut calls = self.calls();
+        if calls.len() >= MOST {
+            return Err(Box::new(held));
+        }
+        calls.insert(handle.clone(), held);
+        let all = self.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = clock.sleep(limit) => {}
+                () = stop.wait() => {}
+            }
+            all.calls().remove(&handle);
+        });
+        Ok(())
+    }
+
+    /// Takes a call that waits.
+    pub(super) fn take(&self, handle: &str) -> Option<HeldCall> {
+        self.calls().remove(handle)
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl std::fmt::Debug for HeldCalls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HeldCalls").field(&self.calls().len()).finish()
+    }
+}
