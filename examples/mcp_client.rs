@@ -21,12 +21,15 @@ use callsheet::protocols::{
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
 use callsheet::transports::http::{Client, ClientLimits};
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The longest time of a call.
 const LONGEST: Duration = Duration::from_secs(25);
+/// How long the stream of changes is waited for.
+const FOLLOWING: Duration = Duration::from_secs(2);
 /// The most bytes of an answer.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
@@ -128,6 +131,13 @@ async fn main() -> Result<()> {
     let Listing::Manifest { manifest, findings, .. } = session.list(&ListRequest::whole()).await? else {
         bail!("the server says that a list is unchanged which was never requested before")
     };
+    // As the daemon does, it follows the server's own stream, on which a server may also request input.
+    let tasks = Tasks::new();
+    if let Some(mut hints) = session.hints() {
+        let following = tokio::time::timeout(FOLLOWING, hints.next()).await;
+        println!("following: {following:?}");
+        tasks.spawn(async move { while hints.next().await.is_some() {} });
+    }
     for finding in &findings {
         println!("finding: {finding:?}");
     }

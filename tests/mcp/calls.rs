@@ -235,3 +235,31 @@ async fn a_call_whose_stream_broke_is_not_sent_again() {
     assert_eq!(server.of("tools/call").len(), 1);
     house.finish().await;
 }
+
+/// MCP 2025-11-25 has this for servers that keep no stream open while a tool runs.
+#[tokio::test]
+async fn a_stream_that_ends_before_the_answer_is_continued_after_its_last_event() {
+    let events =
+        |text: String| Answer::With("content-type", "text/event-stream".to_owned(), Box::new(Answer::Text(200, text)));
+    let (mut own, mut call) = (legacy("2025-11-25", &json!([tool("slow")])), Value::Null);
+    let server = McpServer::start(move |came| match (came.method(), came.header("last-event-id")) {
+        ("tools/call", _) => {
+            call = came.message["id"].clone();
+            events("id: 1\nretry: 50\ndata:\n\n".to_owned())
+        }
+        ("GET", Some("1")) => {
+            events("id: 2\nretry: 50\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"other\"}\n\n".to_owned())
+        }
+        ("GET", Some("2")) => {
+            let result = json!({"content": [{"type": "text", "text": "at last"}]});
+            events(format!("data: {}\n\n", json!({"jsonrpc": "2.0", "id": call, "result": result})))
+        }
+        _ => own(came),
+    })
+    .await;
+    let house = House::of(&[("legacy", server.url())]).await;
+    let outcome = house.call("slow", &json!({})).await.unwrap().outcome;
+    assert_eq!(outcome.result.unwrap().get(), "\"at last\"");
+    assert_eq!(server.of("tools/call").len(), 1);
+    house.finish().await;
+}

@@ -128,10 +128,9 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
                     }
                     // The server ended the subscription.
                     RpcMessage::Response { .. } => return None,
-                    RpcMessage::Request { id, method, .. } => {
-                        // No caller waits on this stream.
+                    RpcMessage::Request { id, method, params } => {
                         if let Carrier::Http(http) = &server.carrier {
-                            let _ = http.answer_without_caller(&id, &method).await;
+                            let _ = http.take_request(id, method, params).await;
                         }
                         continue;
                     }

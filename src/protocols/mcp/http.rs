@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -14,12 +15,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::inputs;
 use super::notes::Note;
+use super::questions::{CallQuestions, Question, Questions};
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
 use super::stream_messages::StreamMessages;
 use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
-use crate::protocols::{CallError, CallIo, Cancelled};
+use crate::protocols::{CallError, CallIo, Cancelled, InputMethod};
 use crate::transports::TransportError;
 use crate::transports::http::{
     CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered, Upstream,
@@ -29,6 +31,9 @@ use crate::transports::http::{
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The longest id of a session that is kept.
 const SESSION_ID_MAX: usize = 1_024;
+/// How long a stream that was opened again may be silent; the call has a limit of its own.
+const RESUMED_SILENCE: Duration = Duration::from_secs(3600);
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A server over HTTP, in one of the two eras.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub(super) struct HttpConnection {
     dialect: Dialect,
     /// The input that the server may request.
     interaction: Arc<Interaction>,
+    /// Those calls whose callers may be meant by what the server requests on its own stream.
+    questions: Questions,
     next_id: AtomicU64,
 }
 
@@ -59,7 +66,7 @@ pub(super) struct Answered {
 
 impl HttpConnection {
     pub(super) fn new(upstream: Upstream, dialect: Dialect, interaction: Arc<Interaction>) -> Self {
-        Self { upstream, dialect, interaction, next_id: AtomicU64::new(1) }
+        Self { upstream, dialect, interaction, questions: Questions::default(), next_id: AtomicU64::new(1) }
     }
 
     /// The same server in the session that its answer to `initialize` began.
@@ -91,21 +98,19 @@ impl HttpConnection {
             max_body: request.max_body,
             headers: self.headers(self.request_headers(request)),
         };
+        let mut questions = self.questions.register(id, request.progress);
         let posting = self.upstream.post_streamed(body, &limits);
-        let answered = match until_cancelled(posting, io.cancelled()).await {
-            Some(answered) => {
-                answered.map_err(
-                    |Unanswered { error, sent }| {
-                        if sent { RequestError::Unanswered(error) } else { RequestError::Unsent(error) }
-                    },
-                )
-            }
-            None => Err(RequestError::Cancelled),
-        };
+        let answered = self.answering(posting, &mut questions, io).await.and_then(|answered| {
+            answered.map_err(
+                |Unanswered { error, sent }| {
+                    if sent { RequestError::Unanswered(error) } else { RequestError::Unsent(error) }
+                },
+            )
+        });
         let result = match answered {
             Ok(StreamedResponse::Document(answer)) => self.document(id, answer),
             Ok(StreamedResponse::Events(head, events)) => {
-                let reply = self.follow(id, events, (request, began), io).await;
+                let reply = self.follow(id, events, (request, began, &mut questions), io).await;
                 reply.map(|reply| Answered { reply, head })
             }
             Err(error) => Err(error),
@@ -137,6 +142,16 @@ impl HttpConnection {
     /// Opens the stream on which a legacy server signals changes. `None` if it has no such stream.
     pub(super) async fn event_stream(&self, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
         self.upstream.events_with("", limits, self.legacy_headers()).await
+    }
+
+    /// Opens the stream of an answer again after this event. `None` if it cannot be continued.
+    pub(super) async fn resume(&self, id: &str, max_body: usize) -> Result<Option<EventStream>, RequestError> {
+        let (Dialect::Session(..), Ok(id)) = (&self.dialect, HeaderValue::from_str(id)) else { return Ok(None) };
+        let mut headers = self.legacy_headers();
+        headers.insert(LAST_EVENT_ID, id);
+        let per_minute = max_body.saturating_mul(4);
+        let limits = EventLimits { max_event: max_body, silence: RESUMED_SILENCE, per_minute };
+        self.upstream.events_with("", limits, headers).await.map_err(RequestError::Unanswered)
     }
 
     /// Opens the stream on which a modern server signals changes.
@@ -228,16 +243,17 @@ impl HttpConnection {
         &self,
         id: u64,
         events: EventStream,
-        (request, began): (&McpRequest, Instant),
+        (request, began, questions): (&McpRequest, Instant, &mut CallQuestions<'_>),
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let url = self.upstream.to_string();
-        let mut messages = StreamMessages::new(events, id, (request.max_body, &url));
+        let mut messages = StreamMessages::new(self, events, id, (request.max_body, &url));
         let mut last = began + request.longest;
         let mut deadline = (began + request.limit).min(last);
         loop {
             let next = tokio::select! {
                 next = until_cancelled(messages.next(), io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
+                Question { id, method, params } = questions.next() => Ok(RpcMessage::Request { id, method, params }),
                 () = sleep_until(deadline) => {
                     return Err(RequestError::Unanswered(TransportError::Timeout { url, limit: deadline - began }));
                 }
@@ -268,7 +284,7 @@ impl HttpConnection {
     async fn answer(
         &self,
         (id, method, params): (&JsonText, &str, Option<&JsonText>),
-        messages: &mut StreamMessages,
+        messages: &mut StreamMessages<'_>,
         io: &mut dyn CallIo,
     ) -> Result<Option<Reply>, RequestError> {
         if method == "ping" {
@@ -287,8 +303,50 @@ impl HttpConnection {
         Ok(None)
     }
 
+    /// Waits for what was sent, and answers what the server requests on its own stream meanwhile.
+    async fn answering<T>(
+        &self,
+        sending: impl Future<Output = T>,
+        questions: &mut CallQuestions<'_>,
+        io: &mut dyn CallIo,
+    ) -> Result<T, RequestError> {
+        let mut sending = std::pin::pin!(until_cancelled(sending, io.cancelled()));
+        loop {
+            let Question { id, method, params } = tokio::select! {
+                sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
+                question = questions.next() => question,
+            };
+            let answer = tokio::select! {
+                // It does not wait for the input any more.
+                sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
+                answer = inputs::answer(&method, params.as_ref(), &self.interaction, io) => answer,
+            };
+            let answer = answer.of_request(&method, &self.interaction);
+            self.notify(json_rpc::response(&id, answer.as_deref())).await?;
+        }
+    }
+
+    /// Takes a request of the server that came on its own stream: for the caller that it means, or
+    /// else it is answered here.
+    pub(super) async fn take_request(
+        &self,
+        id: JsonText,
+        method: String,
+        params: Option<JsonText>,
+    ) -> Result<(), RequestError> {
+        let question = Question { id, method, params };
+        let given = match InputMethod::parse(&question.method) {
+            Some(_) => self.questions.give(question),
+            None => Err(question),
+        };
+        match given {
+            Ok(()) => Ok(()),
+            Err(Question { id, method, .. }) => self.answer_without_caller(&id, &method).await,
+        }
+    }
+
     /// Answers a request of the server that came outside of a call.
-    pub(super) async fn answer_without_caller(&self, id: &JsonText, method: &str) -> Result<(), RequestError> {
+    async fn answer_without_caller(&self, id: &JsonText, method: &str) -> Result<(), RequestError> {
         let answer = match method {
             "ping" => Ok("{}".to_owned()),
             _ => inputs::answer_without_caller(method, &self.interaction).of_request(method, &self.interaction),

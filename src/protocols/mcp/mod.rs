@@ -27,6 +27,7 @@ mod notes;
 mod offers;
 mod over_http;
 mod patience;
+mod questions;
 mod relay;
 mod request;
 mod revision;

@@ -1,20 +1,28 @@
 //! The messages on the stream that answers one request.
 //!
-//! Answers to other requests are skipped. This module answers nothing.
+//! A legacy server may end the stream before the answer; it is opened again where it ended, after
+//! the time that the server named. Answers to other requests are skipped. This module answers
+//! nothing.
 
 use std::collections::VecDeque;
 
+use tokio::time::{Instant, sleep_until};
+
+use super::http::HttpConnection;
 use super::request::{Reply, RequestError};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::transports::TransportError;
-use crate::transports::http::EventStream;
+use crate::transports::http::{EventStream, ResumePoint, ServerEvent};
 
 /// The most messages that are kept while a caller is waited for; further ones are dropped.
 const KEPT: usize = 64;
 
 /// The messages of a stream that may concern one request.
-pub(super) struct StreamMessages {
-    events: EventStream,
+pub(super) struct StreamMessages<'a> {
+    connection: &'a HttpConnection,
+    events: Option<EventStream>,
+    /// Where the stream ended that has to be opened again, and when that may be.
+    ended: Option<(ResumePoint, Instant)>,
     read: VecDeque<RpcMessage>,
     /// The id of the request.
     id: u64,
@@ -22,10 +30,16 @@ pub(super) struct StreamMessages {
     url: String,
 }
 
-impl StreamMessages {
+impl<'a> StreamMessages<'a> {
     /// Those of these events for the request with this id.
-    pub(super) fn new(events: EventStream, id: u64, (max_body, url): (usize, &str)) -> Self {
-        Self { events, read: VecDeque::new(), id, max_body, url: url.to_owned() }
+    pub(super) fn new(
+        connection: &'a HttpConnection,
+        events: EventStream,
+        id: u64,
+        (max_body, url): (usize, &str),
+    ) -> Self {
+        let url = url.to_owned();
+        Self { connection, events: Some(events), ended: None, read: VecDeque::new(), id, max_body, url }
     }
 
     /// The next one. The error says why none comes any more.
@@ -51,13 +65,34 @@ impl StreamMessages {
         }
     }
 
+    /// The next event, of the stream or of the one that continues it. Cancel-safe.
+    async fn event(&mut self) -> Result<ServerEvent, RequestError> {
+        loop {
+            if let Some(events) = &mut self.events {
+                if let Some(event) = events.next().await.map_err(RequestError::Unanswered)? {
+                    return Ok(event);
+                }
+                let point = events.resume_point().or_else(|| self.ended.take().map(|(point, _)| point));
+                let now = self.connection.upstream().now();
+                self.ended = point.map(|point| (point.clone(), now + point.after));
+                self.events = None;
+            }
+            let again = match &self.ended {
+                Some((point, at)) => {
+                    sleep_until(*at).await;
+                    self.connection.resume(&point.id, self.max_body).await?
+                }
+                None => None,
+            };
+            let message = "the stream ended before the answer".to_owned();
+            let broken = || RequestError::Unanswered(TransportError::Broken { url: self.url.clone(), message });
+            self.events = Some(again.ok_or_else(broken)?);
+        }
+    }
+
     /// Reads one event.
     async fn read(&mut self) -> Result<(), RequestError> {
-        let broken = || {
-            let message = "the stream ended before the answer".to_owned();
-            RequestError::Unanswered(TransportError::Broken { url: self.url.clone(), message })
-        };
-        let event = self.events.next().await.map_err(RequestError::Unanswered)?.ok_or_else(broken)?;
+        let event = self.event().await?;
         if event.cut {
             let (url, limit) = (self.url.clone(), self.max_body);
             return Err(RequestError::Unanswered(TransportError::TooLarge { url, limit }));

@@ -20,6 +20,11 @@ use crate::transports::TransportError;
 /// Over how long the bytes of a stream are counted; comments and events that have no use count too.
 const WINDOW: Duration = Duration::from_secs(60);
 
+/// The longest id of an event that is kept, in bytes.
+const MAX_ID: usize = 1024;
+/// How long a stream that ended is not opened again: by default, at least and at most.
+const REOPEN: [Duration; 3] = [Duration::from_secs(1), Duration::from_millis(50), Duration::from_secs(60)];
+
 /// What one stream may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventLimits {
@@ -40,6 +45,15 @@ pub struct ServerEvent {
     pub data: String,
     /// Whether some of it was dropped because it is too large.
     pub cut: bool,
+}
+
+/// Where a stream that ended can be continued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResumePoint {
+    /// The id of the last event (`Last-Event-ID`).
+    pub(crate) id: String,
+    /// How long the server wants to be left alone (`retry`).
+    pub(crate) after: Duration,
 }
 
 /// A stream of events. Dropping it closes its connection.
@@ -146,6 +160,13 @@ impl EventStream {
         }
     }
 
+    /// Where the stream can be continued after its end, if the server gave its events ids.
+    pub(crate) fn resume_point(&self) -> Option<ResumePoint> {
+        let id = std::str::from_utf8(&self.parser.place.id).ok().filter(|id| !id.is_empty())?.to_owned();
+        let [by_default, least, most] = REOPEN;
+        Some(ResumePoint { id, after: self.parser.place.retry.unwrap_or(by_default).clamp(least, most) })
+    }
+
     /// Counts what has just come.
     fn count(&mut self) -> Result<(), TransportError> {
         let now = self.clock.now();
@@ -176,6 +197,17 @@ struct Parser {
     /// Absent before the first line of data, which may be empty.
     data: Option<Vec<u8>>,
     cut: bool,
+    place: Box<StreamPlace>,
+}
+
+/// How far a stream was read, as the server names it.
+#[derive(Debug, Default)]
+struct StreamPlace {
+    /// The id of the last event that ended; empty without one.
+    id: Vec<u8>,
+    /// The id that was sent last, which holds for the next events too.
+    next_id: Vec<u8>,
+    retry: Option<Duration>,
 }
 
 /// What comes before the line that is read.
@@ -191,7 +223,15 @@ enum Before {
 
 impl Parser {
     fn new(most: usize) -> Self {
-        Self { most, line: Vec::new(), before: Before::Start, event: Vec::new(), data: None, cut: false }
+        Self {
+            most,
+            line: Vec::new(),
+            before: Before::Start,
+            event: Vec::new(),
+            data: None,
+            cut: false,
+            place: Box::default(),
+        }
     }
 
     /// Reads on until an event is whole or the bytes are used up.
@@ -256,6 +296,11 @@ impl Parser {
                 self.cut |= value.len() > room;
                 data.extend_from_slice(&value[..value.len().min(room)]);
             }
+            b"id" if value.len() <= MAX_ID && !value.contains(&0) => self.place.next_id = value.to_vec(),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                let digits = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                self.place.retry = digits.map(Duration::from_millis);
+            }
             // Comments, and what this program has no use for.
             _ => {}
         }
@@ -264,6 +309,8 @@ impl Parser {
 
     /// An empty line ends an event; without data there is none.
     fn dispatch(&mut self) -> Option<ServerEvent> {
+        let place = &mut *self.place;
+        place.id.clone_from(&place.next_id);
         let (event, data) = (std::mem::take(&mut self.event), self.data.take());
         let cut = std::mem::take(&mut self.cut);
         let data = data.filter(|data| !data.is_empty())?;
@@ -306,6 +353,20 @@ mod tests {
             let bytes: Vec<_> = sent.as_bytes().chunks(1).collect();
             assert_eq!(read(&bytes, 1_000), expected, "{end:?} byte by byte");
         }
+    }
+
+    #[test]
+    fn the_id_counts_when_its_event_ended_and_stays_until_the_next_one() {
+        let mut parser = Parser::new(64);
+        let mut id = |sent: &'static str| {
+            parser.read(&mut Bytes::from_static(sent.as_bytes()));
+            (String::from_utf8(parser.place.id.clone()).unwrap(), parser.place.retry)
+        };
+        assert_eq!(id("id: a\nretry: 500\ndata:\n"), (String::new(), Some(Duration::from_millis(500))));
+        assert_eq!(id("\n").0, "a");
+        assert_eq!(id("data: no id\n\n").0, "a");
+        assert_eq!(id("id: b\0\nretry: soon\n\n"), ("a".to_owned(), Some(Duration::from_millis(500))));
+        assert_eq!(id("id\n\n").0, "");
     }
 
     #[test]
