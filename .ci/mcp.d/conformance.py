@@ -18,7 +18,7 @@ from peers import HERE, MODULES, NODE, Peer, free_port
 SUITE = MODULES / "@modelcontextprotocol/conformance/dist/index.js"
 # The suite wants bare names, and lets its server ask for everything that a client can give.
 CONFIGURATION = [*BASE, 'mcp.naming = "on-collision"']
-SCENARIO = ""
+SCENARIO = 'interaction = ["elicitation", "sampling", "roots"]'
 # Run beside those that count: of schemas, and of headers.
 BESIDE = ["json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"]
 
