@@ -192,7 +192,7 @@ def every(daemon, peers, home, report):
         report.check(f"{peer.name}: its tools and the bytes of their schemas", same_bytes, daemon, peer, home)
         report.check(f"{peer.name}: a call", a_call, daemon, peer)
         report.check(f"{peer.name}: an error of a tool", an_error, daemon, peer)
-        for use, judge in (("grow", grows),):
+        for use, judge in (("progress", progress), ("cancel", cancel), ("grow", grows)):
             if use in peer.used:
                 report.check(f"{peer.name}: {use}", judge, daemon, peer)
     report.check("everything over HTTP+SSE and over HTTP is the same", sse_is_the_same, daemon)
