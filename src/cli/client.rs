@@ -111,8 +111,7 @@ impl DaemonClient {
     pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
         let http = reqwest::Client::builder()
-            // A daemon on this machine is not behind the proxy that the environment names for the
-            // web.
+            // The environment's proxy for the web does not lead to a daemon on this machine.
             .no_proxy()
             // A daemon never redirects; what does is something else.
             .redirect(reqwest::redirect::Policy::none())
@@ -258,8 +257,7 @@ impl DaemonClient {
         Err(self.unexpected_answer("it has no events"))
     }
 
-    /// The address of a route. Names that a URL cannot carry as a part of its path are refused: it
-    /// would mean another route.
+    /// The address of a route. Refuses names that as a part of a path would mean another route.
     fn address(&self, path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
             let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
@@ -315,8 +313,7 @@ fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     CommandError::Refused { message: message.to_owned(), hint }
 }
 
-/// The text with the routes and parameters that it quotes replaced by the commands and flags that
-/// stand for them.
+/// The text with commands and flags in place of the routes and parameters that it quotes.
 fn as_commands(text: &str) -> String {
     let mut told = String::with_capacity(text.len());
     for (at, part) in text.split('`').enumerate() {
@@ -356,8 +353,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
     }
 }
 
-/// Where the daemon of this user is: where a running one says it is, unless another configuration
-/// is meant that names its own address.
+/// The address of this user's running daemon, unless the configuration names another address.
 fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Url, CommandError> {
     options.file.clone_from(&remote.config);
     let loaded = config::load(&options)?;

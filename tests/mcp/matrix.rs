@@ -1,4 +1,5 @@
-//! Each kind of client in front of each kind of MCP server: list, call, failure, progress, input, cancel and change.
+//! Each kind of client in front of each kind of MCP server: list, call, failure, progress, input,
+//! cancel and change.
 
 use std::net::SocketAddr;
 use std::process::Stdio;

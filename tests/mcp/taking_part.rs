@@ -1,4 +1,5 @@
-//! Calls in which the client takes part: log messages, input with a sealed state, approvals, and what goes on.
+//! Calls in which the client takes part: log messages, input with a sealed state, approvals, and
+//! what goes on.
 
 use std::sync::{Arc, Mutex};
 

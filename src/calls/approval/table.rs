@@ -52,9 +52,9 @@ impl ApprovalTable {
         self.entries.push_back(ApprovalEntry { request, deadline, held: false, new: false, collected: true });
     }
 
-    /// The latest decision about exactly this call, for a caller that sends the call again: one that
-    /// is under way, or one whose outcome was not handed out yet. An outcome is handed out once, and
-    /// within the time in which the call could be decided.
+    /// The latest decision about exactly this call, for a caller that sends the call again: one
+    /// that is under way, or one whose outcome was not handed out yet. An outcome is handed out
+    /// once, and within the time in which the call could be decided.
     pub(super) fn collect(&mut self, digest: &str, wall: Timestamp) -> Option<Arc<ApprovalRequest>> {
         let entry = self.entries.iter_mut().rev().find(|entry| {
             let request = &entry.request;

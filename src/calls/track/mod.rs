@@ -192,8 +192,8 @@ impl OperationTracker {
         self.book().get(id)
     }
 
-    /// Waits until an operation is over, for at most so long. Returns its state then; `None` if it is
-    /// not known.
+    /// Waits until an operation is over, for at most so long. Returns its state then; `None` if it
+    /// is not known.
     pub async fn wait_until_over(&self, id: &str, limit: Duration) -> Option<Arc<Operation>> {
         let mut ends = self.0.ends.subscribe();
         let over = async {

@@ -65,8 +65,8 @@ impl McpServer {
         matches!(&self.carrier, Carrier::Http(http) if http.revision().is_modern())
     }
 
-    /// Has a legacy server send log messages from this level on, if it sends fewer so far. The level
-    /// is that of the session, so each caller gets only the messages that it wants.
+    /// Has a legacy server send log messages from this level on, if it sends fewer so far. The
+    /// level is that of the session, so each caller gets only the messages that it wants.
     pub(super) async fn want_logs(&self, level: LogLevel, limit: Duration) {
         let known = |set: Option<LogLevel>| set.is_some_and(|set| set <= level);
         let is_set = known(*self.log_level.lock().unwrap_or_else(PoisonError::into_inner));

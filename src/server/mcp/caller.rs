@@ -2,7 +2,8 @@
 //!
 //! What the tool sends becomes events, which the answer to the client's request carries. A request
 //! for input goes to a legacy client as a request of the daemon, on the stream of its call or else
-//! on that of a GET. A modern client gets it as the answer, and sends its call again with the input.
+//! on that of a GET. A modern client gets it as the answer, and sends its call again with the
+//! input.
 
 use std::time::Duration;
 
