@@ -351,7 +351,9 @@ fn report(
     println!("| p99 of lists against that without them | {slower:.2} (at most {SLOWER}) |");
     callers.print("with hostile callers too")?;
     println!("| longest list | {:.0} ms (at most {LONGEST:.0} ms) |", callers.answers.most);
-    attacks.iter().for_each(|line| println!("| - {} |", line.replacen(": ", " | ", 1)));
+    for line in attacks {
+        println!("| - {} |", line.replacen(": ", " | ", 1));
+    }
     println!("| **in both** | |");
     let each: Vec<String> = flaps.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     println!("| flaps | {}: {} |", flaps.values().sum::<usize>(), each.join(", "));

@@ -33,17 +33,21 @@ mod tests {
         let (open, config) = (watch::Sender::new(0), watch::Sender::new(Arc::new(config)));
         let (clock, connections) = (Clock::system(), open.subscribe());
         let begun = clock.now();
-        let waiting = tokio::spawn(wait(connections, config.subscribe(), clock));
-        clock.sleep(Duration::from_secs(50)).await;
-        open.send_replace(1);
-        clock.sleep(Duration::from_secs(100)).await;
-        assert!(!waiting.is_finished(), "a client is there");
-        open.send_replace(0);
-        clock.sleep(Duration::from_secs(50)).await;
-        // A short request counts too, also when it has ended before anything noticed it.
-        open.send_replace(1);
-        open.send_replace(0);
-        waiting.await.unwrap();
-        assert_eq!((clock.now() - begun).as_secs(), 50 + 100 + 50 + 60);
+        let ended = async {
+            wait(connections, config.subscribe(), clock).await;
+            clock.now() - begun
+        };
+        let clients = async {
+            clock.sleep(Duration::from_secs(50)).await;
+            open.send_replace(1);
+            clock.sleep(Duration::from_secs(100)).await;
+            open.send_replace(0);
+            clock.sleep(Duration::from_secs(50)).await;
+            // A short request counts too, also when it has ended before anything noticed it.
+            open.send_replace(1);
+            open.send_replace(0);
+        };
+        let (after, ()) = tokio::join!(ended, clients);
+        assert_eq!(after.as_secs(), 50 + 100 + 50 + 60);
     }
 }

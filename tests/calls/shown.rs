@@ -161,9 +161,10 @@ async fn deep() -> Callee {
     Callee::start(manifest("disks", &tools), move |ran| {
         let nested = nested.clone();
         async move {
-            match ran.arguments["flat"] == true {
-                true => answer(200, &json!({"success": true, "result": [[[7]]]})),
-                false => text(200, format!(r#"{{"success":true,"result":{nested}}}"#)),
+            if ran.arguments["flat"] == true {
+                answer(200, &json!({"success": true, "result": [[[7]]]}))
+            } else {
+                text(200, format!(r#"{{"success":true,"result":{nested}}}"#))
             }
         }
     })

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(keys, vec!["a://1", "b://2"]);
         assert_eq!(findings.len(), 3);
         assert_eq!(&*offers[1].members[1].0, "_meta");
-        assert_eq!(offers[1].members[1].1.get(), r#"{"x": 1}"#);
+        assert_eq!(offers[1].members[1].1.get(), r#"{"x":1}"#);
         let (offers, findings) = decode(RelayedKind::Resources, &pages, Bounds { tools: 1, part: 40 }).unwrap();
         assert_eq!(offers.len(), 1);
         assert_eq!(findings.len(), 4);

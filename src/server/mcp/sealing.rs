@@ -111,12 +111,12 @@ mod tests {
     fn what_was_sealed_is_read_with_the_same_key_and_purpose_only() {
         let key = new_key().unwrap();
         let sealer = Sealer::new(Some(&key));
-        let sealed = sealer.seal("secret", "tool a").unwrap();
-        assert!(!sealed.contains("secret") && sealed != sealer.seal("secret", "tool a").unwrap());
-        assert_eq!(Sealer::new(Some(&key)).open(&sealed, "tool a").as_deref(), Some("secret"));
-        assert_eq!(sealer.open(&sealed, "tool b"), None);
-        assert_eq!(Sealer::new(None).open(&sealed, "tool a"), None);
-        let mut bytes = BASE64_URL_SAFE_NO_PAD.decode(&sealed).unwrap();
+        let text = sealer.seal("secret", "tool a").unwrap();
+        assert!(!text.contains("secret") && text != sealer.seal("secret", "tool a").unwrap());
+        assert_eq!(Sealer::new(Some(&key)).open(&text, "tool a").as_deref(), Some("secret"));
+        assert_eq!(sealer.open(&text, "tool b"), None);
+        assert_eq!(Sealer::new(None).open(&text, "tool a"), None);
+        let mut bytes = BASE64_URL_SAFE_NO_PAD.decode(&text).unwrap();
         for at in 0..bytes.len() {
             bytes[at] ^= 1;
             assert_eq!(sealer.open(&BASE64_URL_SAFE_NO_PAD.encode(&bytes), "tool a"), None, "byte {at}");
