@@ -54,9 +54,9 @@ fn flags_come_from_the_schema() {
     let sent = received(&call(&home, &daemon, &args).ok());
     let expected = json!({"query": "green tea", "max_results": 3, "safe": true, "sites": ["a", "b"]});
     assert_eq!(sent, json!({"tool_name": "research.web_search", "arguments": expected}));
-    // By every name that it has, with flags of the command behind it, and with whose call it is.
+    // By every name that it has, with options of the command before it, and with whose call it is.
     for name in ["research.web_search", "research/research.web_search"] {
-        let sent = received(&call(&home, &daemon, &[name, "--query=x", "--user", "u-1", "--mode", "deep"]).ok());
+        let sent = received(&call(&home, &daemon, &["--user", "u-1", name, "--query=x", "--mode", "deep"]).ok());
         let expected =
             json!({"tool_name": "research.web_search", "arguments": {"query": "x", "mode": "deep"}, "user_id": "u-1"});
         assert_eq!(sent, expected, "{name}");
@@ -67,24 +67,52 @@ fn flags_come_from_the_schema() {
     }
 }
 
+/// Two of five real scenarios have parameters that are called as options of this command.
+#[test]
+fn everything_after_the_name_belongs_to_the_tool() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let names = ["scenario", "url", "profile", "json", "args", "chat", "config", "help"];
+    let parameters: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"name": name, "type": "string", "description": "d", "required": false}))
+        .collect();
+    let mut open = tool("web.open", "guest");
+    open["parameters"] = parameters.into();
+    let module = runtime.block_on(Module::start("web", &[open, tool("web.close", "guest")]));
+    let home = Home::with(&format!("[modules]\nweb = \"http://{}\"\n", module.address));
+    let daemon = home.serve(&[]);
+    let flags: Vec<String> = names.iter().map(|name| format!("--{name}=of the tool")).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let sent = received(&call(&home, &daemon, &[&["web.open"], flags.as_slice()].concat()).ok());
+    for name in names {
+        assert_eq!(sent["arguments"][name], "of the tool", "{sent}");
+    }
+    let answer = json(&call(&home, &daemon, &["--json", "--scenario", "web", "web.open", "--url", "x"]).ok());
+    assert_eq!(answer["result"]["received"]["arguments"], json!({"url": "x"}), "{answer}");
+
+    let refused = call(&home, &daemon, &["web.close", "--json"]).failed(2);
+    assert!(refused.contains("`web.close` has no parameter `json`"), "{refused}");
+    assert!(refused.contains("write it before the name: `callsheet call --json ... web.close`"), "{refused}");
+}
+
 #[test]
 fn arguments_may_be_json() {
     let (home, daemon, _module, _runtime) = research();
     let given = r#"{"query":"x","max_results":7}"#;
     let expected = json!({"query": "x", "max_results": 7});
     let sent = |ran: Ran| received(&ran.ok())["arguments"].clone();
-    assert_eq!(sent(call(&home, &daemon, &["research_web_search", "--args", given])), expected);
+    assert_eq!(sent(call(&home, &daemon, &["--args", given, "research_web_search"])), expected);
     home.write("given.json", given);
     assert_eq!(sent(call(&home, &daemon, &["--args", "@given.json", "research_web_search"])), expected);
-    let mut command = home.command(&["call", "research_web_search", "--args", "-", "--url", &daemon.url]);
+    let mut command = home.command(&["call", "--args", "-", "--url", &daemon.url, "research_web_search"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(given.as_bytes()).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(received(std::str::from_utf8(&ended.stdout).unwrap())["arguments"], expected);
     // Flags add to it.
-    let both = call(&home, &daemon, &["research_web_search", "--args", given, "--max-results", "8"]);
+    let both = call(&home, &daemon, &["--args", given, "research_web_search", "--max-results", "8"]);
     assert_eq!(sent(both), json!({"query": "x", "max_results": 8}));
-    let answer = json(&call(&home, &daemon, &["research_web_search", "--args", given, "--json"]).ok());
+    let answer = json(&call(&home, &daemon, &["--args", given, "--json", "research_web_search"]).ok());
     assert_eq!(answer["success"], true);
     assert_eq!(answer["scenario"], "research");
 }
@@ -92,24 +120,24 @@ fn arguments_may_be_json() {
 #[test]
 fn what_goes_wrong_has_its_exit_code() {
     let (home, daemon, _module, _runtime) = research();
-    let failed = call(&home, &daemon, &["research_fail", "--args", r#"{"fail":"the web is closed"}"#]).failed(1);
+    let failed = call(&home, &daemon, &["--args", r#"{"fail":"the web is closed"}"#, "research_fail"]).failed(1);
     assert!(failed.contains("the web is closed"), "{failed}");
     for args in [
         &["research_web_search"][..],
         &["research_web_search", "--query", "a", "--max-results", "many"],
         &["research_web_search", "--query", "a", "--mode", "odd"],
         &["research_web_search", "--colour", "red"],
-        &["research_web_search", "--args", "[]"],
-        &["research_web_search", "--args", "{"],
-        &["research_web_search", "--args", "@nowhere.json"],
+        &["--args", "[]", "research_web_search"],
+        &["--args", "{", "research_web_search"],
+        &["--args", "@nowhere.json", "research_web_search"],
     ] {
         let told = call(&home, &daemon, args).failed(2);
         assert!(told.contains("error: ") && told.contains("hint: "), "{args:?}: {told}");
     }
     let unknown = call(&home, &daemon, &["research_web_serch", "--query", "a"]).failed(1);
     assert!(unknown.contains("research_web_search"), "{unknown}");
-    let denied = call(&home, &daemon, &["research_wipe", "--profile", "visitor"]).failed(1);
+    let denied = call(&home, &daemon, &["--profile", "visitor", "research_wipe"]).failed(1);
     assert!(denied.contains("admin"), "{denied}");
-    let nobody = home.run(&["call", "x", "--url", "http://127.0.0.1:9", "--args", "{}"]);
+    let nobody = home.run(&["call", "--url", "http://127.0.0.1:9", "--args", "{}", "x"]);
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
 }

@@ -43,7 +43,7 @@ fn its_tools_can_be_called() {
     let home = Home::new();
     let mut demo = Running::start(home.command(&["demo"]), "callsheet listens on ");
     demo.line(|line| line.contains(" call notes/search --words lemons --url "));
-    let call = |args: &[&str]| home.run(&[&["call"], args, &["--url", &demo.url]].concat());
+    let call = |args: &[&str]| home.run(&[&["call", "--url", &demo.url], args].concat());
     assert!(call(&["notes/search", "--words", "lemons"]).ok().contains("two lemons"));
     call(&["add_note", "--text", "three figs"]).ok();
     assert!(call(&["notes/search", "--words", "FIGS"]).ok().contains("three figs"));

@@ -64,7 +64,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
 
     let running = home.serve(&["--state", "state.db"]);
     until("the tool is called", || {
-        let called = home.run(&["call", "read", "--args", r#"{"a":1}"#, "--url", &running.url]);
+        let called = home.run(&["call", "--args", r#"{"a":1}"#, "--url", &running.url, "read"]);
         called.code == Some(0) && called.out.contains("\"a\": 1")
     });
 }

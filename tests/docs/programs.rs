@@ -91,7 +91,7 @@ fn assert_agent_works(interpreter: &str, program: &str) {
     assert!(refused["violations"].is_array(), "the model is told what is wrong: {refused}");
     let answered = tool_answer(&requests[2], "b");
     assert_eq!(answered["success"], true, "{answered}");
-    let found = home.run(&["call", "notes/search", "--words", "lemons", "--url", &demo.url]).ok();
+    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "lemons"]).ok();
     assert!(found.contains("two lemons"), "the tool was run: {found}");
 }
 

@@ -61,7 +61,7 @@ fn the_module_of_the_guide_works() {
     home.write("callsheet.toml", &format!("server.listen = \"127.0.0.1:0\"\n[modules]\ndice = \"{url}\"\n"));
     let daemon = home.serve(&[]);
     let shown = |how: &str| {
-        let call = ["call", "dice.count", "--one", "3", "--other", "4", "--how", how, "--json", "--url", &daemon.url];
+        let call = ["call", "--json", "--url", &daemon.url, "dice.count", "--one", "3", "--other", "4", "--how", how];
         json(&home.run(&call).ok())["result"].clone()
     };
     let results = [shown("sum"), shown("most")];

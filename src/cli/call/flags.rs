@@ -7,11 +7,12 @@
 use std::collections::HashSet;
 
 use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
 
 use super::super::{CommandError, output};
-use super::usage;
+use super::{is_own_option, usage};
 
 /// Characters of a description that the help of a flag shows at most.
 const SHOWN: usize = 300;
@@ -54,7 +55,7 @@ pub(super) fn parse_flags(
     let flags = flags(&tool["parameters"]);
     let matches = match command(name, tool, &flags, lenient).try_get_matches_from(words) {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() => return Err(usage(&error, name)),
+        Err(error) if error.use_stderr() => return Err(misplaced(&error, name).unwrap_or_else(|| usage(&error, name))),
         Err(help) => {
             output::line(&output::lines(&help.to_string()));
             return Ok(None);
@@ -76,11 +77,21 @@ fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
     }
 }
 
+/// The error for an option of the command that stands behind the name of the tool.
+fn misplaced(error: &clap::Error, name: &str) -> Option<CommandError> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let flag = word.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    is_own_option(flag).then(|| CommandError::Usage {
+        message: format!("`{name}` has no parameter `{flag}`"),
+        hint: format!("`--{flag}` is an option of `callsheet call` too; write it before the name: `callsheet call --{flag} ... {name}`"),
+    })
+}
+
 /// The parameters that have a flag, in the order of the schema. Of two that would have the same one
 /// the first has it.
 fn flags(parameters: &Value) -> Vec<Flag<'_>> {
     let properties = parameters["properties"].as_object();
-    let mut taken: HashSet<String> = RESERVED.map(str::to_owned).into();
+    let mut taken: HashSet<String> = HashSet::new();
     let plain = properties.into_iter().flatten().filter(|(name, _)| is_plain(name));
     let flags = plain.filter_map(|(name, schema)| {
         let long = name.replace('_', "-");
@@ -89,10 +100,6 @@ fn flags(parameters: &Value) -> Vec<Flag<'_>> {
     });
     flags.take(FLAGS).collect()
 }
-
-/// Flags of the command itself.
-const RESERVED: [&str; 10] =
-    ["args", "scenario", "chat", "profile", "user", "revision", "url", "config", "json", "help"];
 
 /// Whether a parameter's name can be a flag's.
 fn is_plain(name: &str) -> bool {
@@ -115,16 +122,28 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
     let mut command = Command::new(format!("callsheet call {name}"))
         .about(StyledStr::from(about))
         .no_binary_name(true)
-        .after_help("The flags of `callsheet call --help` can be given as well; `--args` takes all arguments as JSON.");
-    if !unflagged.is_empty() {
-        let unflagged = format!("Only with `--args`: {}", unflagged.join(", "));
-        command = command.after_help(output::cut(&output::sanitize(&unflagged), UNFLAGGED));
-    }
+        .disable_help_flag(true)
+        .after_help(after_help(&unflagged));
+    // A parameter of that name has the flag; `-h` remains.
+    let help = Arg::new("callsheet help").short('h').action(ArgAction::Help).help("Print help");
+    command = command.arg(if flagged.contains("help") { help } else { help.long("help") });
     for flag in flags {
         let needed = !lenient && required.contains(flag.parameter);
         command = command.arg(flag.argument(needed));
     }
     command
+}
+
+/// How the rest is given.
+fn after_help(unflagged: &[&str]) -> String {
+    let mut text =
+        "The options of `callsheet call --help` stand before the name; there, `--args` takes all arguments as JSON."
+            .to_owned();
+    if !unflagged.is_empty() {
+        let unflagged = format!("\n\nOnly with `--args`: {}", unflagged.join(", "));
+        text.push_str(&output::cut(&output::sanitize(&unflagged), UNFLAGGED));
+    }
+    text
 }
 
 impl FlagKind {
@@ -320,10 +339,23 @@ mod tests {
         {
             assert!(help.contains(part), "{part} is missing in {help}");
         }
-        assert!(
-            help.contains("Only with `--args`: url, odd name") || help.contains("Only with `--args`: odd name, url"),
-            "{help}"
-        );
+        assert!(help.contains("Only with `--args`: odd name") && help.contains("--url <TEXT>"), "{help}");
+    }
+
+    #[test]
+    fn parameters_called_as_options_of_the_command_are_flags() {
+        for (words, expected) in [
+            (&["--query", "a", "--url", "http://x"][..], Ok(json!({"query": "a", "url": "http://x"}))),
+            (&["--query", "a", "--json"], Err("`try` has no parameter `json`".to_owned())),
+            (&["--query", "a", "--args", "{}"], Err("`try` has no parameter `args`".to_owned())),
+        ] {
+            assert_eq!(given(words), expected, "{words:?}");
+        }
+        let tool = json!({"parameters": {"type": "object", "properties": {"help": {"type": "string"}}}});
+        let Ok(Some(arguments)) = parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false) else {
+            panic!("it is the tool's")
+        };
+        assert_eq!(Value::Object(arguments), json!({"help": "me"}));
     }
 
     #[test]

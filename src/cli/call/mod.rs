@@ -1,13 +1,12 @@
 //! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own
 //! schema.
 //!
-//! A flag of this command is never a flag of the tool: a parameter of that name is given with
-//! `--args`.
+//! The options of this command stand before the name. Every word behind it belongs to the tool, so
+//! that a tool may have parameters called `url` or `json`.
 
 use std::io::{IsTerminal as _, Read as _};
 
-use clap::parser::ValueSource;
-use clap::{Args, FromArgMatches as _};
+use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::client::{DaemonClient, QueryPairs};
@@ -24,7 +23,7 @@ const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
     /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags:
-    /// `callsheet call NAME --help` lists them.
+    /// `callsheet call NAME --help` lists them. Options of this command stand before NAME.
     #[arg(
         required = true,
         num_args = 1..,
@@ -60,16 +59,14 @@ pub(super) struct CallArgs {
 }
 
 impl CallArgs {
-    pub(super) async fn run(mut self) -> Result<(), CommandError> {
-        let words = std::mem::take(&mut self.words);
-        let Some((name, rest)) = words.split_first() else { return Ok(()) };
-        let own = self.take_own(name, rest)?;
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let Some((name, own)) = self.words.split_first() else { return Ok(()) };
         let daemon = DaemonClient::from_args(&self.remote)?;
         let mut arguments = self.arguments()?;
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
-                    let Some(given) = flags::parse_flags(name, &tool, &own, self.args.is_some())? else {
+                    let Some(given) = flags::parse_flags(name, &tool, own, self.args.is_some())? else {
                         return Ok(());
                     };
                     arguments.extend(given);
@@ -90,52 +87,6 @@ impl CallArgs {
             return answer::verdict(&answer.value);
         }
         answer::show(&answer.value)
-    }
-
-    /// Separates the flags of this command from the words behind the name. The rest belongs to the
-    /// tool.
-    fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, CommandError> {
-        let (mut ours, mut theirs) = (vec!["call".to_owned(), name.to_owned()], Vec::new());
-        let command = Self::augment_args(clap::Command::new("call"));
-        let mut words = rest.iter();
-        while let Some(word) = words.next() {
-            let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
-            let known = flag
-                .strip_prefix("--")
-                .and_then(|flag| command.get_arguments().find(|argument| argument.get_long() == Some(flag)));
-            let Some(known) = known else {
-                theirs.push(word.clone());
-                continue;
-            };
-            // Before the name, where they are read as flags.
-            ours.insert(1, word.clone());
-            if known.get_action().takes_values() && value.is_none() {
-                ours.insert(2, words.next().cloned().unwrap_or_default());
-            }
-        }
-        let matches = command.try_get_matches_from(&ours).map_err(|error| usage(&error, name))?;
-        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        let later = Self::from_arg_matches(&matches).map_err(|error| usage(&error, name))?;
-        let slots = [
-            ("args", &mut self.args, later.args),
-            ("scenario", &mut self.scenario, later.scenario),
-            ("chat", &mut self.chat, later.chat),
-            ("profile", &mut self.profile, later.profile),
-            ("user", &mut self.user, later.user),
-            ("revision", &mut self.revision, later.revision),
-            ("url", &mut self.remote.url, later.remote.url),
-        ];
-        for (id, slot, value) in slots {
-            if given(id) {
-                *slot = value;
-            }
-        }
-        if given("config") {
-            self.remote.config = later.remote.config;
-        }
-        self.remote.json |= later.remote.json;
-        self.progress |= later.progress;
-        Ok(theirs)
     }
 
     /// What `--args` gives.
@@ -207,6 +158,11 @@ fn read(source: impl std::io::Read) -> std::io::Result<String> {
     let mut text = String::new();
     source.take(MAX_ARGUMENTS).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// Whether a flag, without its hyphens, is an option of this command.
+fn is_own_option(flag: &str) -> bool {
+    CallArgs::augment_args(clap::Command::new("call")).get_arguments().any(|own| own.get_long() == Some(flag))
 }
 
 /// Wrong usage in one sentence, without the rest of what clap says.
