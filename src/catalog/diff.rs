@@ -112,7 +112,11 @@ fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQue
     if old.catalog.bounds(query) != new.catalog.bounds(query) {
         return None;
     }
-    let own = [query.chat.clone().map(Scope::Chat), query.profile.clone().map(Scope::Profile)];
+    let profile = new.catalog.profile_of(query).map(|name| Scope::Profile(name.to_owned()));
+    if old.catalog.profile_of(query) != new.catalog.profile_of(query) {
+        return None;
+    }
+    let own = [query.chat.clone().map(Scope::Chat), profile];
     let same = |scope: &Scope| old.catalog.preferences.scope(scope).eq(new.catalog.preferences.scope(scope));
     if !Arc::ptr_eq(&old.catalog.preferences, &new.catalog.preferences) && !own.iter().flatten().all(same) {
         if old.spans_scenarios || new.spans_scenarios {

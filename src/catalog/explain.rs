@@ -7,7 +7,7 @@ use super::findings;
 use super::prefer::Rule;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Finding, PublishedName, Settings, ViewTool};
+use crate::model::{Finding, Provenance, PublishedName, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Explanation {
     pub tool: Arc<ViewTool>,
     /// Whether a list for this scope contains it (before limits).
     pub listed: bool,
+    /// The one cause, in one clause: `in the list`, or `not in the list: ...`.
+    pub verdict: String,
     /// Every decision, in the order it was taken. For each setting the manifest comes first, then
     /// the preferences from the widest to the narrowest.
     pub steps: Vec<ExplainStep>,
@@ -47,8 +49,9 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     let offered = catalog.entry(&tool.id.scenario).and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
     let Some((entry, tool)) = offered else {
         let outcome = format!("scenario {} does not offer it any more", tool.id.scenario);
+        let verdict = format!("not in the list: {outcome}");
         let steps = vec![ExplainStep { subject: "offered", outcome, source: CATALOG.to_owned() }];
-        return Explanation { tool: Arc::new(tool.clone()), listed: false, steps, findings: Vec::new() };
+        return Explanation { tool: Arc::new(tool.clone()), listed: false, verdict, steps, findings: Vec::new() };
     };
     let tool = lens.tool(tool);
     let mut steps = vec![offer(entry), standing(entry)];
@@ -57,6 +60,7 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.push(internal(&tool));
     let outside = out_of_bounds(catalog, query, &tool);
     let in_bounds = outside.is_none();
+    let verdict = verdict(entry, &tool, outside.as_ref());
     steps.extend(outside);
     steps.extend(names(&lens, entry, &tool));
     steps.extend(priority(&lens, &tool));
@@ -66,7 +70,26 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
         findings::of_tool(&lens, &tool, &mut told);
     }
     told.sort_unstable();
-    Explanation { listed: entry.is_published() && is_listed(&tool) && in_bounds, tool, steps, findings: told }
+    let listed = entry.is_published() && is_listed(&tool) && in_bounds;
+    Explanation { listed, verdict, tool, steps, findings: told }
+}
+
+/// Whether the tool is in the list, and of several causes that it is not the one that counts first.
+fn verdict(entry: &CatalogEntry, tool: &ViewTool, outside: Option<&ExplainStep>) -> String {
+    let cause = match &entry.visibility {
+        Visibility::Withdrawn(reason) => format!("{} is withdrawn: {reason}", entry.name),
+        Visibility::Hidden(reason) => format!("{} is hidden: {reason}", entry.name),
+        Visibility::Published => match outside {
+            Some(step) => step.outcome.clone(),
+            None if !tool.effective.enabled && tool.effective.enabled_source == Provenance::Manifest => {
+                format!("{} disables it by default", entry.name)
+            }
+            None if !tool.effective.enabled => format!("the preference {} disables it", tool.effective.enabled_source),
+            None if tool.tool.facts.internal_only => format!("{} marks it as internal", entry.name),
+            None => return "in the list".to_owned(),
+        },
+    };
+    format!("not in the list: {cause}")
 }
 
 fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<String>) -> ExplainStep {
@@ -145,7 +168,7 @@ pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> O
     } else {
         return None;
     };
-    Some(step("profile", outcome, format!("profile:{}", query.profile.as_deref().unwrap_or_default())))
+    Some(step("profile", outcome, format!("profile:{}", catalog.profile_of(query).unwrap_or_default())))
 }
 
 /// The manifest's value of a setting, then every preference that sets it, and which of them is

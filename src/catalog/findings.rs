@@ -40,9 +40,10 @@ impl Catalog {
         wanted: impl Fn(FindingCode) -> bool,
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
-        if wanted(FindingCode::PreferenceUnmatched) {
+        if wanted(FindingCode::PreferenceUnmatched) || wanted(FindingCode::ProfileOptional) {
             findings = self.unmatched_preferences();
             findings.retain(|finding| scenario.is_none() || finding.scenario.as_ref() == scenario);
+            findings.retain(|finding| wanted(finding.code));
         }
         let of_tools = |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
         if OF_MERGE.iter().any(of_tools) {
@@ -80,6 +81,7 @@ impl Catalog {
         findings
     }
 
+    /// Preferences without effect, and profiles that clients may leave out.
     pub(super) fn unmatched_preferences(&self) -> Vec<Finding> {
         let (mut categories, mut tags) = (BTreeSet::new(), BTreeSet::new());
         let is_group =
@@ -100,8 +102,15 @@ impl Catalog {
             Some(unknown) => Some(preference_of_nobody(scope, target, &unknown)),
             None => (!matches(target)).then(|| unmatched_preference(scope, target)),
         });
-        unmatched.collect()
+        unmatched.chain(self.has_optional_profiles().then(optional_profiles)).collect()
     }
+}
+
+/// The finding that clients are bounded only if they say so.
+fn optional_profiles() -> Finding {
+    let message = "profiles are configured, but clients that name none see and call every tool";
+    Finding::new(FindingCode::ProfileOptional, message)
+        .hint("set `permissions.default_profile` to the profile that holds for them")
 }
 
 /// The finding that a preference has no effect because its profile sees no tools.

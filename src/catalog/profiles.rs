@@ -14,8 +14,13 @@ use crate::model::{Profile, Scope, UnknownLevel};
 const NAMED: usize = 10;
 
 /// The bounds of a profile that is not configured, where others are.
-static NOTHING: Profile =
-    Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse, searches: None };
+static NOTHING: Profile = Profile {
+    scenarios: Some(BTreeSet::new()),
+    permission: None,
+    unknown: UnknownLevel::Refuse,
+    searches: None,
+    is_default: false,
+};
 
 /// An unknown profile: it is not configured while others are, or no profile is configured and no
 /// preference names it.
@@ -33,10 +38,30 @@ impl Catalog {
         self.profiles.get(name)
     }
 
+    /// The name of the client's profile: the one it names, or else the one that is configured for
+    /// clients that name none.
+    pub fn profile_of<'a>(&'a self, query: &'a ViewQuery) -> Option<&'a str> {
+        let default = || {
+            let profiles = self.profiles.iter().filter(|_| !query.of_operator);
+            profiles.filter(|(_, profile)| profile.is_default).map(|(name, _)| name.as_str()).next()
+        };
+        query.profile.as_deref().or_else(default)
+    }
+
+    /// Whether preferences of a profile or chat, or bounds, may hold for a client.
+    pub fn is_scoped(&self, query: &ViewQuery) -> bool {
+        query.chat.is_some() || self.profile_of(query).is_some()
+    }
+
+    /// Whether profiles are configured, and clients that name none have none.
+    pub(super) fn has_optional_profiles(&self) -> bool {
+        !self.profiles.is_empty() && !self.profiles.values().any(|profile| profile.is_default)
+    }
+
     /// The bounds of the client's profile, if it has any. A profile that is not configured where
     /// others are may see no tools.
     pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
-        let name = query.profile.as_ref()?;
+        let name = self.profile_of(query)?;
         self.profiles.get(name).or_else(|| (!self.profiles.is_empty()).then_some(&NOTHING))
     }
 

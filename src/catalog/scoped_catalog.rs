@@ -50,7 +50,8 @@ impl<'a> ScopedCatalog<'a> {
     pub(super) fn for_query(catalog: &'a Catalog, query: &ViewQuery) -> Self {
         let mut lens = Self::global(catalog);
         let chat = query.chat.clone().map(Scope::Chat);
-        let scopes: Vec<Scope> = chat.into_iter().chain(query.profile.clone().map(Scope::Profile)).collect();
+        let profile = catalog.profile_of(query).map(|name| Scope::Profile(name.to_owned()));
+        let scopes: Vec<Scope> = chat.into_iter().chain(profile).collect();
         let layers = scopes.iter().map(|scope| RuleLayer::for_scope(&catalog.preferences, scope));
         let own: Vec<Arc<RuleLayer>> = layers.filter(|layer| !layer.is_empty()).map(Arc::new).collect();
         if let Some(scope) = scopes.into_iter().next() {

@@ -1,19 +1,20 @@
 //! The client of a running daemon. The only part of the command line that knows HTTP.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
 
-use super::instance::{self, DaemonRecord};
 use super::{CommandError, RemoteArgs, output, sse};
-use crate::config::{self, LoadOptions, ValueOrigin};
+use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
+mod location;
 mod mcp_messages;
 
+use location::located;
+pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
@@ -103,7 +104,8 @@ impl DaemonClient {
     pub(super) fn for_operator_in(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Self, CommandError> {
         let daemon = Self::from_args_in(remote, options.clone())?;
         options.file.clone_from(&remote.config);
-        let token = config::load(&options).ok().and_then(|loaded| loaded.config.operator_token().cloned());
+        let (loaded, _) = config::load_usable(&options);
+        let token = loaded.config.operator_token().cloned();
         Ok(Self { token, ..daemon })
     }
 
@@ -340,62 +342,6 @@ fn command(literal: &str) -> Option<String> {
     }
     let (name, action) = literal.strip_prefix("DELETE /api/v1/scenarios/")?.split_once('/')?;
     Some(format!("callsheet {action} {name} --undo"))
-}
-
-/// Reads the address of a daemon as people write it.
-pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
-    match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-        _ => Err(CommandError::Usage {
-            message: format!("`{text}` is not the address of a daemon"),
-            hint: "write it like http://127.0.0.1:7400".into(),
-        }),
-    }
-}
-
-/// The address of this user's running daemon, unless the configuration names another address.
-fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Url, CommandError> {
-    options.file.clone_from(&remote.config);
-    let loaded = config::load(&options)?;
-    let running = DaemonRecord::running(&options);
-    let same = |record: &DaemonRecord| match (&loaded.file, &record.config) {
-        (None, _) => true,
-        (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
-        (Some(_), None) => false,
-    };
-    let of_variable = loaded
-        .values
-        .iter()
-        .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
-    let listen = loaded.config.server.listen;
-    match running {
-        Some(record) if same(&record) && !of_variable => parse_url(&record.url),
-        Some(record) => match configured(listen) {
-            Ok(url) if instance::accepts(&url) => Ok(url),
-            _ => parse_url(&record.url),
-        },
-        None => configured(listen),
-    }
-}
-
-/// The address at which a daemon that listens there is reached.
-fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
-    if listen.port() == 0 {
-        return Err(CommandError::Unreachable {
-            message: "no daemon of this user runs".to_owned(),
-            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
-        });
-    }
-    address_of(listen)
-}
-
-/// The address at which what listens there is reached from this machine.
-pub(super) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandError> {
-    if listen.ip().is_unspecified() {
-        let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-        listen.set_ip(loopback);
-    }
-    parse_url(&format!("http://{listen}"))
 }
 
 #[cfg(test)]

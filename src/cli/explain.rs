@@ -46,8 +46,8 @@ impl ExplainArgs {
 }
 
 fn show(answer: &Value) {
-    let listed = if answer["listed"] == Value::Bool(true) { "in the list" } else { "not in the list" };
-    output::line(&format!("{} ({}): {listed}\n", output::text(answer, "/name"), output::text(answer, "/id")));
+    let text = |pointer| output::text(answer, pointer);
+    output::line(&format!("{} ({}): {}\n", text("/name"), text("/id"), text("/verdict")));
     let mut sheet =
         TextTable::new(&[("DECISION", ColumnFit::Whole), ("OUTCOME", ColumnFit::Wrap), ("FROM", ColumnFit::Whole)]);
     for step in output::list(answer, "steps") {

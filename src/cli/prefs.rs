@@ -185,6 +185,9 @@ fn done(answer: &DaemonAnswer, json: bool) {
     } else {
         show(std::slice::from_ref(preference));
     }
+    if let Some(note) = answer.value["note"].as_str().filter(|_| !json) {
+        output::note(&output::sanitize(note));
+    }
 }
 
 fn show(list: &[Value]) {

@@ -4,6 +4,18 @@ use url::Url;
 
 use super::origin::refused_address;
 use super::units::ValueError;
+use crate::protocols::{module, tool_discovery};
+
+/// An address without the route of a list of tools at its end, which people copy with it.
+pub(crate) fn without_route(mut url: Url) -> Url {
+    let path = url.path().trim_end_matches('/');
+    let base =
+        [tool_discovery::PATH, module::PATH].iter().find_map(|route| path.strip_suffix(route)).map(str::to_owned);
+    if let Some(base) = base {
+        url.set_path(&base);
+    }
+    url
+}
 
 /// The address of a scenario. What is refused is shown without what may be secret in it.
 pub(super) fn address(text: &str) -> Result<Url, ValueError> {

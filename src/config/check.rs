@@ -7,6 +7,7 @@ use toml::Table;
 use super::Config;
 use super::keys::{ConfigKey, KEYS};
 use super::path::KeyPath;
+use super::profiles;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::{RuleViolation, Surroundings, ValueReader};
@@ -27,6 +28,10 @@ pub(super) fn apply(written: &Table, config: &mut Config, surroundings: Surround
     ordered("refresh", ("min_interval", refresh.min_interval), ("max_interval", refresh.max_interval), &mut complaints);
     ordered("refresh", ("backoff_base", refresh.backoff_base), ("backoff_max", refresh.backoff_max), &mut complaints);
     ordered("calls", ("poll_min", calls.poll_min), ("poll_max", calls.poll_max), &mut complaints);
+    complaints.extend(profiles::unknown_default(config).map(|wrong| {
+        let path = KeyPath::dotted("permissions.default_profile");
+        RuleViolation { path, other: None, wrong }
+    }));
     complaints.extend(config.contradicting_keys().into_iter().map(contradiction));
     complaints
 }

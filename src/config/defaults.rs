@@ -36,6 +36,7 @@ impl Config {
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
             preferences: PreferenceSet::default(),
+            default_profile: None,
             discovery,
             refresh: RefreshConfig::default(),
             cache: CacheConfig::default(),

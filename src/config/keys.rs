@@ -109,6 +109,7 @@ keys! {
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
+    "permissions.default_profile"            Live    text(profiles::default_name)   default_profile;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;
     "discovery.vrooli.path"                  Live    path()                       discovery.vrooli.path;
     "discovery.vrooli.max_scenarios"         Live    number(1..=MAX_KEPT)             discovery.vrooli.max_scenarios;

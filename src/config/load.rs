@@ -44,15 +44,26 @@ pub struct LoadedConfig {
 
 /// Loads the configuration. The error holds every problem there is, not just the first.
 pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
+    match load_usable(options) {
+        (loaded, None) => Ok(loaded),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// Loads what can be used of the configuration, for clients of a daemon that runs already: what is
+/// wrong keeps its default, and the error holds every problem there is. No daemon runs with it.
+pub fn load_usable(options: &LoadOptions) -> (LoadedConfig, Option<ConfigError>) {
     let mut found = Diagnostics::default();
     let file = options.find_file();
-    let merged = match MergedLayers::new(layers(options, file.as_deref(), &mut found)) {
-        Ok(merged) => merged,
-        Err(problem) => return Err(ConfigError { problems: found.problems.into_iter().chain([problem]).collect() }),
-    };
-
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
+    let merged = match MergedLayers::new(layers(options, file.as_deref(), &mut found)) {
+        Ok(merged) => merged,
+        Err(problem) => {
+            let problems = found.problems.into_iter().chain([problem]).collect();
+            return (LoadedConfig { config, values: Vec::new(), file }, Some(ConfigError { problems }));
+        }
+    };
     let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
     let variable = |name: &str| options.set_variable(name);
     for complaint in check::apply(&merged.values, &mut config, Surroundings { to_path: &to_path, variable: &variable })
@@ -61,11 +72,11 @@ pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
     }
     if found.problems.is_empty() {
         let values = effective_values::values(&merged.values, &config, &|path| merged.origin(path, KeyOrValue::Key));
-        return Ok(LoadedConfig { config, values, file });
+        return (LoadedConfig { config, values, file }, None);
     }
     let mut problems = found.problems;
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-    Err(ConfigError { problems })
+    (LoadedConfig { config, values: Vec::new(), file }, Some(ConfigError { problems }))
 }
 
 /// Loads the configuration of a running daemon that has read `before`. Unlike at the start, a

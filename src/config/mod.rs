@@ -44,12 +44,13 @@ mod units;
 mod value_reader;
 mod web;
 
+pub(crate) use address::without_route;
 pub use cache::CacheConfig;
 pub use client_servers::McpConfig;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Diagnostic};
 pub use keys::{ConfigKey, KEYS, Reload, keys};
-pub use load::{LoadedConfig, load, load_again};
+pub use load::{LoadedConfig, load, load_again, load_usable};
 pub(crate) use mdns::is_id;
 pub use mdns::{MdnsConfig, MdnsTrust, Subnet, TrustPattern};
 pub(crate) use modules::MODULE;
@@ -80,6 +81,8 @@ pub struct Config {
     /// `[[preferences]]`: they hold where no stored preference of the same scope and target says
     /// otherwise.
     pub preferences: PreferenceSet,
+    /// `permissions.default_profile`: the profile of clients that name none.
+    pub default_profile: Option<String>,
     /// `[discovery]`
     pub discovery: DiscoveryConfig,
     /// `[refresh]`

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::address::address;
+use super::address::{address, without_route};
 use super::rules::{bearer, scenario_name};
 use super::units::ValueError;
 use super::value_reader::ValueReader;
@@ -83,7 +83,7 @@ pub(super) fn services(written: &mut ValueReader<'_>, config: &mut Config) {
                     let message = format!("`{name}` is already the name of scenarios[{first}]");
                     at.reject(ValueError::new(message, "give each scenario a name of its own"));
                 }
-                None => config.modules.services.extend(url.map(|url| (name, url))),
+                None => config.modules.services.extend(url.map(|url| (name, without_route(url)))),
             },
         }
     });

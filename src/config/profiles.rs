@@ -39,6 +39,37 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     });
 }
 
+/// The name of the profile of clients that name none. Whether there is one of this name is checked
+/// when all profiles are read.
+pub(super) fn default_name(text: &str) -> Result<String, ValueError> {
+    match format!("profile:{text}").parse() {
+        Ok(Scope::Profile(name)) => Ok(name),
+        _ => Err(ValueError::new(format!("{text:?} cannot be the name of a profile"), "name one of `[[profiles]]`")),
+    }
+}
+
+/// What is wrong if no profile has the name that `permissions.default_profile` has.
+pub(super) fn unknown_default(config: &Config) -> Option<ValueError> {
+    let name = config.default_profile.as_ref().filter(|name| !config.profiles.contains_key(*name))?;
+    let known: Vec<String> = config.profiles.keys().map(|name| format!("`{name}`")).collect();
+    let hint = match known.as_slice() {
+        [] => "add it as `[[profiles]]`".to_owned(),
+        known => format!("name one of {}, or add it as `[[profiles]]`", known.join(", ")),
+    };
+    Some(ValueError::new(format!("no profile is called {name:?}"), hint))
+}
+
+impl Config {
+    /// The profiles, with the mark of the one that holds for clients that name none.
+    pub fn marked_profiles(&self) -> BTreeMap<String, Profile> {
+        let marked = self.profiles.iter().map(|(name, profile)| {
+            let is_default = profile.is_default || self.default_profile.as_ref() == Some(name);
+            (name.clone(), Profile { is_default, ..profile.clone() })
+        });
+        marked.collect()
+    }
+}
+
 /// How an unknown level is treated.
 pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, ValueError> {
     match text {

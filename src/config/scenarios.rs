@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use http::header::{self, HeaderName, HeaderValue};
 use url::Url;
 
-use super::address::address;
+use super::address::{address, without_route};
 use super::client_servers;
 use super::interaction::interaction;
 use super::path::{KeyPath, PathStep};
@@ -95,9 +96,15 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
         });
         let target = target(&mut at);
         at.key("protocol").text(&mut protocol, known_protocol);
-        if let (Some(name), Some(target)) = (name, target) {
-            if let Target::Stdio(_) = target {
-                protocol.get_or_insert_with(|| MCP.to_owned());
+        if let (Some(name), Some(mut target)) = (name, target) {
+            match &mut target {
+                Target::Stdio(_) => _ = protocol.get_or_insert_with(|| MCP.to_owned()),
+                // The address of an MCP server is whole, whatever it ends in.
+                Target::Http(http) if protocol.as_deref() != Some(MCP) => {
+                    let base = without_route(http.url.clone());
+                    Arc::make_mut(http).url = base;
+                }
+                _ => {}
             }
             indices.insert(name.clone(), i);
             config.scenarios.push(StaticScenario { name, target, protocol });

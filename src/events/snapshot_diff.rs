@@ -92,8 +92,7 @@ impl SnapshotDiff {
 
 /// The revision of the list of this query.
 pub(super) fn revision(catalog: &Catalog, query: &ViewQuery) -> Revision {
-    let scoped = query.profile.is_some() || query.chat.is_some();
-    if scoped { catalog.revision_for(query) } else { catalog.revision() }
+    if catalog.is_scoped(query) { catalog.revision_for(query) } else { catalog.revision() }
 }
 
 /// The findings that were removed, then those that were added.

@@ -153,6 +153,8 @@ codes! {
     ConfigWaiting = "config-waiting", Warning;
     /// A key of the configuration is written under its old name, which is still read.
     ConfigDeprecated = "config-deprecated", Warning;
+    /// Profiles are configured, and clients that name none see and call every tool.
+    ProfileOptional = "profile-optional", Warning;
     /// A preference names a target that no scenario offers now, or a profile that is not configured
     /// while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
@@ -174,6 +176,8 @@ codes! {
     ParameterUndescribed = "parameter-undescribed", Info;
     /// A tool names a category that the manifest does not define.
     CategoryUnknown = "category-unknown", Warning;
+    /// A member that the protocol does not have, with a name near to one that it has.
+    UnknownKey = "unknown-key", Warning;
     /// The tool has no metadata, so it counts as disabled.
     MetadataMissing = "metadata-missing", Warning;
     /// A member of the metadata has a value that the protocol does not know.

@@ -47,6 +47,8 @@ pub struct Profile {
     /// Whether MCP clients get tools that search in place of the whole list; as the configuration
     /// says for all clients if absent.
     pub searches: Option<bool>,
+    /// Whether it is the profile of clients that name none.
+    pub is_default: bool,
 }
 
 /// A text that is not a level of permission.

@@ -207,7 +207,7 @@ impl ViewCache {
             self.bodies.run_pending_tasks().await;
         }
         let query = effective(query, format);
-        let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
+        let scoped = snapshot.catalog.is_scoped(&query).then(|| snapshot.catalog.revision_for(&query));
         let identity = ViewKey { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
         let found = if coding == Coding::Identity {
             self.identity(snapshot, format, identity).await

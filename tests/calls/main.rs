@@ -8,6 +8,7 @@ mod support;
 mod approvals;
 mod audit;
 mod chained_operations;
+mod default_profile;
 mod limits;
 mod mcp_operations;
 mod name_resolution;

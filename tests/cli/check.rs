@@ -28,8 +28,13 @@ fn codes(checked: &Value) -> Vec<&str> {
 
 #[test]
 fn a_clean_file_passes() {
-    assert_eq!(file(CLEAN, &[]).ok(), "no problems found in 4 tools of kiln 3.1.0\n");
-    assert_eq!(file(CLEAN, &["--strict"]).ok(), "no problems found in 4 tools of kiln 3.1.0\n");
+    for flags in [&[][..], &["--strict"]] {
+        let last = file(CLEAN, flags).ok();
+        assert!(
+            last.starts_with("no problems found in 4 tools of kiln 3.1.0\n4 of 4 tools would be listed; "),
+            "{last}"
+        );
+    }
 }
 
 #[test]
@@ -44,7 +49,8 @@ fn errors_are_a_table_by_tool_and_exit_code_1() {
     assert_eq!(rows[3][..3], ["water_beds", "warning", "default-unfit"]);
     assert_eq!(rows[4][..2], ["warning", "example-unfit"]);
     assert_eq!(rows[5][..2], ["error", "async-tool-missing"]);
-    assert_eq!(ran.out.lines().last(), Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"));
+    let summary = ran.out.lines().rev().nth(1);
+    assert_eq!(summary, Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"), "{}", ran.out);
 }
 
 #[test]
@@ -62,10 +68,10 @@ fn warnings_pass_unless_they_are_to_be_errors() {
     let warned = CLEAN.replace("\"category\": \"firing\"", "\"category\": \"fire\"");
     let ran = file(&warned, &[]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.out.contains("warning") && ran.out.ends_with("3 warnings in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+    assert!(ran.out.contains("warning") && ran.out.contains("\n3 warnings in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
     let ran = file(&warned, &["--strict"]);
     assert_eq!(ran.code, Some(1));
-    assert!(!ran.out.contains("warning") && ran.out.ends_with("3 errors in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+    assert!(!ran.out.contains("warning") && ran.out.contains("\n3 errors in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
 }
 
 #[test]
@@ -97,7 +103,7 @@ fn a_dash_is_standard_input() {
     child.stdin.take().unwrap().write_all(CLEAN.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stdout, b"no problems found in 4 tools of kiln 3.1.0\n");
+    assert!(output.stdout.starts_with(b"no problems found in 4 tools of kiln 3.1.0\n"), "{output:?}");
 }
 
 #[test]
@@ -111,13 +117,49 @@ fn what_cannot_be_read_is_exit_code_2() {
     assert!(error.contains("refused") && !error.contains("secret"), "{error}");
 }
 
+/// The two likeliest typing errors, each of which takes the tool out of the list or its parameters
+/// from it.
+#[test]
+fn what_would_not_be_listed_is_said_and_typing_errors_are_named() {
+    let text = r#"{"protocol_version":"1.0","scenario":{"name":"mine","version":"1.0.0","description":"d"},"tools":[
+        {"name":"hello","description":"Says hello","paramters":{"type":"object","properties":{}},
+            "metadata":{"enabled_by_defualt":true}},
+        {"name":"hidden","description":"Does more","metadata":{"enabled_by_default":true,"internal_only":true}},
+        {"name":"wave","description":"Waves","metadata":{"enabled_by_default":true,"requires_approval":true},"x-own":1}],
+        "categories":[],"generated_at":"2026-02-03T04:05:06Z"}"#;
+    let report = json(&file(text, &["--json"]).ok());
+    let found: Vec<_> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["code"] == "unknown-key")
+        .map(|finding| (finding["pointer"].as_str().unwrap(), finding["hint"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("/tools/0/paramters", "did you mean `parameters`?"),
+        ("/tools/0/metadata/enabled_by_defualt", "did you mean `enabled_by_default`?"),
+    ];
+    assert_eq!(found, expected, "{report:#}");
+    assert_eq!(report["listed"], 1, "{report:#}");
+    assert_eq!(report["need_approval"], 1, "{report:#}");
+    let out = file(text, &[]).ok();
+    assert!(out.contains("\ndisabled by default: hello\ninternal, never shown to an LLM: hidden\n"), "{out}");
+    let last = out.lines().last().unwrap();
+    assert!(last.ends_with("1 of 3 tools would be listed; 1 of these needs approval"), "{last}");
+    assert_eq!(file(text, &["--strict"]).code, Some(1));
+}
+
 #[test]
 fn what_provide_serves_is_clean() {
     let tool = ToolDefinition::new("add_note", "Writes a note down").unwrap();
     let scenario = Scenario::start("notes", vec![tool]);
     let home = Home::new();
     for subject in [scenario.url.clone(), format!("{}/api/v1/tools", scenario.url)] {
-        assert_eq!(home.run(&["check", &subject, "--strict"]).ok(), "no problems found in 1 tool of notes 1.0.0\n");
+        let checked = home.run(&["check", &subject, "--strict"]).ok();
+        assert_eq!(
+            checked,
+            "no problems found in 1 tool of notes 1.0.0\n1 of 1 tool would be listed; none of these needs approval\n"
+        );
     }
 }
 
@@ -131,7 +173,7 @@ fn the_demo_is_clean() {
     assert_eq!(scenarios.len(), 3);
     for scenario in scenarios {
         let checked = home.run(&["check", scenario["url"].as_str().unwrap(), "--strict"]).ok();
-        assert!(checked.starts_with("no problems found in ") && checked.lines().count() == 1, "{checked}");
+        assert!(checked.starts_with("no problems found in "), "{checked}");
     }
 }
 

@@ -264,6 +264,64 @@ fn a_broken_configuration_is_told_with_file_and_line_and_code_four() {
     assert_eq!(ran.out.lines().last(), Some("2 errors"));
 }
 
+/// The daemon runs on with the configuration that it read, and so do its clients.
+#[test]
+fn a_mistake_in_the_configuration_stops_neither_the_doctor_nor_the_clients_of_a_running_daemon() {
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let listen = free_port();
+    let home = home_at(&listen, &entry("notes", &notes.url));
+    let daemon = home.serve(&[]);
+    crate::support::command::until("the tool", || home.run(&["tools"]).out.contains("add_note"));
+    let broken = format!("server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n{}", entry("notes", &notes.url));
+    home.write("callsheet.toml", &broken);
+
+    for args in [&["tools"][..], &["scenarios"], &["explain", "add_note"], &["prefs", "list"]] {
+        let ran = home.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+        assert!(ran.err.contains("the configuration cannot be used") && ran.err.contains("healt"), "{ran:?}");
+    }
+    let report = doctor(&home, 4);
+    assert_eq!(only(&report, "configuration")[0], "error");
+    let port = only(&report, "port");
+    assert!(port[0] == "ok" && port[2].contains("runs with the configuration that it read before"), "{port:?}");
+    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"]);
+
+    crate::support::command::until("a banner", || {
+        let pages = ["/dashboard/tools", "/dashboard/preferences", "/dashboard/findings"];
+        pages.iter().all(|page| String::from_utf8(daemon.get(page).1).unwrap().contains("id=\"config-refused\""))
+    });
+}
+
+#[test]
+fn the_doctor_gives_the_reason_that_holds() {
+    let broken = Canned::start("text/html", "<html>no list</html>");
+    let twins = ["one", "two"]
+        .map(|name| Scenario::start(name, vec![ToolDefinition::new("same_name", "Does the same").unwrap()]));
+    let home =
+        Home::naming(&[("gone", &nobody()), ("page", &broken.url), ("one", &twins[0].url), ("two", &twins[1].url)]);
+    let daemon = home.serve(&[]);
+    let report = judged(&home.run(&["doctor", "--json", "--url", &daemon.url]), 1);
+    let all = found(&report, "scenarios");
+    let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
+    assert!(of("gone")[3].starts_with("start it, or fix its address"), "{all:?}");
+    assert!(of("page")[3].starts_with("`callsheet check "), "what answers need not be started: {all:?}");
+    for name in ["one", "two"] {
+        assert_eq!(of(name)[..3], ["ok", name, "live, 1 tool"], "a name that two have is no fault of a manifest");
+    }
+}
+
+#[test]
+fn profiles_that_clients_may_leave_out_are_a_warning() {
+    let bounds = "[[profiles]]\nname = \"narrow\"\nscenarios = []\n";
+    let warnings = |rest: &str| {
+        let report = doctor(&home_at(&free_port(), rest), 0);
+        found(&report, "configuration").into_iter().filter(|entry| entry[0] == "warning").collect::<Vec<_>>()
+    };
+    let told = warnings(bounds);
+    assert!(told.len() == 1 && told[0][3].contains("permissions.default_profile"), "{told:?}");
+    assert!(warnings(&format!("{bounds}[permissions]\ndefault_profile = \"narrow\"\n")).is_empty());
+}
+
 #[test]
 fn scenarios_are_asked_directly_when_no_daemon_runs() {
     let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);

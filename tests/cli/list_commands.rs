@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::support::command::{self, Home, Running, Scenario, json, nobody, office, rows, run, tool};
+use crate::support::command::{self, Home, Running, Scenario, json, nobody, office, rows, run, tool, until};
 
 /// Runs a command against a daemon.
 fn ask(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {
@@ -159,6 +159,31 @@ fn one_scenario_is_told_in_full() {
 }
 
 #[test]
+fn the_verdict_and_its_cause_come_first() {
+    let (notes, gone) = (Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]), nobody());
+    let home = Home::naming(&[("notes", &notes.url), ("gone", &gone)]);
+    let daemon = home.serve(&[]);
+    let first = |name: &str| ask(&home, &daemon, &["explain", name]).out.lines().next().unwrap_or_default().to_owned();
+    until("the tool", || first("add_note") == "add_note (notes/add_note): in the list");
+    ask(&home, &daemon, &["prefs", "set", "tool:notes/add_note", "--enabled", "false"]).ok();
+    assert_eq!(
+        first("add_note"),
+        "add_note (notes/add_note): not in the list: the preference global tool:notes/add_note disables it"
+    );
+    ask(&home, &daemon, &["prefs", "reset", "tool:notes/add_note"]).ok();
+    // A name that was published is remembered with what became of it.
+    ask(&home, &daemon, &["prefs", "set", "tool:notes/add_note", "--alias", "write_down"]).ok();
+    assert_eq!(first("write_down"), "write_down (notes/add_note): in the list");
+    ask(&home, &daemon, &["block", "notes"]).ok();
+    for name in ["write_down", "add_note", "notes/add_note"] {
+        let line = first(name);
+        assert!(line.contains("(notes/add_note): not in the list: notes is hidden: "), "{name}: {line}");
+    }
+    let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);
+    assert!(unknown.contains("1 scenario has not answered") && unknown.contains("gone ("), "{unknown}");
+}
+
+#[test]
 fn explains_by_published_name_and_by_identity() {
     let (home, daemon, _scenarios) = office();
     for name in ["notes__search", "notes/search"] {
@@ -167,7 +192,7 @@ fn explains_by_published_name_and_by_identity() {
         assert!(out.contains("\nname      "), "{out}");
     }
     let off = ask(&home, &daemon, &["explain", "wipe"]).ok();
-    assert!(off.starts_with("wipe (notes/wipe): not in the list\n"), "{off}");
+    assert!(off.starts_with("wipe (notes/wipe): not in the list: notes disables it by default\n"), "{off}");
     assert!(rows(&off).contains(&vec!["enabled", "disabled by default; in effect", "manifest"]), "{off}");
     assert!(off.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{off}");
 }

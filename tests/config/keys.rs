@@ -20,6 +20,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("profiles", "[{name = p}]"),
     ("preferences", "[{target = \"tag:x\", enabled = false}]"),
     ("permissions.unknown", "guest"),
+    ("permissions.default_profile", "base"),
     ("discovery.vrooli.path", "/p"),
     ("discovery.mdns.trust", "all"),
     ("discovery.mdns.types", "[_x._tcp]"),
@@ -58,9 +59,12 @@ fn another(key: &str, defaults: &toml::Table) -> String {
 #[test]
 fn each_key_sets_one_value_and_no_other_key_sets_it() {
     let defaults = DEFAULT_TOML.parse().unwrap();
-    let file = "modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n";
-    let before = Machine::new().file(file).config();
+    let text = "modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n";
     for key in KEYS {
+        // The profile of clients that name none is one of the profiles.
+        let profile = if key.path == "permissions.default_profile" { "[[profiles]]\nname = \"base\"\n" } else { "" };
+        let file = &format!("{text}{profile}");
+        let before = Machine::new().file(file).config();
         let value = another(key.path, &defaults);
         let next = if OF_FILE.contains(&key.path) {
             Machine::new().file(&format!("{file}{} = {value}\n", key.path)).config()

@@ -61,6 +61,7 @@ fn is_computed(key: &str) -> bool {
     is_listed(key)
         || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
         || ["server.operator_token", "module_settings.token", "calls.approval_token"].contains(&key)
+        || key == "permissions.default_profile"
 }
 
 /// A key of which there may be several, or none.
@@ -134,6 +135,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
     config.modules = ModulesConfig::default();
     assert_eq!(std::mem::take(&mut config.mcp.servers).len(), 1);
+    assert_eq!(config.default_profile.take().as_deref(), Some("guest"));
     assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
@@ -341,9 +343,18 @@ fn profiles() -> BTreeMap<String, Profile> {
     BTreeMap::from([
         (
             "narrow".into(),
-            Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown, searches: None },
+            Profile {
+                scenarios: Some(narrow),
+                permission: Some(Permission::Admin),
+                unknown,
+                searches: None,
+                is_default: false,
+            },
         ),
-        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown, searches: None }),
+        (
+            "none".into(),
+            Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown, searches: None, is_default: false },
+        ),
     ])
 }
 
@@ -434,7 +445,11 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
     assert!(!format!("{values:?}").contains("cret"));
     let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
     // The daemon's id has no value until the daemon has made one.
-    let unset = |key: &str| key == "discovery.mdns.id" || key.ends_with("_token") || key == "module_settings.token";
+    let unset = |key: &str| {
+        ["discovery.mdns.id", "permissions.default_profile"].contains(&key)
+            || key.ends_with("_token")
+            || key == "module_settings.token"
+    };
     let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
     assert_eq!(order, expected);
     assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), ValueOrigin::Default));

@@ -129,3 +129,36 @@ fn what_an_mcp_server_may_request_is_allowed_by_name() {
         assert!(error.contains(part), "{line}: {error}");
     }
 }
+
+/// As for `callsheet check`, which takes the address of a list for that of its scenario.
+#[test]
+fn an_address_may_have_the_route_of_the_list_at_its_end() {
+    for (written, base) in [
+        ("http://h:1/api/v1/tools", "http://h:1/"),
+        ("http://h:1/x/api/v1/tools/", "http://h:1/x"),
+        ("http://h:1/manifest", "http://h:1/"),
+        ("http://h:1/x", "http://h:1/x"),
+    ] {
+        let config = Machine::new()
+            .file(&format!("[[scenarios]]\nname = \"s\"\nurl = \"{written}\"\n[modules]\nm = \"{written}\"\n"))
+            .config();
+        assert_eq!(config.scenarios[0].target.url().as_str(), base, "{written}");
+        assert_eq!(config.modules.services.values().next().unwrap().as_str(), base, "{written}");
+    }
+    let mcp = "[[scenarios]]\nname = \"s\"\nurl = \"http://h/manifest\"\nprotocol = \"mcp\"\n";
+    let target = target(&Machine::new().file(mcp));
+    assert_eq!(target.url().as_str(), "http://h/manifest", "the address of an MCP server is whole");
+}
+
+#[test]
+fn the_profile_of_clients_that_name_none_is_one_of_the_profiles() {
+    let profiles = "[[profiles]]\nname = \"narrow\"\n[[profiles]]\nname = \"wide\"\n";
+    let text = format!("{profiles}[permissions]\ndefault_profile = \"narrow\"\n");
+    let config = Machine::new().file(&text).config();
+    let marked = config.marked_profiles();
+    let defaults: Vec<_> = marked.iter().filter(|(_, profile)| profile.is_default).map(|(name, _)| name).collect();
+    assert_eq!(defaults, ["narrow"]);
+    let error = Machine::new().file(&text.replace("default_profile = \"narrow\"", "default_profile = \"none\"")).load();
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("permissions.default_profile: no profile is called \"none\""), "{error}");
+}

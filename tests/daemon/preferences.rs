@@ -132,6 +132,29 @@ async fn what_nothing_offers_now_is_kept_and_said() {
 }
 
 #[tokio::test]
+async fn a_preference_for_what_is_not_there_says_so_and_suggests() {
+    let (_home, _scenarios, _, daemon) = daemon().await;
+    for (target, part) in [
+        ("tool:files/raed", "no tool is called `files/raed` now; did you mean tool:files/read?"),
+        ("tool:mail/zip", "did you mean tool:files/zip?"),
+        ("scenario:flies", "no scenario is called `flies` now; did you mean scenario:files?"),
+        ("category:dsk", "did you mean category:disk?"),
+        ("tag:risk", "did you mean tag:risky?"),
+        ("tag:unheard-of", "no tool has the tag `unheard-of` now. The preference is kept"),
+    ] {
+        let body = json!({"scope": "global", "target": target, "enabled": false});
+        let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();
+        assert!(answer["note"].as_str().is_some_and(|note| note.contains(part)), "{target}: {answer}");
+        let reset = daemon.send("DELETE", &format!("/api/v1/preferences?scope=global&target={target}")).await.json();
+        assert!(reset.get("note").is_none(), "what is taken away needs no target: {reset}");
+    }
+    let body = json!({"scope": "global", "target": "tool:files/read", "enabled": false});
+    let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();
+    assert!(answer.get("note").is_none(), "{answer}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn chat_beats_profile_beats_global_beats_the_manifest() {
     let (_home, _scenarios, _config, daemon) = daemon().await;
     let target = "tool:files/shred";

@@ -181,7 +181,13 @@ async fn a_level_that_nobody_knows_is_called_by_nobody() {
     for (unknown, expected) in [(UnknownLevel::Refuse, false), (UnknownLevel::Guest, true)] {
         let home = Home::new();
         let mut config = calm(&home, &[&odd]);
-        let owner = Profile { scenarios: None, permission: Some(Permission::Owner), unknown, searches: None };
+        let owner = Profile {
+            scenarios: None,
+            permission: Some(Permission::Owner),
+            unknown,
+            searches: None,
+            is_default: false,
+        };
         config.profiles.insert("owner".into(), owner);
         let daemon = Daemon::ready(config).await;
         let answer = execute(&daemon, "odd", &json!({"tool_name": "odd.boss", "profile": "owner"})).await;

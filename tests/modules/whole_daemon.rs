@@ -319,7 +319,13 @@ async fn a_level_that_nobody_knows_is_nobodys() {
         let mut config = calm(&home, &[&module]);
         config.profiles.insert(
             "owner".into(),
-            Profile { scenarios: None, permission: Some(Permission::Owner), unknown, searches: None },
+            Profile {
+                scenarios: None,
+                permission: Some(Permission::Owner),
+                unknown,
+                searches: None,
+                is_default: false,
+            },
         );
         let daemon = Daemon::ready(config).await;
         assert_eq!(originals(&daemon, "?profile=owner").await, expected, "{unknown:?}");

@@ -7,9 +7,13 @@ use crate::model::ScenarioName;
 
 /// The scope, filters and limits of a view. Equal queries on equal catalogs give equal views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct ViewQuery {
     /// Preferences of this profile apply, and its bounds (see [`crate::model::Profile`]).
     pub profile: Option<String>,
+    /// It is a view for operators: if it names no profile, it has none, also where the
+    /// configuration has one for clients that name none.
+    pub of_operator: bool,
     /// Preferences of this conversation apply.
     pub chat: Option<String>,
     /// Only tools of these scenarios; all when empty.

@@ -8,11 +8,11 @@ use clap::Args;
 use url::Url;
 
 use super::{CommandError, output};
-use crate::config::Config;
 use crate::config::client_files::ClientServer;
+use crate::config::{Config, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
 use crate::protocols::mcp::Mcp;
-use crate::protocols::tool_discovery::{self, Inspected, PATH};
+use crate::protocols::tool_discovery::{self, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
 
 pub(super) mod mcp;
@@ -165,13 +165,7 @@ fn address(subject: &str) -> Result<Option<Url>, CommandError> {
         return Ok(None);
     }
     match Url::parse(subject) {
-        Ok(mut url) if matches!(url.scheme(), "http" | "https") => {
-            let path = url.path().trim_end_matches('/');
-            let base =
-                [PATH, module::PATH].iter().find_map(|route| path.strip_suffix(route)).unwrap_or(path).to_owned();
-            url.set_path(&base);
-            Ok(Some(url))
-        }
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(without_route(url))),
         _ => Err(CommandError::Usage {
             // It may hold a password, so it is not repeated.
             message: "the address cannot be polled".into(),

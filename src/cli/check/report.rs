@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::output;
 use super::super::table::{ColumnFit, TextTable, cell};
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Manifest, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
 /// The findings of one document or scenario.
@@ -67,6 +67,12 @@ impl CheckReport {
             output::line("");
         }
         output::line(&output::sanitize(&self.summary()));
+        let Some(offer) = self.inspected.manifest.as_ref().map(ListedTools::new) else { return };
+        for (what, names) in offer.left_out() {
+            let names = output::cut(&names.join(", "), 2_000);
+            output::line(&output::sanitize(&format!("{what}: {names}")));
+        }
+        output::line(&offer.summary());
     }
 
     /// `2 errors, 3 warnings in 17 tools of agent-manager 1.0.0`.
@@ -101,6 +107,7 @@ impl CheckReport {
     /// The report as one JSON object.
     pub(super) fn to_json(&self) -> Value {
         let manifest = self.inspected.manifest.as_ref();
+        let offer = manifest.map(ListedTools::new);
         let findings: Vec<Value> = self.inspected.findings.iter().map(|finding| self.finding(finding)).collect();
         json!({
             "checked": self.subject,
@@ -110,6 +117,10 @@ impl CheckReport {
             "errors": self.count(Severity::Error),
             "warnings": self.count(Severity::Warning),
             "infos": self.count(Severity::Info),
+            "listed": offer.as_ref().map(|offer| offer.listed),
+            "need_approval": offer.as_ref().map(|offer| offer.need_approval),
+            "disabled": offer.as_ref().map(|offer| &offer.disabled),
+            "internal": offer.as_ref().map(|offer| &offer.internal),
             "findings": findings,
         })
     }
@@ -123,6 +134,57 @@ impl CheckReport {
             "message": finding.message,
             "hint": finding.hint,
         })
+    }
+}
+
+/// What a list would have of a manifest if no preference says otherwise.
+struct ListedTools<'a> {
+    tools: usize,
+    listed: usize,
+    /// How many of those that are listed need approval.
+    need_approval: usize,
+    disabled: Vec<&'a str>,
+    internal: Vec<&'a str>,
+}
+
+impl<'a> ListedTools<'a> {
+    fn new(manifest: &'a Manifest) -> Self {
+        let mut offer = Self {
+            tools: manifest.tools.len(),
+            listed: 0,
+            need_approval: 0,
+            disabled: Vec::new(),
+            internal: Vec::new(),
+        };
+        for tool in &manifest.tools {
+            let facts = &tool.facts;
+            match (facts.enabled_by_default, facts.internal_only) {
+                (false, _) => offer.disabled.push(&tool.name),
+                (true, true) => offer.internal.push(&tool.name),
+                (true, false) => {
+                    offer.listed += 1;
+                    offer.need_approval += usize::from(facts.requires_approval);
+                }
+            }
+        }
+        offer
+    }
+
+    /// The tools that would not be listed, by the reason, with the reason.
+    fn left_out(&self) -> impl Iterator<Item = (&'static str, &[&'a str])> {
+        let all = [("disabled by default", &self.disabled), ("internal, never shown to an LLM", &self.internal)];
+        all.into_iter().map(|(what, names)| (what, names.as_slice())).filter(|(_, names)| !names.is_empty())
+    }
+
+    /// `2 of 3 tools would be listed; 1 of these needs approval`.
+    fn summary(&self) -> String {
+        let approval = match (self.listed, self.need_approval) {
+            (0, _) => String::new(),
+            (_, 0) => "; none of these needs approval".to_owned(),
+            (_, 1) => "; 1 of these needs approval".to_owned(),
+            (_, several) => format!("; {several} of these need approval"),
+        };
+        format!("{} of {} would be listed{approval}", self.listed, output::count(self.tools, "tool"))
     }
 }
 

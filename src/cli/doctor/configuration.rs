@@ -4,17 +4,15 @@ use super::report::{CheckArea, DoctorReport};
 use super::shown;
 use crate::config::{self, LoadOptions, LoadedConfig, ValueOrigin};
 
-/// The configuration as the daemon would load it; `None` if it cannot be used.
-pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> Option<LoadedConfig> {
-    let loaded = match config::load(options) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            for problem in &error.problems {
-                report.error(CheckArea::Configuration, &place(&problem.origin), what(problem), &problem.hint);
-            }
-            return None;
+/// The configuration as far as it can be used, and whether a daemon would load it.
+pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> (LoadedConfig, bool) {
+    let (loaded, error) = config::load_usable(options);
+    if let Some(error) = error {
+        for problem in &error.problems {
+            report.error(CheckArea::Configuration, &place(&problem.origin), what(problem), &problem.hint);
         }
-    };
+        return (loaded, false);
+    }
     let of = |wanted: fn(&ValueOrigin) -> bool| loaded.values.iter().filter(|value| wanted(&value.origin)).count();
     let file = of(|origin| matches!(origin, ValueOrigin::File { .. }));
     let environment = of(|origin| matches!(origin, ValueOrigin::Environment(_)));
@@ -31,7 +29,13 @@ pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> Option<
     for key in loaded.config.renamed_keys() {
         report.warning(CheckArea::Configuration, &subject, key.to_string(), key.hint());
     }
-    Some(loaded)
+    let profiles = &loaded.config.profiles;
+    if !profiles.is_empty() && loaded.config.default_profile.is_none() {
+        let message = "profiles are configured, but clients that name none see and call every tool";
+        let hint = "set `permissions.default_profile` to the profile that holds for them";
+        report.warning(CheckArea::Configuration, &subject, message, hint);
+    }
+    (loaded, true)
 }
 
 fn values(count: usize) -> String {

@@ -1,9 +1,10 @@
 //! Checks whether a daemon answers, and which version it has.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::super::CommandError;
-use super::super::client::DaemonClient;
+use super::super::client::{self, DaemonClient};
 use super::report::{CheckArea, DoctorReport};
 
 /// How long the process that listens there may take to answer.
@@ -29,6 +30,15 @@ pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
             DaemonProbe::Other(format!("it accepts connections, but did not answer within {} s", PATIENCE.as_secs()))
         }
     }
+}
+
+/// The daemon that runs at a listen address, if one does.
+pub(super) async fn running_at(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
+    let daemon = client::address_of(listen).and_then(DaemonClient::at).ok().filter(|_| listen.port() != 0)?;
+    let DaemonProbe::Version(version) = probe(&daemon).await else { return None };
+    let message = format!("a callsheet daemon {version} answers; it runs with the configuration that it read before");
+    report.ok(CheckArea::Port, &listen.to_string(), message);
+    Some(daemon)
 }
 
 /// Checks the daemon at the given address; returns it if it answers.

@@ -11,7 +11,7 @@ use clap::Args;
 use self::report::{CheckArea, DoctorReport};
 use super::CommandError;
 use super::client::{self, DaemonClient};
-use crate::config::LoadOptions;
+use crate::config::{Config, LoadOptions};
 
 mod approvals;
 mod configuration;
@@ -42,10 +42,9 @@ impl DoctorArgs {
         let mut report = DoctorReport::default();
         let mut options = LoadOptions::from_process();
         options.file.clone_from(&self.config);
-        let loaded = configuration::check(&options, &mut report);
-        let usable = loaded.is_some();
-        if let Some(loaded) = loaded {
-            let config = &loaded.config;
+        let (loaded, usable) = configuration::check(&options, &mut report);
+        let config = &loaded.config;
+        if usable {
             let here = port::check(config.server.listen, &mut report).await;
             let named = self.named(&mut report).await?;
             let daemon = named.as_ref().or(here.as_ref());
@@ -54,14 +53,7 @@ impl DoctorArgs {
             scenarios::check(config, daemon, &mut report).await;
             approvals::check(daemon, &mut report).await;
         } else {
-            for check in [CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios] {
-                report.skipped(
-                    check,
-                    "",
-                    "not checked: the configuration cannot be used",
-                    "fix the configuration first",
-                );
-            }
+            self.check_running(config, &mut report).await?;
         }
         if self.json {
             report.print_json();
@@ -73,6 +65,28 @@ impl DoctorArgs {
             (true, 0) => Ok(()),
             (true, _) => Err(CommandError::Found),
         }
+    }
+
+    /// Checks what a daemon knows that runs with an earlier configuration. `config` is what can be
+    /// used of the written one.
+    async fn check_running(&self, config: &Config, report: &mut DoctorReport) -> Result<(), CommandError> {
+        let daemon = match self.named(report).await? {
+            Some(daemon) => Some(daemon),
+            None => daemon::running_at(config.server.listen, report).await,
+        };
+        let skipped: &[CheckArea] = match &daemon {
+            Some(_) => &[CheckArea::State, CheckArea::Mdns],
+            None => &[CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios],
+        };
+        for check in skipped {
+            let hint = "fix the configuration first";
+            report.skipped(*check, "", "not checked: the configuration cannot be used", hint);
+        }
+        if daemon.is_some() {
+            scenarios::check(config, daemon.as_ref(), report).await;
+            approvals::check(daemon.as_ref(), report).await;
+        }
+        Ok(())
     }
 
     /// The daemon that an argument or the environment names, if it answers.

@@ -85,8 +85,9 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     }
 }
 
-/// Errors and warnings by scenario. Findings about a format or a state are left out: the scenario
-/// does not cause them.
+/// Errors and warnings by scenario. Findings about a format, a state or the names of other
+/// scenarios are left out: the manifest does not cause them, and `callsheet check` does not show
+/// them.
 fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     let aside = [
         FindingCode::Lossy,
@@ -94,6 +95,12 @@ fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
         FindingCode::Withdrawn,
         FindingCode::VersionRefused,
         FindingCode::NeedsAuthorization,
+        FindingCode::NameCollision,
+        FindingCode::AliasRefused,
+        FindingCode::Aliased,
+        FindingCode::Disabled,
+        FindingCode::PreferenceUnmatched,
+        FindingCode::CategoryIgnored,
     ];
     let mut counts: BTreeMap<&str, FindingCounts> = BTreeMap::new();
     for finding in output::list(findings, "findings") {
@@ -143,7 +150,8 @@ const AUTHORIZE: &str =
     "set `module_settings.tokens` if it is a module; else let it list its tools without a credential";
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
-/// The next step for a scenario that does not work.
+/// The next step for a scenario that does not work, by the kind of its last failure: one that
+/// answers need not be started.
 fn start(scenario: &Value) -> String {
     let (name, url) = (output::text(scenario, "/name"), output::text(scenario, "/url"));
     let is_program = output::text(scenario, "/protocol") == MCP && !url.starts_with("http");
@@ -157,7 +165,11 @@ fn start(scenario: &Value) -> String {
             format!("`callsheet check {url}` shows what is wrong with its answers")
         }
         _ if is_program => format!("run its command by hand: {url}"),
-        _ => format!("start it, or fix its address {url}"),
+        "refused" | "" => format!("start it, or fix its address {url}"),
+        "unresolved" | "address" | "redirect" => format!("fix its address {url}"),
+        "timeout" => format!("it does not answer in time at {url}: look at its log, or raise `refresh.timeout`"),
+        "status" => format!("it runs, and answers with an error: look at its log, or fix its address {url}"),
+        _ => format!("it runs; `callsheet check {url}` shows what is wrong with its answer"),
     }
 }
 
@@ -220,12 +232,12 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
         Ok(heard) => heard,
         Err(failure) => {
             let (message, _) = words(&failure);
-            return report.error(
-                CheckArea::Scenarios,
-                name,
-                message,
-                "start it, or fix its `url` in the configuration",
-            );
+            let hint = if message.contains("refused") {
+                "start it, or fix its `url` in the configuration"
+            } else {
+                "look at its log, or fix its `url` in the configuration"
+            };
+            return report.error(CheckArea::Scenarios, name, message, hint);
         }
     };
     let refused = inspected.findings.iter().find(|finding| finding.code == FindingCode::VersionRefused);

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use url::{Host, Url};
 
-use crate::config::Config;
+use crate::config::{Config, without_route};
 use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
@@ -125,7 +125,7 @@ fn base_address(value: &OsStr, remote: bool) -> Result<Url, VariableError> {
     if !remote && !is_loopback(&url) {
         return Err(VariableError::Remote);
     }
-    Ok(url)
+    Ok(without_route(url))
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -103,7 +103,7 @@ impl SnapshotPublisher {
     ) -> (Self, CatalogReader) {
         let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
         let offers = records.values().filter_map(|record| offered(record));
-        let profiles = Arc::new(parts.config.profiles.clone());
+        let profiles = Arc::new(parts.config.marked_profiles());
         let preferences = parts.config.effective_preferences(&stored_preferences);
         let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
         let catalog = catalog::build(&inputs);
@@ -229,8 +229,8 @@ impl SnapshotPublisher {
         if before.preferences != now.preferences {
             self.catalog = self.catalog.with(Change::Preferences(now.effective_preferences(&self.stored_preferences)));
         }
-        if before.profiles != now.profiles {
-            self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.profiles.clone())));
+        if before.marked_profiles() != now.marked_profiles() {
+            self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.marked_profiles())));
         }
         self.changed = true;
     }

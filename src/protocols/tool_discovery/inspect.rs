@@ -53,6 +53,7 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
             let of_content = content_findings(&document, &decoded.manifest, &broken);
             findings.extend(of_content);
             findings.extend(spelling_findings(&document, &broken));
+            findings.extend(super::unknown_keys::findings(&document, &broken));
             Some(decoded.manifest)
         }
         Err(error) => {

@@ -28,7 +28,7 @@ pub(in crate::server) struct CallBody {
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
     chat_id: Option<String>,
     /// The client's profile: its preferences and its limits apply.
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "profile_name")]
     profile: Option<String>,
     /// User ID passed on to the scenario, if its protocol supports it.
     #[schemars(skip_serializing_if = "Option::is_none")]
@@ -62,6 +62,10 @@ fn arguments(_: &mut SchemaGenerator) -> Schema {
 
 fn scenario(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": grammar::SCENARIO}, {"enum": ["", null]}]})
+}
+
+fn profile_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"type": "null"}]})
 }
 
 fn free(_: &mut SchemaGenerator) -> Schema {

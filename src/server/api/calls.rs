@@ -54,11 +54,11 @@ struct ExecuteBody<'a> {
 }
 
 /// The body is
-/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?, "call_id"?, "log_level"?}`.
-/// The answer is
-/// `{"success", "result", "error"?, "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?, "untracked"?}`,
-/// or 202 with `approval_id` if the call needs the approval of a human first, or with `interaction`
-/// if its tool needs input.
+/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?,
+/// "call_id"?, "log_level"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
+/// "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?,
+/// "operation_id"?, "untracked"?}`, or 202 with `approval_id` if the call needs the approval of a
+/// human first, or with `interaction` if its tool needs input.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
@@ -131,7 +131,8 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
 }
 
 /// Parses the body of a call, with its id and the least severe log messages that are wanted. An
-/// empty text counts as left out.
+/// empty text counts as left out, but not an empty profile: it usually comes from a variable that
+/// was not set, and would lift the bounds that were meant.
 fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
         Problem::bad_request(format!(
@@ -139,6 +140,10 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
         ))
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    if asked.profile.as_deref() == Some("") {
+        let text = "`profile` is empty: name one of the configured profiles, or leave the member out";
+        return Err(Problem::bad_request(text));
+    }
     let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
         let Some(text) = given(text) else { return Ok(None) };
         // The model has the grammar of scopes.

@@ -83,7 +83,10 @@ async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &
     findings.extend(lint_findings(shared, snapshot, wanted).await);
     findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
-        let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
+        let prepared = shared
+            .views
+            .prepare(snapshot, &ViewQuery { of_operator: true, ..ViewQuery::default() }, format, Coding::Identity)
+            .await;
         findings.extend(prepared.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
     }
     findings.sort();

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::catalog::{Catalog, NameLookup, ViewQuery, Visibility, find_in_scope, out_of_bounds};
-use crate::model::{NameRef, ViewTool};
+use crate::catalog::{
+    Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, Visibility, find_in_scope, out_of_bounds,
+};
+use crate::model::{Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
 use crate::server::http::error::{Problem, excerpt};
 
 /// Largest number of similar names in a refusal.
@@ -31,6 +33,34 @@ pub(in crate::server) fn resolve_tool(
         }
         NameLookup::None => Err(unknown_tool(catalog, name)),
     }
+}
+
+/// The tool that had this name in the latest earlier list that had the name.
+pub(in crate::server) fn remembered(history: &RevisionHistory, query: &ViewQuery, name: &str) -> Option<Arc<ViewTool>> {
+    let name = NameRef::parse(name);
+    history.newest_first().find_map(|catalog| match find_in_scope(catalog, query, &name) {
+        NameLookup::One(tool) => Some(tool),
+        NameLookup::Ambiguous(_) | NameLookup::None => None,
+    })
+}
+
+/// The refusal of a name that no tool has, with the scenarios whose tools are not known.
+pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) -> Problem {
+    let unanswered = |health: &&Arc<Health>| {
+        !snapshot.catalog.entries().any(|entry| entry.name == health.name)
+            && !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
+    };
+    let all: Vec<&Arc<Health>> = snapshot.health.values().filter(unanswered).collect();
+    if all.is_empty() {
+        return problem;
+    }
+    let told: Vec<String> =
+        all.iter().take(CANDIDATES).map(|health| format!("{} ({})", health.name, health.reason)).collect();
+    let more = if all.len() > CANDIDATES { " and more" } else { "" };
+    let has = if all.len() == 1 { "scenario has" } else { "scenarios have" };
+    let text = format!("{} {has} not answered, and it may be theirs: {}{more}", all.len(), told.join(", "));
+    let names: Vec<&str> = all.iter().map(|health| health.name.as_str()).collect();
+    problem.and_detail(&text).with_member("unanswered", names)
 }
 
 /// Refuses a profile that is not configured if other profiles are, and names those. A typing error
@@ -84,6 +114,53 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
         None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
     };
     Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with_member("candidates", candidates)
+}
+
+/// Says that nothing has a target of preferences now, with near names; `None` if something has it.
+pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &PreferenceTarget) -> Option<String> {
+    let catalog = &snapshot.catalog;
+    let tools = || catalog.entries().flat_map(|entry| entry.tools.iter());
+    let (what, near) = match target {
+        PreferenceTarget::Scenario(name) => {
+            if snapshot.health.contains_key(name) {
+                return None;
+            }
+            let names = snapshot.health.keys().map(|known| (known.as_str(), format!("scenario:{known}")));
+            (format!("no scenario is called `{name}` now"), nearest(name.as_str(), names))
+        }
+        PreferenceTarget::Tool(id) => {
+            let entry = catalog.entry(&id.scenario);
+            if entry.is_some_and(|entry| entry.tool(&id.tool).is_some()) {
+                return None;
+            }
+            let own = entry.into_iter().flat_map(|entry| entry.tools.iter());
+            let mut near = nearest(&id.tool, own.map(|tool| (&*tool.tool.name, format!("tool:{}", tool.id))));
+            if near.is_empty() {
+                let others = tools().filter(|tool| tool.tool.name == id.tool || *tool.name.as_str() == *id.tool);
+                near = others.take(CANDIDATES).map(|tool| format!("tool:{}", tool.id)).collect();
+            }
+            (format!("no tool is called `{id}` now"), near)
+        }
+        PreferenceTarget::Category(id) => {
+            let of_tools = || tools().filter_map(|tool| tool.tool.category.as_deref());
+            if of_tools().any(|known| *known == **id) {
+                return None;
+            }
+            let names = of_tools().map(|known| (known, format!("category:{known}")));
+            (format!("no tool has the category `{id}` now"), nearest(id, names))
+        }
+        PreferenceTarget::Tag(tag) => {
+            let of_tools = || tools().flat_map(|tool| tool.tool.facts.tags.iter()).map(|known| &**known);
+            if of_tools().any(|known| *known == **tag) {
+                return None;
+            }
+            let names = of_tools().map(|known| (known, format!("tag:{known}")));
+            (format!("no tool has the tag `{tag}` now"), nearest(tag, names))
+        }
+    };
+    let suggestion = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    let end = if near.is_empty() { "." } else { "" };
+    Some(format!("{what}{suggestion}{end} The preference is kept, and holds when there is one"))
 }
 
 fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::{
     ApprovalPolicy, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch,
 };
-use crate::server::api::shared_json;
+use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
@@ -80,6 +80,18 @@ pub(in crate::server) struct Preferences {
 #[schemars(rename = "ChangedPreference")]
 pub(in crate::server) struct ChangedPreference {
     preference: shared_json::PreferenceJson,
+    /// Set if nothing has this target now: the preference is kept until something does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+impl ChangedPreference {
+    fn new(shared: &ServerState, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Self {
+        let preference = shared_json::preference(scope, target, settings);
+        let is_kept = *settings != Settings::default();
+        let note = is_kept.then(|| lookup::unmatched_target(&shared.reader.snapshot(), target)).flatten();
+        Self { preference, note }
+    }
 }
 
 /// A change of the settings of one target in one scope.
@@ -139,7 +151,7 @@ pub(in crate::server) async fn change(
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = parse_change(&body)?;
     let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
-    shared_json::json(&ChangedPreference { preference: shared_json::preference(&scope, &target, &settings) })
+    shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
 }
 
 /// `DELETE /api/v1/preferences?scope=&target=`: makes every setting inherit again, or with
@@ -151,7 +163,7 @@ pub(in crate::server) async fn reset(
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = parse_reset(raw.as_deref())?;
     let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
-    shared_json::json(&ChangedPreference { preference: shared_json::preference(&scope, &target, &settings) })
+    shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
 }
 
 fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
 use crate::formats::Format;
-use crate::model::ViewTool;
+use crate::model::{ScenarioState, ViewTool};
 use crate::server::api::{lookup, shared_json};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
@@ -76,6 +76,8 @@ pub(in crate::server) struct ToolExplanation<'a> {
     tool: &'a str,
     /// Whether a list for this scope has it, before limits.
     listed: bool,
+    /// The same with the one cause, for people.
+    verdict: String,
     /// In the order they were taken.
     steps: Vec<ExplainedStep<'a>>,
     /// What findings say of it, and of its scenario's standing.
@@ -180,8 +182,7 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
 /// The revision of the content in the client's scope. That of the plain list, the most frequent
 /// one, is computed already.
 fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
-    let scoped = query.profile.is_some() || query.chat.is_some();
-    if scoped { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
+    if snapshot.catalog.is_scoped(query) { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
 }
 
 /// The headers that a 200 and a 304 share.
@@ -268,17 +269,34 @@ pub(in crate::server) async fn one_route(
         let scope = including_disabled(asked.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
-            return explain_answer(&snapshot, &scope, &name);
+            return explain_answer(&shared, &snapshot, &scope, &name);
         }
     }
     let answer = percent_decode(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
     Ok(answer?.map(axum::body::Body::new))
 }
 
-/// Explains a tool, even if it is not published.
-fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
-    let tool = lookup::resolve_tool(&snapshot.catalog, scope, name)?;
+/// Explains a tool, even if it is not published, and a name that an earlier list had.
+fn explain_answer(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    scope: &ViewQuery,
+    name: &str,
+) -> Result<Response, Problem> {
+    let tool = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
+        Ok(tool) => tool,
+        Err(problem) if problem.status_and_detail().0 != http::StatusCode::NOT_FOUND => return Err(problem),
+        Err(problem) => match lookup::remembered(&shared.reader.history(), scope, name) {
+            Some(tool) => tool,
+            None => return Err(lookup::with_unanswered(problem, snapshot)),
+        },
+    };
     let explanation = explain(&snapshot.catalog, scope, &tool);
+    let mut verdict = explanation.verdict.clone();
+    let stale = snapshot.health.get(&tool.id.scenario).filter(|health| health.state == ScenarioState::Stale);
+    if let Some(health) = stale.filter(|_| explanation.listed) {
+        verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
+    }
     let steps = explanation.steps.iter();
     let tool = &explanation.tool;
     shared_json::json(&ToolExplanation {
@@ -287,6 +305,7 @@ fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Re
         scenario: tool.id.scenario.as_str(),
         tool: &tool.id.tool,
         listed: explanation.listed,
+        verdict,
         steps: steps
             .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
             .collect(),

@@ -156,7 +156,7 @@ pub(in crate::server) async fn execute(
 /// The reason why a profile may not call a tool, with the texts of the first client of modules
 /// where it has one.
 fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
-    let profile = scope.profile.as_ref().and_then(|name| snapshot.catalog.profile(name));
+    let profile = snapshot.catalog.profile_of(scope).and_then(|name| snapshot.catalog.profile(name));
     let asked = required_permission(snapshot, id);
     match profile {
         Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(asked) => {

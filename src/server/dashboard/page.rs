@@ -104,6 +104,15 @@ impl Page<'_> {
                 }
                 p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
             }
+            @if let Some(refused) = self.snapshot.configuration.as_ref().and_then(|state| state.refused.as_ref()) {
+                section id="config-refused" class="banner" aria-labelledby="config-refused-title" {
+                    h2 id="config-refused-title" { "The configuration cannot be used; the previous one is active" }
+                    @if let Some(problem) = refused.problems.first() {
+                        p { (foreign(&problem.message, 1_000)) " " span class="quiet" { (foreign(&problem.hint, 400)) } }
+                    }
+                    p { a href=(NavPage::Configuration.path()) { "All that is not active" } }
+                }
+            }
             p id="news" class="news" role="status" aria-live="polite" sse-swap="news" {}
         }
     }

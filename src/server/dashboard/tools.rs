@@ -159,7 +159,8 @@ pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
         Scope::Profile(name) => (Some(name.clone()), None),
         Scope::Chat(id) => (None, Some(id.clone())),
     };
-    ViewQuery { profile, chat, include_disabled: true, include_internal: true, ..ViewQuery::default() }
+    let all = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
+    ViewQuery { of_operator: true, profile, chat, ..all }
 }
 
 /// `GET /dashboard/tools`. Parameters: `q`, `scenario`, `category`, `tag`, `state`, `scope`.

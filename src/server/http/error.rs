@@ -129,6 +129,13 @@ impl Problem {
         Self::new(status, format!("the change could not be stored{why}, so nothing changed; see the daemon's log"))
     }
 
+    /// Adds a clause to its text.
+    pub(in crate::server) fn and_detail(mut self, text: &str) -> Self {
+        self.0.detail.push_str("; ");
+        self.0.detail.push_str(text);
+        self
+    }
+
     /// Adds a member.
     pub(in crate::server) fn with_member(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.0.extras.insert(member.to_owned(), value.into());

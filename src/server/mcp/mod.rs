@@ -89,7 +89,7 @@ fn list_query(shared: &SharedState, profile: Option<&str>, raw: Option<&str>) ->
     let mut list = ListQuery::from_params(&query)?;
     let snapshot = shared.reader.snapshot();
     lookup::check_profile(&snapshot.catalog, &list.view)?;
-    let of_profile = list.view.profile.as_deref().and_then(|name| snapshot.catalog.profile(name)?.searches);
+    let of_profile = snapshot.catalog.profile_of(&list.view).and_then(|name| snapshot.catalog.profile(name)?.searches);
     list.view.pinned_only = match query.optional("mode") {
         None => of_profile.unwrap_or(shared.config.borrow().mcp_face.searches),
         Some("list") => false,

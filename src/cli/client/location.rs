@@ -1,0 +1,86 @@
+//! Where the daemon is that the clients on this machine use. A mistake in the configuration does
+//! not stop them: a daemon that runs has an earlier one.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use url::Url;
+
+use crate::cli::instance::{self, DaemonRecord};
+use crate::cli::{CommandError, RemoteArgs, output};
+use crate::config::{self, ConfigError, LoadOptions, ValueOrigin};
+
+/// Where the daemon of this user is: where a running one says it is, unless another configuration
+/// is meant that names its own address. A mistake in the configuration does not stop the clients of
+/// a daemon that runs with an earlier one.
+pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Url, CommandError> {
+    options.file.clone_from(&remote.config);
+    let (loaded, error) = config::load_usable(&options);
+    let running = DaemonRecord::running(&options);
+    if let Some(error) = error {
+        note(error, running.is_some())?;
+    }
+    let same = |record: &DaemonRecord| match (&loaded.file, &record.config) {
+        (None, _) => true,
+        (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
+        (Some(_), None) => false,
+    };
+    let of_variable = loaded
+        .values
+        .iter()
+        .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
+    let listen = loaded.config.server.listen;
+    match running {
+        Some(record) if same(&record) && !of_variable => parse_url(&record.url),
+        Some(record) => match configured(listen) {
+            Ok(url) if instance::accepts(&url) => Ok(url),
+            _ => parse_url(&record.url),
+        },
+        None => configured(listen),
+    }
+}
+
+/// The address at which a daemon that listens there is reached.
+fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
+    if listen.port() == 0 {
+        return Err(CommandError::Unreachable {
+            message: "no daemon of this user runs".to_owned(),
+            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
+        });
+    }
+    address_of(listen)
+}
+
+/// Prints the mistake beside the output. Fails if it leaves no address at which a daemon can be
+/// tried.
+fn note(error: ConfigError, is_running: bool) -> Result<(), CommandError> {
+    if !is_running && error.problems.iter().any(|problem| problem.key.as_deref() == Some("server.listen")) {
+        return Err(error.into());
+    }
+    if let Some(problem) = error.problems.first() {
+        let problem = output::sanitize(&format!("{} ({})", problem.line(), problem.hint));
+        output::note(&format!(
+            "the configuration cannot be used, and the running daemon has an earlier one: {problem}"
+        ));
+    }
+    Ok(())
+}
+
+/// The address at which what listens there is reached from this machine.
+pub(in crate::cli) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandError> {
+    if listen.ip().is_unspecified() {
+        let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        listen.set_ip(loopback);
+    }
+    parse_url(&format!("http://{listen}"))
+}
+
+/// Reads the address of a daemon as people write it.
+pub(in crate::cli) fn parse_url(text: &str) -> Result<Url, CommandError> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        _ => Err(CommandError::Usage {
+            message: format!("`{text}` is not the address of a daemon"),
+            hint: "write it like http://127.0.0.1:7400".into(),
+        }),
+    }
+}

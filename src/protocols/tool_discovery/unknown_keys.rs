@@ -1,0 +1,126 @@
+//! Members with names near to those of the protocol: typing errors, which cost what the member
+//! says.
+//!
+//! Other unknown members are no mistake: the protocol may be extended, and they are passed on.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use strsim::osa_distance;
+
+use crate::model::finding::{push_step, quoted_excerpt};
+use crate::model::{CappedFindings, Finding, FindingCode};
+
+const DOCUMENT: &[&str] = &["protocol_version", "scenario", "tools", "categories", "generated_at"];
+const SCENARIO: &[&str] = &["name", "version", "description", "base_url"];
+const CATEGORY: &[&str] = &["id", "name", "description", "icon", "display_order"];
+const TOOL: &[&str] = &["name", "description", "category", "parameters", "metadata"];
+const METADATA: &[&str] = &[
+    "async_behavior",
+    "cost_estimate",
+    "enabled_by_default",
+    "examples",
+    "idempotent",
+    "internal_only",
+    "long_running",
+    "modifies_state",
+    "rate_limit_per_minute",
+    "required_permission",
+    "requires_approval",
+    "sensitive_output",
+    "tags",
+    "timeout_seconds",
+];
+
+/// A finding for each such member, with a pointer into the document as it was sent. The tools in
+/// `broken` were left out already.
+pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
+    let mut found = CappedFindings::default();
+    judge(document, "", DOCUMENT, None, &mut found);
+    judge(document.get("scenario").unwrap_or(&Value::Null), "/scenario", SCENARIO, None, &mut found);
+    let categories = document.get("categories").and_then(Value::as_array).into_iter().flatten();
+    for (index, category) in categories.enumerate() {
+        judge(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
+    }
+    for (index, tool) in super::inspect::tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index))
+    {
+        let name = tool.get("name").and_then(Value::as_str);
+        judge(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
+        let metadata = tool.get("metadata").unwrap_or(&Value::Null);
+        judge(metadata, &format!("/tools/{index}/metadata"), METADATA, name, &mut found);
+    }
+    found.finish()
+}
+
+fn judge(value: &Value, place: &str, known: &[&str], tool: Option<&str>, found: &mut CappedFindings) {
+    for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
+        let Some(near) = nearest(key, known) else { continue };
+        let mut pointer = place.to_owned();
+        push_step(&mut pointer, key);
+        let message = format!("the protocol has no member {}", quoted_excerpt(key));
+        let finding = Finding::new(FindingCode::UnknownKey, message).at(pointer);
+        let finding = finding.hint(format!("did you mean `{near}`?"));
+        found.push(match tool {
+            Some(tool) => finding.of_tool(tool),
+            None => finding,
+        });
+    }
+}
+
+/// The known name that an unknown one was meant to be, in either spelling; `None` for a known one,
+/// and for one that is too far from all.
+fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LONGEST: usize = 40;
+    // What differs in hyphens and letter case alone is the same word.
+    let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
+    if known.contains(&key) || key.len() > LONGEST || known.iter().any(|known| key == camel(known)) {
+        return None;
+    }
+    let wanted = plain(key);
+    let limit = (wanted.chars().count() / 4).clamp(1, 3);
+    let distances = known.iter().map(|known| (osa_distance(&wanted, &plain(known)), *known));
+    let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
+    // A short word with one other letter is another word.
+    (distance == 0 || distance <= limit && wanted.len() > 4).then_some(near)
+}
+
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut camel, part| {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+        camel
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_told_from_other_words() {
+        for (key, near) in [
+            ("paramters", Some("parameters")),
+            ("Parameters", Some("parameters")),
+            ("desciption", Some("description")),
+            ("parameters", None),
+            ("inputSchema", None),
+            ("title", None),
+            ("nam", None),
+        ] {
+            assert_eq!(nearest(key, TOOL), near, "{key}");
+        }
+        for (key, near) in [
+            ("enabled_by_defualt", Some("enabled_by_default")),
+            ("enabledByDefault", None),
+            ("enabled-by-default", Some("enabled_by_default")),
+            ("require_approval", Some("requires_approval")),
+            ("tag", None),
+            ("owner", None),
+        ] {
+            assert_eq!(nearest(key, METADATA), near, "{key}");
+        }
+    }
+}
