@@ -52,8 +52,8 @@ impl Shape {
     /// any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
-            Self::Table(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,
-            Self::Map(each) | Self::List(each) => each.may_hold_a_secret(),
+            Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,
+            Self::List(each) => each.may_hold_a_secret(),
             Self::Text | Self::Verbatim | Self::Number | Self::Integer | Self::Switch | Self::Size | Self::Words => {
                 false
             }

@@ -86,7 +86,7 @@ pub struct ResumedInput {
 /// The parts of a question to the user that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Question<'a> {
+struct ElicitationForm<'a> {
     message: Option<String>,
     mode: Option<String>,
     #[serde(borrow)]
@@ -154,7 +154,7 @@ impl InputWanted {
         }
     }
 
-    fn read(&self) -> Option<Question<'_>> {
+    fn read(&self) -> Option<ElicitationForm<'_>> {
         serde_json::from_str(self.params.get()).ok()
     }
 }

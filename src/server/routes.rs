@@ -18,8 +18,8 @@ use crate::metrics::Requests;
 use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_json, calls, findings, health, metrics, operations, preferences, scenarios, search,
-    shared_json, state, tools,
+    active_calls, approvals, call_examples, call_json, calls, findings, health, metrics, operations, preferences,
+    scenarios, search, shared_json, state, tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -253,19 +253,19 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/calls/{call_id}", &[params::CALL_ID], &[
-        operation(Get, Read, Calls, "getCall", "how far a call is, by the id that its caller gave or got", json::<CallState<'_>>("it is under way, or its answer if it is kept"), || get(active_calls::show))
+        operation(Get, Read, Calls, "getCall", "how far a call is, by the id that its caller gave or got", json::<CallState<'_>>("it is under way, or its answer if it is kept").with_example(call_examples::under_way), || get(active_calls::show))
             .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")
-            .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202)])
+            .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202).with_example(call_examples::goes_on)])
             .refuses(&[NO_CALL]),
-        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202), || delete(active_calls::cancel))
+        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
             .about("A caller that only goes away cancels nothing.")
-            .refuses(&[NO_CALL, refusal(409, "It is over already.")]),
+            .refuses(&[NO_CALL, refusal(409, "It is over already.").with_example(active_calls::already_over)]),
     ]),
     route("/api/v1/interactions/{id}", &[params::INTERACTION_ID], &[
-        operation(Post, Call, Calls, "giveInput", "gives the input that a tool waits for, and answers as the call does", json::<CallAnswer>("what the tool gave back"), || post(active_calls::give))
-            .body::<active_calls::InputBody>()
-            .also(&[json::<Accepted<'_>>("it goes on, or its tool needs more input").status(202)])
-            .refuses(calls::REFUSALS),
+        operation(Post, Call, Calls, "giveInput", "gives the input that a tool waits for, and answers as the call does", json::<CallAnswer>("what the tool gave back").with_example(call_examples::answered), || post(active_calls::give))
+            .body_like::<active_calls::InputBody>(call_examples::input)
+            .also(&[json::<Accepted<'_>>("it goes on, or its tool needs more input").status(202).with_example(call_examples::needs_input)])
+            .refuses(calls::INPUT_REFUSALS),
     ]),
     route("/api/v1/operations", &[], &[
         operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list))

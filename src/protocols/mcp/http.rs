@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -31,9 +30,6 @@ use crate::transports::http::{
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The longest id of a session that is kept.
 const SESSION_ID_MAX: usize = 1_024;
-/// How long a stream that was opened again may be silent; the call has a limit of its own.
-const RESUMED_SILENCE: Duration = Duration::from_secs(3600);
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A server over HTTP, in one of the two eras.
 #[derive(Debug)]
@@ -144,16 +140,6 @@ impl HttpConnection {
         self.upstream.events_with("", limits, self.legacy_headers()).await
     }
 
-    /// Opens the stream of an answer again after this event. `None` if it cannot be continued.
-    pub(super) async fn resume(&self, id: &str, max_body: usize) -> Result<Option<EventStream>, RequestError> {
-        let (Dialect::Session(..), Ok(id)) = (&self.dialect, HeaderValue::from_str(id)) else { return Ok(None) };
-        let mut headers = self.legacy_headers();
-        headers.insert(LAST_EVENT_ID, id);
-        let per_minute = max_body.saturating_mul(4);
-        let limits = EventLimits { max_event: max_body, silence: RESUMED_SILENCE, per_minute };
-        self.upstream.events_with("", limits, headers).await.map_err(RequestError::Unanswered)
-    }
-
     /// Opens the stream on which a modern server signals changes.
     pub(super) async fn listen(
         &self,
@@ -247,7 +233,9 @@ impl HttpConnection {
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let url = self.upstream.to_string();
-        let mut messages = StreamMessages::new(self, events, id, (request.max_body, &url));
+        // Only a legacy server continues a stream.
+        let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
+        let mut messages = StreamMessages::new((&self.upstream, session), events, id, request.max_body);
         let mut last = began + request.longest;
         let mut deadline = (began + request.limit).min(last);
         loop {

@@ -5,21 +5,27 @@
 //! nothing.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
-use super::http::HttpConnection;
 use super::request::{Reply, RequestError};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::transports::TransportError;
-use crate::transports::http::{EventStream, ResumePoint, ServerEvent};
+use crate::transports::http::{EventLimits, EventStream, ResumePoint, ServerEvent, Upstream};
 
 /// The most messages that are kept while a caller is waited for; further ones are dropped.
 const KEPT: usize = 64;
+/// How long a stream that was opened again may be silent; the call has a limit of its own.
+const RESUMED_SILENCE: Duration = Duration::from_secs(3600);
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The messages of a stream that may concern one request.
 pub(super) struct StreamMessages<'a> {
-    connection: &'a HttpConnection,
+    upstream: &'a Upstream,
+    /// The headers of the session, if its server may continue a stream.
+    session: Option<HeaderMap>,
     events: Option<EventStream>,
     /// Where the stream ended that has to be opened again, and when that may be.
     ended: Option<(ResumePoint, Instant)>,
@@ -27,19 +33,18 @@ pub(super) struct StreamMessages<'a> {
     /// The id of the request.
     id: u64,
     max_body: usize,
-    url: String,
 }
 
 impl<'a> StreamMessages<'a> {
-    /// Those of these events for the request with this id.
+    /// Those of these events for the request with this id. With the headers of a session, a stream
+    /// that ended early is opened again.
     pub(super) fn new(
-        connection: &'a HttpConnection,
+        (upstream, session): (&'a Upstream, Option<HeaderMap>),
         events: EventStream,
         id: u64,
-        (max_body, url): (usize, &str),
+        max_body: usize,
     ) -> Self {
-        let url = url.to_owned();
-        Self { connection, events: Some(events), ended: None, read: VecDeque::new(), id, max_body, url }
+        Self { upstream, session, events: Some(events), ended: None, read: VecDeque::new(), id, max_body }
     }
 
     /// The next one. The error says why none comes any more.
@@ -73,28 +78,39 @@ impl<'a> StreamMessages<'a> {
                     return Ok(event);
                 }
                 let point = events.resume_point().or_else(|| self.ended.take().map(|(point, _)| point));
-                let now = self.connection.upstream().now();
+                let now = self.upstream.now();
                 self.ended = point.map(|point| (point.clone(), now + point.after));
                 self.events = None;
             }
             let again = match &self.ended {
                 Some((point, at)) => {
                     sleep_until(*at).await;
-                    self.connection.resume(&point.id, self.max_body).await?
+                    self.resume(&point.id).await?
                 }
                 None => None,
             };
             let message = "the stream ended before the answer".to_owned();
-            let broken = || RequestError::Unanswered(TransportError::Broken { url: self.url.clone(), message });
+            let broken =
+                || RequestError::Unanswered(TransportError::Broken { url: self.upstream.to_string(), message });
             self.events = Some(again.ok_or_else(broken)?);
         }
+    }
+
+    /// Opens the stream again after this event. `None` if it cannot be continued.
+    async fn resume(&self, id: &str) -> Result<Option<EventStream>, RequestError> {
+        let (Some(session), Ok(id)) = (&self.session, HeaderValue::from_str(id)) else { return Ok(None) };
+        let mut headers = session.clone();
+        headers.insert(LAST_EVENT_ID, id);
+        let per_minute = self.max_body.saturating_mul(4);
+        let limits = EventLimits { max_event: self.max_body, silence: RESUMED_SILENCE, per_minute };
+        self.upstream.events_with("", limits, headers).await.map_err(RequestError::Unanswered)
     }
 
     /// Reads one event.
     async fn read(&mut self) -> Result<(), RequestError> {
         let event = self.event().await?;
         if event.cut {
-            let (url, limit) = (self.url.clone(), self.max_body);
+            let (url, limit) = (self.upstream.to_string(), self.max_body);
             return Err(RequestError::Unanswered(TransportError::TooLarge { url, limit }));
         }
         if event.event == "message" {

@@ -75,8 +75,7 @@ pub(in crate::server) async fn cancel(
 ) -> Result<Response, Problem> {
     let call = find(&shared, &id)?;
     if let CallPhase::Over(_) = call.phase() {
-        let problem = Problem::new(StatusCode::CONFLICT, "the call is over; `GET` of the same address has its answer");
-        return Err(problem.with_member("code", "already_over"));
+        return Err(already_over());
     }
     call.cancel();
     state(&call, "cancelling", StatusCode::ACCEPTED)
@@ -125,6 +124,12 @@ fn find(shared: &ServerState, id: &str) -> Result<Arc<ActiveCall>, Problem> {
 /// The problem for an id that no call has.
 pub(in crate::server) fn unknown_call() -> Problem {
     Problem::not_found("no call under way has this id: it is over, or never was").with_member("code", "unknown_call")
+}
+
+/// The problem of cancelling a call that is over.
+pub(in crate::server) fn already_over() -> Problem {
+    let problem = Problem::new(StatusCode::CONFLICT, "the call is over; `GET` of the same address has its answer");
+    problem.with_member("code", "already_over")
 }
 
 fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Response, Problem> {

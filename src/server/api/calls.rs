@@ -95,6 +95,34 @@ pub(in crate::server) fn answer_of(
     }
 }
 
+const BROKEN: RefusalSpec =
+    refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.").with_example(
+        || {
+            example(|id| {
+                failed(
+                    id,
+                    CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }),
+                    1,
+                )
+            })
+        },
+    );
+const UNREACHABLE: RefusalSpec = refusal(
+    503,
+    "No request was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.",
+)
+.with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3)));
+const LATE: RefusalSpec = refusal(504, "The scenario did not answer in time; the tool may have done its work.")
+    .with_example(|| {
+        example(|id| {
+            failed(
+                id,
+                CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }),
+                1,
+            )
+        })
+    });
+
 /// The statuses of calls that are refused or fail, for the `OpenAPI` document.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(400, "The body is not a call, or the arguments do not fit the tool's parameters: `violations` says where."),
@@ -106,12 +134,17 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
     refusal(501, "Its scenario offers no way to call it.")
         .with_example(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
-    refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
-        .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
-    refusal(503, "No request was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
-        .with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
-    refusal(504, "The scenario did not answer in time; the tool may have done its work.")
-        .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
+    BROKEN,
+    UNREACHABLE,
+    LATE,
+];
+/// The refusals of a call that goes on with input.
+pub(in crate::server) const INPUT_REFUSALS: &[RefusalSpec] = &[
+    refusal(400, "The body is not an answer to the tool: `action` is none of the three, or `content` is no object."),
+    refusal(404, "No call waits for this input: it was given, declined after its time, or the call ended."),
+    BROKEN,
+    UNREACHABLE,
+    LATE,
 ];
 /// The address of the scenario in the examples.
 const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";

@@ -5,6 +5,7 @@ pub(super) mod active_calls;
 pub(super) mod approvals;
 mod call_answers;
 pub(super) mod call_event_json;
+pub(super) mod call_examples;
 pub(super) mod call_json;
 pub(super) mod call_schemas;
 pub(super) mod calls;

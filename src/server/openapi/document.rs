@@ -121,7 +121,10 @@ impl DocumentBuilder {
         }
         if let Some(body) = operation.body {
             let schema = (body.schema)(&mut self.schemas);
-            let examples = self.examples(operation, operation.answer.status, |example| example.body.clone());
+            let mut examples = self.examples(operation, operation.answer.status, |example| example.body.clone());
+            if let Some(made) = body.example {
+                examples.insert(format!("{}Made", operation.id), json!({"value": made()}));
+            }
             let content = json!({body.media: {"schema": schema, "examples": examples}});
             described["requestBody"] = json!({"required": true, "content": content});
         }
@@ -158,7 +161,10 @@ impl DocumentBuilder {
         let mut response = json!({"description": capitalised(answer.about), "headers": headers(operation, answer)});
         if let Some(content) = answer.content {
             let schema = (content.schema)(&mut self.schemas);
-            let examples = self.examples(operation, answer.status, |example| Some(example.answer.clone()));
+            let mut examples = self.examples(operation, answer.status, |example| Some(example.answer.clone()));
+            if let Some(made) = content.example {
+                examples.insert(format!("{}Made", operation.id), json!({"value": made()}));
+            }
             response["content"] = json!({content.media: {"schema": schema, "examples": examples}});
         }
         response

@@ -8,6 +8,7 @@
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
 
 use crate::server::SharedState;
 use crate::server::auth::Right;
@@ -112,6 +113,8 @@ impl RefusalSpec {
 pub(super) struct ContentSpec {
     pub(super) media: &'static str,
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+    /// Makes an example, if none can be had over HTTP from the daemon of the examples.
+    pub(super) example: Option<fn() -> Value>,
 }
 
 /// A 200 answer with a `T` as JSON.
@@ -121,7 +124,7 @@ pub(super) const fn json<T: JsonSchema>(about: &'static str) -> ResponseSpec {
 
 /// A JSON body of `T`.
 pub(super) const fn json_body<T: JsonSchema>() -> ContentSpec {
-    ContentSpec { media: "application/json", schema: |generator| generator.subschema_for::<T>() }
+    ContentSpec { media: "application/json", schema: |generator| generator.subschema_for::<T>(), example: None }
 }
 
 /// A 200 answer with a text of this media type.
@@ -129,7 +132,7 @@ pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSp
     ResponseSpec {
         status: 200,
         about,
-        content: Some(ContentSpec { media, schema: SchemaGenerator::subschema_for::<String> }),
+        content: Some(ContentSpec { media, schema: SchemaGenerator::subschema_for::<String>, example: None }),
         headers: &[],
     }
 }
@@ -144,6 +147,14 @@ impl ResponseSpec {
     /// Replaces the status 200.
     pub(super) const fn status(self, status: u16) -> Self {
         Self { status, ..self }
+    }
+
+    /// Adds an example to a JSON answer.
+    pub(super) const fn with_example(self, made: fn() -> Value) -> Self {
+        match self.content {
+            Some(content) => Self { content: Some(ContentSpec { example: Some(made), ..content }), ..self },
+            None => self,
+        }
     }
 
     /// Adds headers of its own.
@@ -218,6 +229,11 @@ impl OperationSpec {
     /// Takes a JSON body of `T`.
     pub(super) const fn body<T: JsonSchema>(self) -> Self {
         Self { body: Some(json_body::<T>()), ..self }
+    }
+
+    /// Takes a JSON body of `T`, with an example.
+    pub(super) const fn body_like<T: JsonSchema>(self, made: fn() -> Value) -> Self {
+        Self { body: Some(ContentSpec { example: Some(made), ..json_body::<T>() }), ..self }
     }
 
     /// Adds further answers that are not errors.
