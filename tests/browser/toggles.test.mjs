@@ -44,7 +44,7 @@ test('a toggle changes the published list, and a reset brings it back', async ()
   assert.equal((await daemon.listed()).includes('read_file'), false);
   assert.equal(await box(page, 'files/read_file').isChecked(), false);
   await row(page, 'files/read_file').getByRole('button', { name: 'Reset enabled of read_file' }).click();
-  await row(page, 'files/read_file').getByText('as the scenario says').first().waitFor();
+  await row(page, 'files/read_file').getByText('scenario default').first().waitFor();
   await until('it is listed again', async () => (await daemon.listed()).includes('read_file'));
   await close(page);
 });

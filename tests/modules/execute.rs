@@ -97,6 +97,13 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
         let told = if answer.status == 200 { answer.json()["success"].clone() } else { json!(answer.status) };
         assert!(told == json!(400) || told == json!(false) || told == json!(415), "{body}: {answer:?}");
     }
+    // What the description of the body rules out is refused before anything is looked up.
+    let body = json!({"tool_name": "desk.try", "call_id": "AAA"});
+    for module in ["desk", "xyz"] {
+        let answer = daemon.send_json("POST", &format!("/api/modules/{module}/execute"), &body).await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert_eq!(answer.json()["code"], "invalid_call_id", "{answer:?}");
+    }
     daemon.stop().await;
 }
 

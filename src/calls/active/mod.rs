@@ -50,9 +50,7 @@ impl ActiveCalls {
         given: Option<String>,
         make: impl FnOnce(Arc<str>) -> ActiveCall,
     ) -> Result<Arc<ActiveCall>, AttendError> {
-        if let Some(id) = given.as_ref().filter(|id| !is_id(id)) {
-            return Err(AttendError::InvalidId(id.clone()));
-        }
+        let given = given.map(checked_id).transpose()?;
         let id: Arc<str> = given.unwrap_or_else(|| Uuid::new_v4().to_string()).into();
         let mut table = self.table();
         if table.calls.contains_key(&id) {
@@ -90,6 +88,11 @@ impl ActiveCalls {
             table.calls.remove(&oldest);
         }
     }
+}
+
+/// The id that a caller gave. Fails with [`AttendError::InvalidId`].
+pub(crate) fn checked_id(id: String) -> Result<String, AttendError> {
+    if is_id(&id) { Ok(id) } else { Err(AttendError::InvalidId(id)) }
 }
 
 /// Whether a caller may give this id.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::active::{ActiveCall, AttendError, Attended};
+use crate::calls::active::{ActiveCall, AttendError, Attended, checked_id};
 use crate::calls::{ExecuteError, Request};
 use crate::model::{CallerInfo, JsonText, Scope, ToolId};
 use crate::protocols::{CallError, LogLevel};
@@ -203,7 +203,7 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
         remembered: false,
         name: asked.tool_name,
     };
-    Ok((request, given(asked.call_id), level))
+    Ok((request, given(asked.call_id).map(checked_id).transpose()?, level))
 }
 
 fn unknown_level(text: &str) -> Problem {
