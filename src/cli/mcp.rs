@@ -105,7 +105,7 @@ impl McpArgs {
             if let Some(text) = std::str::from_utf8(&line).ok().map(str::trim).filter(|text| !text.is_empty()) {
                 if text.len() > MAX_LINE {
                     refuse(None, &format!("a message may have {MAX_LINE} bytes"));
-                } else if front.take(text, &tasks) && changes.is_none() {
+                } else if front.take(text, &tasks).await && changes.is_none() {
                     let follower = front.clone();
                     changes = Some(AbortOnDropHandle::new(tasks.spawn(async move { follower.follow().await })));
                 }
@@ -159,8 +159,9 @@ impl StdioFront {
     }
 
     /// Handles one message. Returns whether it ends the handshake of an older revision, after which
-    /// changes are signalled without a request.
-    fn take(&self, text: &str, tasks: &Tasks) -> bool {
+    /// changes are signalled without a request. Waits for the answer to `initialize`: messages that
+    /// were written right behind it belong to its session.
+    async fn take(&self, text: &str, tasks: &Tasks) -> bool {
         let Ok(line) = serde_json::from_str::<FrontLine<'_>>(text) else {
             refuse(None, "it is not a message of JSON-RPC");
             return false;
@@ -170,6 +171,10 @@ impl StdioFront {
         }
         let modern = modern_headers(&line);
         let is_modern = modern.is_some();
+        if !is_modern && line.method == "initialize" {
+            self.send(text, HeaderMap::new(), line.id.map(RawValue::get)).await;
+            return false;
+        }
         let headers = modern.unwrap_or_else(|| self.session_headers());
         // A line without a method is the client's answer to a request of the daemon.
         let id = line.id.filter(|_| !line.method.is_empty()).map(|id| id.get().to_owned());
@@ -210,13 +215,14 @@ impl StdioFront {
             }
         };
         match answer {
-            McpAnswer::Message(body) => print(&body),
+            // A notification has no answer, even if the daemon refuses it.
+            McpAnswer::Message(body) if id.is_some() => print(&body),
             McpAnswer::Stream(mut events) => {
                 while let Some(event) = events.next().await {
                     print(&event.data);
                 }
             }
-            McpAnswer::Accepted => {}
+            McpAnswer::Message(_) | McpAnswer::Accepted => {}
         }
     }
 

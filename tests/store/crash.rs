@@ -16,7 +16,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::command::{self, Home, Running, Scenario, nobody, tool};
+use crate::support::command::{self, Home, Running, Scenario, tool};
 use crate::support::torn::{self, send};
 
 const LISTENS: &str = "callsheet listens on ";
@@ -27,12 +27,22 @@ const STATE: &str = ".state/callsheet/state.db";
 /// first one's list. Stopped as asked.
 fn stored() -> Home {
     let kitchen = Scenario::start("kitchen", vec![tool("brew", "Brews", "drinks"), tool("stir", "Stirs", "drinks")]);
-    let home = Home::naming(&[("kitchen", &kitchen.url), ("pantry", &nobody())]);
+    let home = Home::naming(&[("kitchen", &kitchen.url), ("pantry", &refusing())]);
     let mut daemon = home.serve(&[]);
     command::until("the list is there", || names(&daemon) == ["brew", "stir"]);
     daemon.signal("TERM");
     assert_eq!(daemon.ended().0, Some(0));
     home
+}
+
+/// An address that refuses connections, and that no other test gets while this one runs: a socket
+/// stays bound to it and never listens.
+fn refusing() -> String {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    std::mem::forget(socket);
+    format!("http://{address}")
 }
 
 /// A daemon as soon as it listens.
