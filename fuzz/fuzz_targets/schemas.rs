@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use callsheet::formats::{FORMATS, Format, FormatOptions, schema, with_options};
 use callsheet::model::{
-    Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
+    Effective, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -81,6 +81,7 @@ fn tool(parameters: JsonText) -> ViewTool {
         id: ToolId::new("fuzzed".parse().expect("a name"), "try"),
         tool: Arc::new(tool),
         name: PublishedName::plain("try"),
+        companions: Arc::default(),
         effective: Effective {
             enabled: true,
             enabled_source: Provenance::Manifest,
