@@ -17,7 +17,7 @@ use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{HttpTarget, ScenarioName, Secret, StdioTarget, Target};
+use crate::model::{Auth, HttpTarget, ScenarioName, Secret, SecretSource, StdioTarget, Target};
 use crate::protocols::PROTOCOLS;
 
 /// The id of the protocol that programs speak over their input and output.
@@ -149,15 +149,16 @@ fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
 
 /// A scenario at an address.
 fn http(at: &mut ValueReader<'_>) -> Option<Target> {
-    let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, Secret)>) = (None, Vec::new());
+    let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, SecretSource)>) = (None, Vec::new());
     at.key("url").text(&mut url, address);
     let token = at.key("auth").secret_value(bearer);
     at.key("headers").each_key(|name, mut at| match header_name(name, token.is_some()) {
-        Ok(name) => headers.extend(at.secret_value(header_value).map(|value| (name, value))),
+        Ok(name) => headers.extend(at.secret_value(header_value).map(|value| (name, value.into()))),
         Err(wrong) => at.reject(wrong),
     });
     let (interaction, revision) = interaction(at);
-    url.map(|url| HttpTarget { token, headers, interaction, revision, ..HttpTarget::at(url) }.into())
+    let auth = token.map(|token| Auth::Bearer(token.into()));
+    url.map(|url| HttpTarget { auth, headers, interaction, revision, ..HttpTarget::at(url) }.into())
 }
 
 /// A header that may be set.

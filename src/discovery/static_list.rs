@@ -15,7 +15,7 @@ use super::client_entries::{endpoint, findings};
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{Finding, FindingCode, HttpTarget, SourceId};
+use crate::model::{Auth, Finding, FindingCode, HttpTarget, SourceId};
 use crate::runtime::{Clock, Stop};
 
 /// The file that `mcpServers` stands in, for findings.
@@ -79,9 +79,10 @@ impl StaticList {
                 continue;
             };
             let Some(target) = endpoint.target.http() else { continue };
-            let token = target.token.as_ref().or(modules.token_of(name)).cloned();
+            let token = || modules.token_of(name).map(|token| Auth::Bearer(token.clone().into()));
+            let auth = target.auth.clone().or_else(token);
             let call_timeout = Some(modules.timeout_of(name));
-            endpoint.target = HttpTarget { token, call_timeout, ..target.clone() }.into();
+            endpoint.target = HttpTarget { auth, call_timeout, ..target.clone() }.into();
         }
         self
     }

@@ -7,6 +7,7 @@ pub mod approval;
 pub mod call_event;
 pub mod caller;
 pub mod config_state;
+pub mod credential;
 mod digest;
 pub mod finding;
 pub mod interaction;
@@ -31,6 +32,7 @@ pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswe
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
+pub use credential::{Auth, OAuthClient, SecretSource};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use interaction::Interaction;
 pub use json::JsonText;

@@ -12,7 +12,8 @@ use http::HeaderName;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Interaction, Secret, StdioTarget};
+use super::credential::feed;
+use super::{Auth, Interaction, ScenarioName, SecretSource, StdioTarget};
 
 /// The scheme of addresses inside this process: `local:` and a name.
 const LOCAL: &str = "local";
@@ -38,10 +39,13 @@ pub struct HttpTarget {
     pub url: Url,
     /// Where to connect instead of looking up the host of `url`.
     pub dial: Option<SocketAddr>,
-    /// A bearer token (RFC 6750) that goes with every request.
-    pub token: Option<Secret>,
+    /// How every request proves who sends it.
+    pub auth: Option<Auth>,
     /// Further headers that go with every request.
-    pub headers: Vec<(HeaderName, Secret)>,
+    pub headers: Vec<(HeaderName, SecretSource)>,
+    /// The name under which an operator named it; the tokens of a login under this name are shown
+    /// to it. `None` where it was only discovered: it is shown no token of a login.
+    pub login: Option<ScenarioName>,
     /// The time that a call of one of its tools may take which does not say so itself.
     pub call_timeout: Option<Duration>,
     /// What it may request of its callers.
@@ -103,32 +107,32 @@ impl HttpTarget {
         Self {
             url,
             dial: None,
-            token: None,
+            auth: None,
             headers: Vec::new(),
+            login: None,
             call_timeout: None,
             interaction: Interaction::default(),
             revision: None,
         }
     }
 
-    /// Whether requests carry what may be secret.
+    /// Whether requests carry what may be secret by configuration.
     pub fn has_credentials(&self) -> bool {
-        self.token.is_some() || !self.headers.is_empty() || !self.url.username().is_empty()
+        self.auth.is_some() || !self.headers.is_empty() || !self.url.username().is_empty()
     }
 
     /// The address without what may be secret, and a digest of the whole address and all headers as
     /// fragment.
     pub fn fingerprinted(&self) -> String {
         let mut hash = Sha256::new();
-        let mut part = |bytes: &[u8]| {
-            hash.update(bytes.len().to_be_bytes());
-            hash.update(bytes);
-        };
-        part(self.url.as_str().as_bytes());
-        part(self.token.as_ref().map_or(&[][..], |token| token.expose().as_bytes()));
+        feed(&mut hash, self.url.as_str().as_bytes());
+        match &self.auth {
+            Some(auth) => auth.add_to(&mut hash),
+            None => feed(&mut hash, &[]),
+        }
         for (name, value) in &self.headers {
-            part(name.as_str().as_bytes());
-            part(value.expose().as_bytes());
+            feed(&mut hash, name.as_str().as_bytes());
+            value.add_to(&mut hash);
         }
         let digits = hash.finalize().iter().take(16).fold(String::new(), |mut digits, byte| {
             let _ = write!(digits, "{byte:02x}");
@@ -201,6 +205,7 @@ pub(crate) fn redacted_url(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Secret;
 
     #[test]
     fn what_may_be_secret_is_not_shown() {
@@ -228,7 +233,8 @@ mod tests {
     fn equal_targets_are_reached_in_the_same_way() {
         let at = |port: u16, token: Option<&str>| {
             let url = format!("http://h:{port}/").parse().unwrap();
-            Target::from(HttpTarget { token: token.map(Secret::new), ..HttpTarget::at(url) })
+            let auth = token.map(|token| Auth::Bearer(Secret::new(token).into()));
+            Target::from(HttpTarget { auth, ..HttpTarget::at(url) })
         };
         assert_eq!(at(1, None), at(1, None));
         assert_ne!(at(1, None), at(2, None));

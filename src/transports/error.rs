@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::http::credentials::{Challenge, CredentialError};
+
 /// A request that failed on its way. Texts hold no credentials of the address.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
@@ -36,6 +38,16 @@ pub enum TransportError {
         status: u16,
         /// When the scenario wants the next request, if it said so (RFC 9110 section 10.2.3).
         retry_after: Option<Duration>,
+        /// Which credential it wants, where it answered 401 or 403.
+        challenge: Option<Box<Challenge>>,
+    },
+    /// There is no credential to show, so no request was sent, or none that was accepted.
+    #[error("there is no credential for {url}: {error}")]
+    Credential {
+        /// The address.
+        url: String,
+        /// Why.
+        error: CredentialError,
     },
     /// The body is larger than allowed.
     #[error("the answer of {url} is larger than {limit} bytes")]
@@ -91,6 +103,7 @@ impl TransportError {
             Self::Timeout { .. } => "timeout",
             Self::Broken { .. } => "broken",
             Self::Status { .. } => "status",
+            Self::Credential { .. } => "credential",
             Self::TooLarge { .. } => "too-large",
             Self::Redirect { .. } => "redirect",
             Self::CommandNotFound { .. } => "command-not-found",

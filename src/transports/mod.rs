@@ -42,9 +42,7 @@ impl Transports {
     /// The way to a server that speaks HTTP. Fails with [`TransportError::Address`] when no request
     /// can be sent there.
     pub fn http(&self, target: &HttpTarget) -> Result<Upstream, TransportError> {
-        let HttpTarget { url, dial, token, headers, call_timeout, .. } = target.clone();
-        let upstream = self.client.upstream(url)?;
-        Ok(upstream.with_dial(dial).with_token(token).with_headers(headers).with_call_timeout(call_timeout))
+        self.client.upstream_to(target)
     }
 
     /// Starts a child process. Fails with [`TransportError::CommandNotFound`] or

@@ -1,6 +1,6 @@
 //! `[[scenarios]]`: programs to start, and credentials for addresses.
 
-use callsheet::model::{StdioTarget, Target};
+use callsheet::model::{Auth, Secret, StdioTarget, Target};
 
 use crate::support::config::Machine;
 
@@ -53,9 +53,8 @@ fn credentials_of_an_address_go_to_it() {
     let machine = Machine::new().file(text).env("TOKEN", "t0ken");
     let target = target(&machine);
     let http = target.http().unwrap();
-    assert_eq!(http.token.as_ref().unwrap().expose(), "t0ken");
-    let headers: Vec<_> = http.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-    assert_eq!(headers, [("x-team", "tools")]);
+    assert_eq!(http.auth, Some(Auth::Bearer(Secret::new("t0ken").into())));
+    assert_eq!(http.headers, [("x-team".parse().unwrap(), Secret::new("tools").into())]);
     assert!(!format!("{target:?}").contains("tools"));
     assert_eq!(machine.shown("scenarios[0].headers.X-Team").0, "\"***\"");
 }
@@ -106,7 +105,7 @@ fn a_command_comes_from_a_file_only() {
     }
     // An address may come from there, with its credential.
     let machine = Machine::new().env("CALLSHEET_SCENARIOS", "[{name = s, url = http://h, auth = hush}]");
-    assert_eq!(target(&machine).http().unwrap().token.as_ref().unwrap().expose(), "hush");
+    assert_eq!(target(&machine).http().unwrap().auth, Some(Auth::Bearer(Secret::new("hush").into())));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::{Endpoint, SourceTrust};
-use callsheet::model::{FindingCode, HttpTarget, PeerIdentity, ScenarioState, Secret};
+use callsheet::model::{Auth, FindingCode, HttpTarget, PeerIdentity, ScenarioState, Secret};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::{Decision, TrustDecision, Write, sqlite};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ async fn some_are_not_contacted_before_an_operator_trusts_them() {
     let (mcp, keyed) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
     let home = Home::new();
     let announced_mcp = Endpoint { protocol: Some("mcp".into()), ..announced("desk", &mcp.url(), None) };
-    let token = HttpTarget { token: Some(Secret::new("hush-hush")), ..HttpTarget::at(keyed.url()) };
+    let token = HttpTarget { auth: Some(Auth::Bearer(Secret::new("hush-hush").into())), ..HttpTarget::at(keyed.url()) };
     let with_token = Endpoint { target: token.into(), ..announced("safe", &keyed.url(), None) };
     let daemon = home.start([announced_mcp, with_token]).await;
     for name in ["desk", "safe"] {

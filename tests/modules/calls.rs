@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use callsheet::model::Secret;
+use callsheet::model::{Auth, HttpTarget, Secret};
 use callsheet::protocols::module::{ModuleSession, error_message};
 use callsheet::protocols::{Call, CallError, NoCaller, Outcome, Session as _};
 use callsheet::runtime::Clock;
@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::support::call_of::call_of;
 use crate::support::module::{Module, tool};
-use crate::support::upstream_server::{UpstreamServer, answer, hang, upstream};
+use crate::support::upstream_server::{UpstreamServer, answer, client, hang, limits, upstream};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -155,7 +155,11 @@ async fn a_call_has_the_time_of_its_module() {
 #[tokio::test]
 async fn a_call_shows_the_token() {
     let desk = Module::guarded("desk", &[tool("desk.try", "guest")], Some("open-sesame")).await;
-    let tried = |token: Option<&str>| to(&desk).with_token(token.map(Secret::new));
+    let url: Url = format!("http://{}/", desk.address).parse().unwrap();
+    let tried = |token: Option<&str>| {
+        let auth = token.map(|token| Auth::Bearer(Secret::new(token).into()));
+        client(limits(), 1).upstream_to(&HttpTarget { auth, ..HttpTarget::at(url.clone()) }).unwrap()
+    };
     for (token, expected) in [
         (None, r#"Module returned status 401: {"detail": "Missing service auth token"}"#),
         (Some("wrong"), r#"Module returned status 401: {"detail": "Invalid service auth token"}"#),

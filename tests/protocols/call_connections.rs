@@ -100,7 +100,7 @@ impl Server {
 }
 
 fn limits() -> CallLimits {
-    CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new() }
+    CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false }
 }
 
 /// Serves one connection until either side has closed it.

@@ -309,7 +309,7 @@ async fn connections_are_kept_for_the_next_call_and_calls_run_side_by_side() {
 async fn headers_go_along_and_any_status_is_an_answer() {
     let server = UpstreamServer::answering(|_| answer("418 I am a teapot", &[], b"short")).await;
     let bearer = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
-    let limits = CallLimits { timeout: PATIENCE, max_body: 5, headers: bearer };
+    let limits = CallLimits { timeout: PATIENCE, max_body: 5, headers: bearer, repeatable: false };
     let upstream = upstream(server.url());
     let answered = upstream.post("/execute", "{}", &limits).await.unwrap();
     assert_eq!(answered.head.status.as_u16(), 418);

@@ -1,6 +1,6 @@
 //! What is sent with requests because it is configured for an address.
 
-use callsheet::model::{HttpTarget, Secret};
+use callsheet::model::{Auth, HttpTarget, Secret};
 use callsheet::transports::Transports;
 
 use crate::support::assert_empty;
@@ -8,8 +8,8 @@ use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 
 /// The target with a token and a header.
 fn target(server: &UpstreamServer) -> HttpTarget {
-    let headers = vec![("x-team".parse().unwrap(), Secret::new("tools"))];
-    HttpTarget { token: Some(Secret::new("hush")), headers, ..HttpTarget::at(server.url()) }
+    let headers = vec![("x-team".parse().unwrap(), Secret::new("tools").into())];
+    HttpTarget { auth: Some(Auth::Bearer(Secret::new("hush").into())), headers, ..HttpTarget::at(server.url()) }
 }
 
 #[tokio::test]

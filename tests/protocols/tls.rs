@@ -111,7 +111,7 @@ fn servers() -> Option<Vec<SocketAddr>> {
 
 /// Two polls and two calls.
 async fn poll_and_call(upstream: &Upstream) {
-    let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new() };
+    let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false };
     for _ in 0..2 {
         assert_eq!(&upstream.get("/tools", None).await.unwrap().body[..], b"{}");
         assert_eq!(&upstream.post("/execute", "{}", &limits).await.unwrap().body[..], b"{}");
@@ -155,7 +155,7 @@ async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
         let error = upstream.get("/tools", None).await.unwrap_err();
         assert_eq!(error.kind(), "broken", "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
-        let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new() };
+        let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new(), repeatable: false };
         let error = upstream.post("/execute", "{}", &limits).await.unwrap_err();
         assert!(!error.sent && error.error.kind() == "broken", "{error}");
         return;

@@ -86,7 +86,8 @@ impl EntryTarget {
                 for (name, value) in headers {
                     let name = scenarios::header_name(name, false).map_err(said)?;
                     let value = scenarios::header_value(Secret::new(value.as_str()));
-                    checked.push((name.clone(), value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?));
+                    let value = value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?;
+                    checked.push((name.clone(), value.into()));
                 }
                 Ok(HttpTarget { headers: checked, ..HttpTarget::at(url.clone()) }.into())
             }

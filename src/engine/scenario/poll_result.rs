@@ -307,6 +307,9 @@ fn latest(error: &ListError) -> LastPoll {
     match error {
         ListError::Incompatible { .. } => LastPoll::OutOfRange,
         ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => LastPoll::Unauthorized,
+        ListError::Transport(TransportError::Credential { error, .. }) if error.needs_operator() => {
+            LastPoll::Unauthorized
+        }
         _ => LastPoll::Failed,
     }
 }
@@ -317,9 +320,9 @@ fn credential(record: &Scenario, message: &str) -> Finding {
     let target = endpoint.map(|endpoint| &endpoint.target);
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
-    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.token.is_some()) {
+    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.auth.is_some()) {
         let key = if is_module { format!("module_settings.tokens.{name}") } else { "auth".to_owned() };
-        ("it does not accept the bearer token that it is shown", format!("correct its token (`{key}`)"))
+        ("it does not accept the credential that it is shown", format!("correct its `{key}`"))
     } else if target.and_then(Target::http).is_some_and(|target| !target.headers.is_empty()) {
         ("it does not accept the headers that it is shown", "correct its `headers`, or set its `auth`".to_owned())
     } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
@@ -366,6 +369,7 @@ pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
                 | TransportError::Unresolved(_)
                 | TransportError::Timeout { .. }
                 | TransportError::Broken { .. }
+                | TransportError::Credential { .. }
                 | TransportError::CommandNotFound { .. }
                 | TransportError::NotStarted { .. }
                 | TransportError::ProcessEnded { .. }

@@ -92,7 +92,8 @@ impl HttpConnection {
         let limits = CallLimits {
             timeout: request.limit,
             max_body: request.max_body,
-            headers: self.headers(self.request_headers(request)),
+            headers: self.request_headers(request),
+            repeatable: request.is_repeatable(),
         };
         let mut questions = self.questions.register(id, request.progress);
         let posting = self.upstream.post_streamed(body, &limits);
@@ -119,7 +120,7 @@ impl HttpConnection {
 
     /// Sends a message that wants no answer.
     pub(super) async fn notify(&self, message: String) -> Result<(), RequestError> {
-        let limits = CallLimits { headers: self.headers(self.legacy_headers()), ..self.upstream.poll_limits() };
+        let limits = CallLimits { headers: self.legacy_headers(), ..self.upstream.poll_limits() };
         match self.upstream.post_streamed(message, &limits).await {
             Ok(_) => Ok(()),
             Err(Unanswered { error, .. }) => Err(RequestError::Unanswered(error)),
@@ -151,7 +152,8 @@ impl HttpConnection {
         let limits = CallLimits {
             timeout: request.limit,
             max_body: request.max_body,
-            headers: self.headers(self.request_headers(request)),
+            headers: self.request_headers(request),
+            repeatable: request.is_repeatable(),
         };
         match self.upstream.post_streamed(body, &limits).await {
             Ok(StreamedResponse::Events(_, stream)) => Ok(Some(stream.within(events))),
@@ -177,15 +179,13 @@ impl HttpConnection {
         headers
     }
 
-    fn headers(&self, headers: HeaderMap) -> HeaderMap {
-        let mut all = headers;
-        all.extend(self.upstream.credentials());
-        all
-    }
-
     /// Reads a whole answer.
     fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
         let status = answer.head.status;
+        // What the body says of it is for people: the head says which credential is missing.
+        if answer.challenge().is_some_and(|challenge| challenge.wants_another()) {
+            return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
+        }
         let messages =
             std::str::from_utf8(&answer.body).map_err(|_| "it is not a text".to_owned()).and_then(json_rpc::parse);
         let reply = match messages {
@@ -213,10 +213,8 @@ impl HttpConnection {
                 Err(RequestError::NotRpc { status: status.as_u16(), error })
             }
             None => {
-                let (retry_after, url) = (answer.retry_after(), self.upstream.to_string());
                 if matches!(status.as_u16(), 401 | 403 | 429 | 500..) {
-                    let error = TransportError::Status { url, status: status.as_u16(), retry_after };
-                    return Err(RequestError::Unanswered(error));
+                    return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
                 }
                 let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
                 Err(RequestError::NotRpc { status: status.as_u16(), error })

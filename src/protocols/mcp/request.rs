@@ -76,6 +76,12 @@ impl McpRequest {
         }
     }
 
+    /// Whether the request may be sent again after its credential was refused: all but the call of
+    /// a tool, which may have run.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.method != "tools/call"
+    }
+
     /// The text of `params` for a server that speaks this revision. The id of the request is its
     /// progress token, too.
     pub(super) fn params(&self, revision: McpRevision, id: u64) -> String {

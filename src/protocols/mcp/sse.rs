@@ -22,6 +22,9 @@ use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, 
 /// A stream without a byte for so long counts as broken. Servers need not send signs of life.
 const SILENCE: Duration = Duration::from_secs(3600);
 
+/// How the head of the message ends that calls a tool.
+const CALL: &str = r#""method":"tools/call""#;
+
 /// Messages go out as POSTs; the reader of the stream ends with it.
 struct Posts {
     upstream: Upstream,
@@ -35,16 +38,14 @@ impl Outgoing for Posts {
 }
 
 async fn post(upstream: &Upstream, message: String) -> Result<(), TransportError> {
-    let mut headers = upstream.credentials();
-    headers.extend([version_header(McpRevision::V20241105)]);
-    let limits = CallLimits { headers, ..upstream.poll_limits() };
+    // `json_rpc` writes the method before the parameters, so no argument can look like it.
+    let is_repeatable = !message.split(r#","params":"#).next().is_some_and(|head| head.ends_with(CALL));
+    let headers = [version_header(McpRevision::V20241105)].into_iter().collect();
+    let limits = CallLimits { headers, repeatable: is_repeatable, ..upstream.poll_limits() };
     match upstream.post("", message, &limits).await {
         // The answer comes on the stream; some servers say 200 or 204 instead of 202.
         Ok(answer) if answer.head.status.is_success() => Ok(()),
-        Ok(answer) => {
-            let (status, retry_after) = (answer.head.status.as_u16(), answer.retry_after());
-            Err(TransportError::Status { url: upstream.to_string(), status, retry_after })
-        }
+        Ok(answer) => Err(answer.refused(upstream.to_string())),
         Err(Unanswered { error, .. }) => Err(error),
     }
 }

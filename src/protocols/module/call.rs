@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::header::HeaderMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -29,7 +30,12 @@ const STATUS: &str = "module_status";
 /// Sends one call. The tool's whole name is sent, whatever is before its first dot.
 pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let default = upstream.call_timeout().unwrap_or(TIMEOUT);
-    let limits = CallLimits { timeout: call.limit(default), max_body: call.max_body, headers: upstream.credentials() };
+    let limits = CallLimits {
+        timeout: call.limit(default),
+        max_body: call.max_body,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = Arc::new(answer);
     fetch::decode_off_thread(upstream, answer.body.len(), move || decode(&answer)).await

@@ -24,7 +24,12 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Sends one call.
 pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
-    let limits = CallLimits { timeout: call.limit(TIMEOUT), max_body: call.max_body, headers: HeaderMap::new() };
+    let limits = CallLimits {
+        timeout: call.limit(TIMEOUT),
+        max_body: call.max_body,
+        headers: HeaderMap::new(),
+        repeatable: false,
+    };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = std::sync::Arc::new(answer);
     fetch::decode_off_thread(upstream, answer.body.len(), move || decode(&answer)).await

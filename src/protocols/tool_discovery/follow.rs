@@ -144,6 +144,7 @@ fn is_final(error: &TransportError) -> bool {
         | TransportError::Timeout { .. }
         | TransportError::Broken { .. }
         | TransportError::ProcessEnded { .. } => false,
+        TransportError::Credential { error, .. } => error.needs_operator(),
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn only_failures_that_the_next_request_meets_too_are_final() {
         let url = || "http://h/".to_owned();
-        let status = |status| TransportError::Status { url: url(), status, retry_after: None };
+        let status = |status| TransportError::Status { url: url(), status, retry_after: None, challenge: None };
         for (code, expected) in
             [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
         {

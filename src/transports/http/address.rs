@@ -91,6 +91,11 @@ impl Address {
         url.as_str().parse().map_err(|error| TransportError::Address(format!("{self} cannot be polled: {error}")))
     }
 
+    /// The address itself, credentials included.
+    pub(super) fn url(&self) -> &Url {
+        &self.0
+    }
+
     /// The header that sends the credentials (RFC 7617 section 2), if the address has any.
     pub(super) fn credentials(&self) -> Option<HeaderValue> {
         let (name, password) = (self.0.username(), self.0.password());

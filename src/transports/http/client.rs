@@ -4,30 +4,28 @@
 //! repeats a request in one case only: the connection was closed before an answer came.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use http::{HeaderName, Method, Response, StatusCode};
+use http::header::{CONTENT_ENCODING, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::{Method, Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
 use super::body::{self, BodyError};
-use super::cache_policy::{self, CacheRules};
+use super::cache_policy::CacheRules;
 use super::connections::{Connections, Spawner, request};
 use super::connector::Connector;
+use super::credentials::{Credentials, SecretReader, TokenSources};
 use super::settings::ClientSettings;
 use super::status::{self, ResponseAction};
-use super::{
-    Address, BoxError, ClientLimits, HttpFreshness, HttpResponse, HttpValidators, ResponseHead, Upstream, failure,
-};
+use super::{Address, BoxError, ClientLimits, HttpResponse, HttpValidators, ResponseHead, Upstream, failure};
 use crate::metrics::Fetches;
-use crate::model::Secret;
+use crate::model::HttpTarget;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 use crate::transports::TransportError;
 
@@ -47,12 +45,13 @@ enum Take {
 /// within the origin only.
 pub struct Client {
     pub(super) settings: Arc<ArcSwap<ClientSettings>>,
-    connections: Arc<Connections>,
+    pub(super) connections: Arc<Connections>,
     /// The tasks of all connections, including those to single scenarios.
     connection_tasks: Tasks,
     closing: StopTrigger,
     /// The id of this daemon for other daemons, once it is set.
     pub(in crate::transports) own_id: OnceLock<Arc<str>>,
+    token_sources: OnceLock<Arc<dyn TokenSources>>,
     fetches: Arc<Fetches>,
     pub(in crate::transports) clock: Clock,
     pub(in crate::transports) tasks: Tasks,
@@ -77,8 +76,17 @@ impl Client {
         let (connection_tasks, (closing, end)) = (Tasks::new(), StopTrigger::new());
         let executor = Spawner { tasks: connection_tasks.clone(), end };
         let connections = Connections::new(Connector::new(Arc::clone(&settings)), executor);
-        let (own_id, fetches) = (OnceLock::new(), Arc::default());
-        Arc::new(Self { settings, connections, connection_tasks, closing, own_id, fetches, clock, tasks })
+        Arc::new(Self {
+            settings,
+            connections,
+            connection_tasks,
+            closing,
+            own_id: OnceLock::new(),
+            token_sources: OnceLock::new(),
+            fetches: Arc::default(),
+            clock,
+            tasks,
+        })
     }
 
     /// Replaces the limits and rules for later requests; see [`Client::new`]. Requests under way
@@ -99,6 +107,12 @@ impl Client {
     /// first call counts.
     pub fn identify(&self, id: &str) {
         let _ = self.own_id.set(id.into());
+    }
+
+    /// Sets where the tokens come from that change while the daemon runs. Only the first call
+    /// counts, and only for targets that are reached after it.
+    pub fn set_token_sources(&self, sources: Arc<dyn TokenSources>) {
+        let _ = self.token_sources.set(sources);
     }
 
     /// The limits of every request.
@@ -134,18 +148,24 @@ impl Client {
     /// The upstream for a scenario's address. Fails with [`TransportError::Address`] when the
     /// address is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, TransportError> {
-        let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
-        let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream {
-            client,
-            connections,
+        self.upstream_to(&HttpTarget::at(base))
+    }
+
+    /// The upstream for a target, with its credentials. Fails as [`Self::upstream`] does.
+    pub fn upstream_to(self: &Arc<Self>, target: &HttpTarget) -> Result<Upstream, TransportError> {
+        let address = Address::new(target.url.clone())?;
+        let reader = SecretReader::new(self.tasks.clone());
+        let credentials = Credentials::new(target, address.credentials(), reader, self.token_sources.get());
+        let upstream = Upstream {
+            client: Arc::clone(self),
+            connections: Arc::clone(&self.connections),
             address,
-            token: None,
-            headers: Vec::new(),
-            call_timeout: None,
+            credentials,
+            call_timeout: target.call_timeout,
             max_body: None,
-            turn,
-        })
+            turn: Arc::new(Mutex::new(())),
+        };
+        Ok(upstream.with_dial(target.dial))
     }
 
     /// Splits a response whose request was sent at `requested`.
@@ -203,8 +223,7 @@ impl Upstream {
         let _permit = settings.permits.acquire().await;
         let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
         let limits = &ClientLimits { max_body, ..settings.limits.clone() };
-        let mut headers = validators.map(conditions).unwrap_or_default();
-        headers.extend(self.credentials());
+        let headers = validators.map(conditions).unwrap_or_default();
         let begun = client.clock.now();
         let exchange = self.exchange(limits, address.clone(), headers, take);
         let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: limits.whole });
@@ -224,8 +243,14 @@ impl Upstream {
     ) -> Result<HttpResponse, TransportError> {
         let mut may_retry = true;
         let mut followed = 0;
+        let mut attempt = self.attempt(&address, true).await?;
         loop {
-            let (body, head) = self.send(limits, &address, &headers, &mut may_retry).await?;
+            let mut all = headers.clone();
+            all.extend(attempt.headers().clone());
+            let (body, head) = self.send(limits, &address, &all, &mut may_retry).await?;
+            if attempt.is_refused(head.status, &head.headers).await? {
+                continue;
+            }
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
                 ResponseAction::Take => return read(limits.max_body, &address, body, head).await,
                 ResponseAction::Follow(location) => {
@@ -244,14 +269,7 @@ impl Upstream {
                 ResponseAction::Refuse if take == Take::Any => {
                     return read(limits.max_body, &address, body, head).await;
                 }
-                ResponseAction::Refuse => {
-                    let retry_after = status::retry_after(&head.headers, head.received_at);
-                    return Err(TransportError::Status {
-                        url: address.to_string(),
-                        status: head.status.as_u16(),
-                        retry_after,
-                    });
-                }
+                ResponseAction::Refuse => return Err(status::refused(&address, &head)),
             }
         }
     }
@@ -278,84 +296,6 @@ impl Upstream {
                 Err(error) => return Err(failure::explain(address, &error, limits.connect)),
             }
         }
-    }
-
-    /// Connects to `dial`, if given, instead of looking up the host name of the address. An address
-    /// without a host name is used as it is.
-    #[must_use]
-    pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
-        let connections = &self.client.connections;
-        let connections = dial.map_or_else(|| Arc::clone(connections), |dial| connections.dialling(dial));
-        Self { connections, ..self }
-    }
-
-    /// Shows this as bearer token with every request, redirects within the origin included.
-    #[must_use]
-    pub fn with_token(self, token: Option<Secret>) -> Self {
-        Self { token, ..self }
-    }
-
-    /// Sends these headers with every request, redirects within the origin included. A value that
-    /// no header can have is not sent.
-    #[must_use]
-    pub fn with_headers(self, headers: Vec<(HeaderName, Secret)>) -> Self {
-        Self { headers, ..self }
-    }
-
-    /// A call of a tool that does not say how long it may take may take so long.
-    #[must_use]
-    pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
-        Self { call_timeout, ..self }
-    }
-
-    /// Limits the bytes read of an answer to a GET, where that is less than the general limit.
-    #[must_use]
-    pub fn with_max_body(self, max_body: Option<usize>) -> Self {
-        Self { max_body, ..self }
-    }
-
-    /// How long a call may take of a tool that does not say so, if that was said.
-    pub fn call_timeout(&self) -> Option<Duration> {
-        self.call_timeout
-    }
-
-    /// The configured headers, and the one that shows the token (RFC 6750 section 2.1), if there is
-    /// one. They are never logged.
-    pub fn credentials(&self) -> HeaderMap {
-        let token = self.token.iter().map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())));
-        let own = self.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        let values = own.chain(token).filter_map(|(name, value)| Some((name, value.parse().ok()?)));
-        let marked = values.map(|(name, mut value): (_, HeaderValue)| {
-            value.set_sensitive(true);
-            (name, value)
-        });
-        marked.collect()
-    }
-
-    /// The identity of this daemon for other daemons, if it is set.
-    pub fn own_id(&self) -> Option<&str> {
-        self.client.own_id.get().map(AsRef::as_ref)
-    }
-
-    /// Reads time.
-    pub fn clock(&self) -> Clock {
-        self.client.clock
-    }
-
-    /// What runs the reading of large answers beside the async threads.
-    pub fn tasks(&self) -> &Tasks {
-        &self.client.tasks
-    }
-
-    /// How long an answer may be used. For a 304 this is what the 304 itself says; use
-    /// [`HttpFreshness::renewing`] to add what it left out.
-    pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
-        cache_policy::freshness(&answer.head, self.client.settings.load().rules)
-    }
-
-    /// The base address without credentials, for people.
-    pub fn shown(&self) -> String {
-        self.address.to_string()
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, HeaderMap, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -101,7 +101,6 @@ pub(super) fn request(
     let all = request.headers_mut();
     all.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     all.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    all.extend(address.credentials().map(|credentials| (AUTHORIZATION, credentials)));
     all.extend(headers.clone());
     Ok(request)
 }

@@ -59,19 +59,22 @@ impl Upstream {
     ) -> Result<StreamedResponse, Unanswered> {
         let settings = self.client.settings.load_full();
         let mut redirects = 0;
+        let mut attempt = self.attempt(&address, limits.repeatable).await.map_err(Unanswered::unsent)?;
         loop {
-            let mut request =
-                request(Method::POST, &address, &HeaderMap::new(), body.clone()).map_err(Unanswered::unsent)?;
-            let headers = request.headers_mut();
+            let mut headers = limits.headers.clone();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            headers.extend(limits.headers.clone());
+            headers.extend(attempt.headers().clone());
+            let request = request(Method::POST, &address, &headers, body.clone()).map_err(Unanswered::unsent)?;
             let requested = self.client.now();
             let answered = self.connections.call(request).await.map_err(|error| Unanswered {
                 sent: !failure::unsent(&error),
                 error: failure::explain(&address, &error, settings.limits.connect),
             })?;
             let (answer, head) = self.client.received(answered, requested);
+            if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
+                continue;
+            }
             let moved = matches!(head.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             if let Some(location) = head.headers.get(LOCATION).filter(|_| moved) {
                 let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
@@ -106,12 +109,12 @@ impl Upstream {
         PollTurn { _turn: turn, _permit: permits.acquire_owned().await.ok() }
     }
 
-    /// The limits of one request of a poll, with the headers that go with it.
+    /// The limits of one request of a poll.
     pub fn poll_limits(&self) -> CallLimits {
         let settings = self.client.settings.load();
         let most = settings.limits.max_body;
         let max_body = self.max_body.map_or(most, |own| own.min(most));
-        CallLimits { timeout: settings.limits.whole, max_body, headers: self.credentials() }
+        CallLimits { timeout: settings.limits.whole, max_body, headers: HeaderMap::new(), repeatable: true }
     }
 
     /// The address that this one refers to as a reference (RFC 3986 section 4.1), with the same

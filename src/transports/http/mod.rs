@@ -6,18 +6,17 @@
 //!
 //! Reading order: [`address`] says which addresses may be requested, [`client`] sends GET requests,
 //! [`post`] sends calls, [`exchange`] sends requests whose answers may be streams, [`sse`] follows
-//! events, all over `connections`, which `connector` opens; [`body`] reads the answer's body, and
-//! [`cache_policy`] judges the answer.
+//! events, all over `connections`, which `connector` opens, with [`credentials`]; [`body`] reads the
+//! answer's body, and [`cache_policy`] judges the answer.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderName;
 use tokio::sync::Mutex;
 
-use crate::model::Secret;
+use crate::transports::TransportError;
 
 pub mod address;
 pub mod body;
@@ -25,6 +24,7 @@ pub mod cache_policy;
 pub mod client;
 mod connections;
 mod connector;
+pub mod credentials;
 pub mod exchange;
 mod failure;
 mod http_date;
@@ -33,6 +33,7 @@ mod settings;
 pub mod sse;
 mod status;
 pub(crate) mod tls;
+mod upstream;
 
 pub use address::Address;
 pub use cache_policy::{CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead};
@@ -45,6 +46,7 @@ pub use sse::{EventLimits, EventStream, ServerEvent};
 
 use connections::Connections;
 use connector::BoxError;
+use credentials::{Challenge, Credentials};
 
 /// One scenario's address, ready for requests. Cheap to clone. Clones send one GET at a time, while
 /// calls run side by side.
@@ -55,9 +57,7 @@ pub struct Upstream {
     connections: Arc<Connections>,
     address: Address,
     /// Shown with every request, within the origin.
-    token: Option<Secret>,
-    /// Further headers of every request, within the origin.
-    headers: Vec<(HeaderName, Secret)>,
+    credentials: Credentials,
     call_timeout: Option<Duration>,
     /// The most bytes of a body that are read, where that is less than the general limit.
     max_body: Option<usize>,
@@ -85,5 +85,15 @@ impl HttpResponse {
     /// 10.2.3): between a second and ten minutes.
     pub fn retry_after(&self) -> Option<Duration> {
         status::retry_after(&self.head.headers, self.head.received_at)
+    }
+
+    /// Why the server refused, if it wants a credential.
+    pub fn challenge(&self) -> Option<Challenge> {
+        Challenge::parse(self.head.status, &self.head.headers)
+    }
+
+    /// The error for an answer that is no success, from this address.
+    pub fn refused(&self, url: String) -> TransportError {
+        status::refused(url, &self.head)
     }
 }

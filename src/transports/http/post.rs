@@ -22,8 +22,11 @@ pub struct CallLimits {
     pub timeout: Duration,
     /// Bytes of the answer's body.
     pub max_body: usize,
-    /// Headers besides those of every request, such as an authorization. Never logged here.
+    /// Headers of a protocol, besides those of every request and the credentials of the target.
     pub headers: HeaderMap,
+    /// Whether the request may be sent again after the server refused its credential: it changes
+    /// nothing there, or nothing more when it is sent twice. Never the call of a tool.
+    pub repeatable: bool,
 }
 
 /// No usable answer came.
@@ -59,17 +62,26 @@ impl Upstream {
         limits: &CallLimits,
     ) -> Result<HttpResponse, Unanswered> {
         let address = self.address.join(path).map_err(Unanswered::unsent)?;
-        let mut request = request(Method::POST, &address, &limits.headers, body.into()).map_err(Unanswered::unsent)?;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = body.into();
         let connect = self.client.settings.load().limits.connect;
         let exchange = async {
-            let requested = self.client.now();
-            let answered = self.connections.call(request).await.map_err(|error| Unanswered {
-                sent: !failure::unsent(&error),
-                error: failure::explain(&address, &error, connect),
-            })?;
-            let (body, head) = self.client.received(answered, requested);
-            read(limits.max_body, &address, body, head).await.map_err(Unanswered::sent)
+            let mut attempt = self.attempt(&address, limits.repeatable).await.map_err(Unanswered::unsent)?;
+            loop {
+                let mut headers = limits.headers.clone();
+                headers.extend(attempt.headers().clone());
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                let request = request(Method::POST, &address, &headers, body.clone()).map_err(Unanswered::unsent)?;
+                let requested = self.client.now();
+                let answered = self.connections.call(request).await.map_err(|error| Unanswered {
+                    sent: !failure::unsent(&error),
+                    error: failure::explain(&address, &error, connect),
+                })?;
+                let (body, head) = self.client.received(answered, requested);
+                if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
+                    continue;
+                }
+                return read(limits.max_body, &address, body, head).await.map_err(Unanswered::sent);
+            }
         };
         match tokio::time::timeout(limits.timeout, exchange).await {
             Ok(answered) => answered,

@@ -88,21 +88,31 @@ impl Upstream {
         headers: HeaderMap,
     ) -> Result<Option<EventStream>, TransportError> {
         let address = self.address.join(path)?;
-        let mut request = request(Method::GET, &address, &self.credentials(), Bytes::new())?;
-        request.headers_mut().extend(headers);
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let (connect, whole) = {
             let settings = self.client.settings.load();
             (settings.limits.connect, settings.limits.whole)
         };
-        let url = address.to_string();
-        // Without content coding: what is packed together arrives together.
-        let answered = tokio::time::timeout(whole, self.connections.call(request)).await;
-        let answered = answered.map_err(|_| TransportError::Timeout { url: url.clone(), limit: whole })?;
-        let answer = answered.map_err(|error| failure::explain(&address, &error, connect))?;
+        let opening = async {
+            let mut attempt = self.attempt(&address, true).await?;
+            loop {
+                let mut all = attempt.headers().clone();
+                all.extend(headers.clone());
+                all.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+                let request = request(Method::GET, &address, &all, Bytes::new())?;
+                let requested = self.client.now();
+                // Without content coding: what is packed together arrives together.
+                let answer = self.connections.call(request).await;
+                let answer = answer.map_err(|error| failure::explain(&address, &error, connect))?;
+                if !attempt.is_refused(answer.status(), answer.headers()).await? {
+                    return Ok((answer, requested));
+                }
+            }
+        };
+        let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: whole });
+        let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout)?;
         if answer.status() != StatusCode::OK {
-            let retry_after = status::retry_after(answer.headers(), self.client.clock.wall());
-            return Err(TransportError::Status { url, status: answer.status().as_u16(), retry_after });
+            let (_, head) = self.client.received(answer, requested);
+            return Err(status::refused(&address, &head));
         }
         if !is_event_stream(answer.headers()) {
             return Ok(None);

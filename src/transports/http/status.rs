@@ -6,7 +6,10 @@ use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
 
+use super::cache_policy::ResponseHead;
+use super::credentials::Challenge;
 use super::http_date;
+use crate::transports::TransportError;
 
 /// The shortest wait, however soon a scenario wants the next request.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -44,6 +47,16 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
             headers.get(LOCATION).map_or(ResponseAction::Refuse, ResponseAction::Follow)
         }
         _ => ResponseAction::Refuse,
+    }
+}
+
+/// The error for an answer that is no success.
+pub(super) fn refused(url: impl ToString, head: &ResponseHead) -> TransportError {
+    TransportError::Status {
+        url: url.to_string(),
+        status: head.status.as_u16(),
+        retry_after: retry_after(&head.headers, head.received_at),
+        challenge: Challenge::parse(head.status, &head.headers).map(Box::new),
     }
 }
 

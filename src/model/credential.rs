@@ -1,0 +1,105 @@
+//! What is shown to a scenario as a credential, as it is configured.
+//!
+//! Plain data: a file is named here and not read, a command is not run. What is secret is never
+//! shown.
+
+use std::path::PathBuf;
+
+use http::HeaderName;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::Secret;
+
+/// Where a secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// The secret itself.
+    Text(Secret),
+    /// A file with the text alone, read for each request, so that a change takes effect at once.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The key of a text in it (`table.key`), if it is a file of TOML.
+        key: Option<String>,
+    },
+}
+
+/// How requests prove to a scenario who sends them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    /// A bearer token (RFC 6750 section 2.1).
+    Bearer(SecretSource),
+    /// A header of its own, such as `X-Api-Key`.
+    Header(HeaderName, SecretSource),
+    /// A name and a password (RFC 7617).
+    Basic(String, SecretSource),
+    /// A client of an authorization server.
+    OAuth(OAuthClient),
+}
+
+/// A client that is registered with an authorization server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthClient {
+    /// Where tokens are requested without a person (RFC 6749 section 4.4). Without it a person logs
+    /// in, and the server is found out from the scenario.
+    pub token_url: Option<Url>,
+    /// `client_id`
+    pub client_id: String,
+    /// `client_secret`, of a client that has one.
+    pub client_secret: Option<SecretSource>,
+    /// `scope`, one by one.
+    pub scopes: Vec<String>,
+    /// `resource` (RFC 8707); the address of the scenario by default.
+    pub resource: Option<Url>,
+}
+
+impl From<Secret> for SecretSource {
+    fn from(secret: Secret) -> Self {
+        Self::Text(secret)
+    }
+}
+
+impl SecretSource {
+    /// Adds to the digest of a target.
+    pub(super) fn add_to(&self, hash: &mut Sha256) {
+        match self {
+            Self::Text(secret) => feed(hash, secret.expose().as_bytes()),
+            Self::File { path, key } => {
+                feed(hash, b"file");
+                feed(hash, path.as_os_str().as_encoded_bytes());
+                feed(hash, key.as_deref().unwrap_or_default().as_bytes());
+            }
+        }
+    }
+}
+
+impl Auth {
+    /// Adds to the digest of a target. Of a bearer token it is the token alone, as it always was.
+    pub(super) fn add_to(&self, hash: &mut Sha256) {
+        match self {
+            Self::Bearer(source) => source.add_to(hash),
+            Self::Header(name, source) => {
+                feed(hash, name.as_str().as_bytes());
+                source.add_to(hash);
+            }
+            Self::Basic(user, source) => {
+                feed(hash, user.as_bytes());
+                source.add_to(hash);
+            }
+            Self::OAuth(client) => {
+                feed(hash, client.token_url.as_ref().map_or("", Url::as_str).as_bytes());
+                feed(hash, client.client_id.as_bytes());
+                if let Some(secret) = &client.client_secret {
+                    secret.add_to(hash);
+                }
+            }
+        }
+    }
+}
+
+/// Every part goes in with its length, so that no two sequences of parts are the same bytes.
+pub(super) fn feed(hash: &mut Sha256, part: &[u8]) {
+    hash.update(part.len().to_be_bytes());
+    hash.update(part);
+}

@@ -1,0 +1,21 @@
+//! What is shown to scenarios to prove who asks: one room for all kinds of credentials.
+//!
+//! Reading order: `bound` has the credentials of one target, which go to its origin and nowhere
+//! else; `attempt` has those of one request, which are renewed at most once; `secret_reader` reads
+//! secrets where they are; `token` says what a source of tokens does; `challenge` reads why a
+//! server refused. Nothing of a caller's request comes here, and nothing secret is ever shown.
+
+mod attempt;
+mod bound;
+mod challenge;
+mod error;
+mod secret_reader;
+mod token;
+
+pub(super) use attempt::Attempt;
+pub use bound::{AppliedCredentials, Credentials};
+pub use challenge::Challenge;
+pub use error::CredentialError;
+pub use secret_reader::SecretReader;
+pub(crate) use secret_reader::read_secret;
+pub use token::{Token, TokenSource, TokenSources};

@@ -1,0 +1,71 @@
+//! What an upstream is besides sending: how it is reached, and what is known of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cache_policy;
+use super::credentials::Attempt;
+use super::{Address, HttpFreshness, HttpResponse, Upstream};
+use crate::runtime::{Clock, Tasks};
+use crate::transports::TransportError;
+
+impl Upstream {
+    /// Connects to `dial`, if given, instead of looking up the host name of the address. An address
+    /// without a host name is used as it is.
+    #[must_use]
+    pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
+        let connections = &self.client.connections;
+        let connections = dial.map_or_else(|| Arc::clone(connections), |dial| connections.dialling(dial));
+        Self { connections, ..self }
+    }
+
+    /// A call of a tool that does not say how long it may take may take so long.
+    #[must_use]
+    pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
+        Self { call_timeout, ..self }
+    }
+
+    /// Limits the bytes read of an answer to a GET, where that is less than the general limit.
+    #[must_use]
+    pub fn with_max_body(self, max_body: Option<usize>) -> Self {
+        Self { max_body, ..self }
+    }
+
+    /// How long a call may take of a tool that does not say so, if that was said.
+    pub fn call_timeout(&self) -> Option<Duration> {
+        self.call_timeout
+    }
+
+    /// The identity of this daemon for other daemons, if it is set.
+    pub fn own_id(&self) -> Option<&str> {
+        self.client.own_id.get().map(AsRef::as_ref)
+    }
+
+    /// Reads time.
+    pub fn clock(&self) -> Clock {
+        self.client.clock
+    }
+
+    /// What runs the reading of large answers beside the async threads.
+    pub fn tasks(&self) -> &Tasks {
+        &self.client.tasks
+    }
+
+    /// How long an answer may be used. For a 304 this is what the 304 itself says; use
+    /// [`HttpFreshness::renewing`] to add what it left out.
+    pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
+        cache_policy::freshness(&answer.head, self.client.settings.load().rules)
+    }
+
+    /// The base address without credentials, for people.
+    pub fn shown(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Begins a request to an address of this origin with its credentials. `is_repeatable` says
+    /// whether it may be sent again after they were refused.
+    pub(super) async fn attempt(&self, to: &Address, is_repeatable: bool) -> Result<Attempt<'_>, TransportError> {
+        Attempt::begin(&self.credentials, (to.url(), to.to_string()), is_repeatable).await
+    }
+}
