@@ -42,6 +42,7 @@ mod replace;
 mod scenarios;
 mod search;
 mod serve;
+mod service;
 mod sse;
 mod start;
 mod state;
@@ -107,6 +108,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Back up the stored state, or put a backup in its place.
     State(state::StateArgs),
+    /// Run the daemon as a service of this user, or remove that service.
+    Service(service::ServiceArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
     /// Print manual pages.
@@ -209,6 +212,7 @@ impl Command {
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
             Self::State(command) => command.run().await,
+            Self::Service(command) => command.run().await,
             Self::Man(command) => command.run(),
             Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {

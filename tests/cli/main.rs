@@ -27,6 +27,7 @@ mod message_cost;
 mod operator_commands;
 mod search;
 mod serve;
+mod service;
 mod service_manager;
 mod state;
 mod unreachable;
