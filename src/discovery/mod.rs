@@ -38,8 +38,9 @@ pub struct Endpoint {
     pub name: Option<ScenarioName>,
     /// Where it is, and how it is reached. Its address has no query and no fragment. `dial` is for
     /// names that only the source can resolve, and for addresses that a URL cannot write
-    /// (link-local IPv6 with its scope); a token is only of what the operator named.
-    pub target: Target,
+    /// (link-local IPv6 with its scope); a token is only of what the operator named. `None` only
+    /// for a process that has ended, where nothing names an address.
+    pub target: Option<Target>,
     /// The id of its protocol; probed when absent.
     pub protocol: Option<String>,
     /// Whether the source is trusted for this address.
@@ -64,7 +65,12 @@ impl Endpoint {
 
     /// An endpoint of which only the target is known.
     pub fn new(target: Target, trust: SourceTrust) -> Self {
-        Self { name: None, target, protocol: None, trust, boot: None, identity: None, ended: None }
+        Self { target: Some(target), ..Self::unplaced(trust) }
+    }
+
+    /// An endpoint of which nothing is known yet.
+    pub(crate) fn unplaced(trust: SourceTrust) -> Self {
+        Self { name: None, target: None, protocol: None, trust, boot: None, identity: None, ended: None }
     }
 }
 

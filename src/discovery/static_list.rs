@@ -15,7 +15,7 @@ use super::client_entries::{endpoint, findings};
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{Auth, Finding, FindingCode, HttpTarget, SourceId};
+use crate::model::{Auth, Finding, FindingCode, HttpTarget, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
 /// The file that `mcpServers` stands in, for findings.
@@ -78,11 +78,11 @@ impl StaticList {
             let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
                 continue;
             };
-            let Some(target) = endpoint.target.http() else { continue };
+            let Some(target) = endpoint.target.as_ref().and_then(Target::http) else { continue };
             let token = || modules.token_of(name).map(|token| Auth::Bearer(token.clone().into()));
             let auth = target.auth.clone().or_else(token);
             let call_timeout = Some(modules.timeout_of(name));
-            endpoint.target = HttpTarget { auth, call_timeout, ..target.clone() }.into();
+            endpoint.target = Some(HttpTarget { auth, call_timeout, ..target.clone() }.into());
         }
         self
     }

@@ -15,12 +15,13 @@ pub(super) struct Assignment {
     pub(super) endpoint: Arc<Endpoint>,
 }
 
-/// One key for all spellings of the same address.
-pub(super) fn address_key(endpoint: &Endpoint) -> String {
-    if let Target::Stdio(_) = endpoint.target {
-        return trust::origin(endpoint);
+/// One key for all spellings of the same address; `None` if the endpoint has none.
+pub(super) fn address_key(endpoint: &Endpoint) -> Option<String> {
+    let target = endpoint.target.as_ref()?;
+    if let Target::Stdio(_) = target {
+        return Some(trust::origin(target));
     }
-    format!("{}{}", trust::origin(endpoint), endpoint.target.url().path().trim_end_matches('/'))
+    Some(format!("{}{}", trust::origin(target), target.url().path().trim_end_matches('/')))
 }
 
 /// Whether a scenario that was at `before` and is at `after` is another process: its address

@@ -188,12 +188,13 @@ impl Fleet {
         let Some(record) = self.get(name) else { return Effects::default() };
         let party = record.party().filter(|_| !self.decisions.contains_key(name));
         let Some(party) = party else { return Effects::default() };
-        let address = record.assignment().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
+        let dismissed = record.assignment().filter(|_| record.is_dismissed());
+        let address = dismissed.and_then(|place| address_key(&place.endpoint));
         let now_known = assigned.values().any(|place| {
             let placed = trust::party(&place.endpoint);
             match &address {
                 // Several entries of the configuration may share one origin.
-                Some(address) => *address == address_key(&place.endpoint),
+                Some(_) => address == address_key(&place.endpoint),
                 None => !record.is_trusted() && (placed.same_identity(party) || placed.same_origin(party)),
             }
         });

@@ -1,5 +1,7 @@
 //! Scenarios that sources name, as the whole daemon sees them: they come, meet, go and come back.
 
+use serde_json::{Value, json};
+
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
 
 fn texts<'a>(list: &'a serde_json::Value, member: &str) -> Vec<&'a str> {
@@ -122,6 +124,65 @@ async fn a_scenario_whose_process_has_ended_is_down_until_its_file_goes() {
     daemon.stop().await;
 }
 
+/// The same of files that name no port, at the start and later: nothing was ever listed there.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_scenario_without_a_port_is_down_once_its_process_has_ended() {
+    let sleeper = || tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
+    let file = |pid: u32, port: Value| json!({ "pid": pid, "port": port, "started_at": "2016-01-05T10:00:00Z" });
+    let (home, stays) = (Home::new(), Scenario::of("stays", &["brew"]).await);
+    let (mut gone, mut zombie) = (sleeper(), sleeper());
+    let (gone_id, zombie_id) = (gone.id().unwrap(), zombie.id().unwrap());
+    gone.kill().await.unwrap();
+    zombie.start_kill().unwrap();
+    home.write_process_file("gone", &file(gone_id, Value::Null));
+    home.write_process_file("zombie", &file(zombie_id, Value::Null));
+    home.write_process_file("reused", &file(std::process::id(), Value::Null));
+    // A port that cannot be one, and no word of a port.
+    home.write_process_file("odd", &file(gone_id, json!("none")));
+    home.write_process_file("silent", &json!({ "pid": gone_id }));
+    let mut config = home.config(&[&stays]);
+    config.discovery.vrooli.rescan_interval = NEVER;
+    let daemon = Daemon::start(config).await;
+    daemon.until_tools(&["brew"]).await;
+    for (name, ends) in [
+        ("gone", "has ended"),
+        ("zombie", "has ended and is a zombie: its parent did not collect it"),
+        ("reused", "has ended, and its id belongs to another process that began later"),
+        ("odd", "has ended"),
+        ("silent", "has ended"),
+    ] {
+        let down = daemon.until_state(name, "down").await;
+        let reason = down["reason"].as_str().unwrap();
+        assert!(reason.starts_with("process ") && reason.ends_with(ends), "{name}: {down}");
+        assert!(down["url"].is_null() && down["next_attempt"].is_null(), "{name}: {down}");
+        let refused = daemon.send("POST", &format!("/api/v1/scenarios/{name}/refresh")).await;
+        assert_eq!(refused.status, 409, "{name}: {}", refused.problem());
+        assert!(refused.problem().contains("has ended"), "{name}: {}", refused.problem());
+    }
+    zombie.wait().await.unwrap();
+
+    // One that runs while the daemon does. A file without a port is a finding as long as it runs.
+    let mut later = sleeper();
+    home.write_process_file("later", &json!({ "pid": later.id().unwrap(), "port": null }));
+    let told = |answer: &crate::support::serving::Answer| answer.json()["findings"][0]["scenario"] == "later";
+    daemon.until("/api/v1/findings?code=entry-ignored", told).await;
+    later.kill().await.unwrap();
+    let down = daemon.until_state("later", "down").await;
+    assert!(down["reason"].as_str().unwrap().ends_with("has ended"), "{down}");
+    assert_eq!(daemon.findings("entry-ignored").await, [] as [Value; 0]);
+
+    // Its file goes, and one is started again, now with a port.
+    home.remove_process("later");
+    daemon.until_state("later", "removed").await;
+    let found = Scenario::of("found", &["stir"]).await;
+    home.write_process("gone", found.address.port());
+    daemon.until_state("gone", "live").await;
+    daemon.until_tools(&["stir", "brew"]).await;
+    daemon.stop().await;
+}
+
+/// At the start, and when the second file comes later. It is none any more once one of them goes.
 #[tokio::test]
 async fn two_process_files_with_one_port_are_a_finding_at_both() {
     let home = Home::new();
@@ -130,11 +191,17 @@ async fn two_process_files_with_one_port_are_a_finding_at_both() {
         home.write_process(name, found.address.port());
     }
     let daemon = home.start(&[]).await;
-    let told = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
-    let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
-    assert_eq!(texts(&findings["findings"], "scenario"), ["first", "second"]);
-    for (finding, other) in findings["findings"].as_array().unwrap().iter().zip(["`second`", "`first`"]) {
-        assert!(finding["message"].as_str().unwrap().contains(other), "{finding}");
+    for look in ["at the start", "later"] {
+        let told = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
+        let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
+        assert_eq!(texts(&findings["findings"], "scenario"), ["first", "second"], "{look}");
+        for (finding, other) in findings["findings"].as_array().unwrap().iter().zip(["`second`", "`first`"]) {
+            assert!(finding["message"].as_str().unwrap().contains(other), "{look}: {finding}");
+        }
+        home.remove_process("second");
+        let none = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().is_empty();
+        daemon.until("/api/v1/findings?code=source-shadowed", none).await;
+        home.write_process("second", found.address.port());
     }
     daemon.stop().await;
 }

@@ -124,7 +124,7 @@ async fn the_static_list_tells_what_is_configured() {
     let mut running = Running::start(Box::new(StaticList::new(entries)));
     let set = running.until_ports(&[("files", 15000), ("notes", 443)]).await;
     let notes = &set.endpoints[&EndpointId("notes".into())];
-    assert_eq!(notes.target.url().as_str(), "https://notes.example/base/");
+    assert_eq!(notes.target.as_ref().unwrap().url().as_str(), "https://notes.example/base/");
     assert_eq!(notes.protocol.as_deref(), Some("mcp"));
     assert_eq!(notes.boot, None);
     running.end().await;
@@ -172,7 +172,8 @@ async fn the_environment_names_scenarios() {
         ("PATH", "/bin"),
     ]))
     .await;
-    let told: Vec<_> = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.target.url().as_str())).collect();
+    let told = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.target.as_ref().unwrap().url().as_str()));
+    let told: Vec<_> = told.collect();
     let expected =
         [("agent-manager", "http://127.0.0.1:15000/"), ("notes2", "https://lab:pw@notes.example:8443/apps/notes/")];
     assert_eq!(told, expected);

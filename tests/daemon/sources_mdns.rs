@@ -38,11 +38,11 @@ async fn a_scenario_comes_restarts_and_leaves() {
     let found = only(&set);
     assert_eq!(set.endpoints.keys().next().unwrap().to_string(), "id-1 http://127.0.0.1:15000");
     assert_eq!(found.name.as_ref().unwrap().as_str(), "agent-manager");
-    assert_eq!(found.target.url().as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(found.target.as_ref().unwrap().url().as_str(), "http://127.0.0.1:15000/");
     assert_eq!(found.identity.as_deref(), Some("id-1"));
     assert_eq!(found.boot.as_deref(), Some("boot-1"));
     assert_eq!(found.trust, SourceTrust::Trusted);
-    assert_eq!(found.target.http().unwrap().dial, None);
+    assert_eq!(found.target.as_ref().unwrap().http().unwrap().dial, None);
 
     neighbour.announce("agent-manager", 15000, &record("id-1", "boot-2"));
     let set =
@@ -125,7 +125,7 @@ async fn what_is_not_ours_or_is_ourselves_is_left_out() {
     neighbour.announce("behind", 15002, &[("path", "/proxy/api/v1/tools"), ("id", "id-2"), ("colour", "blue")]);
     let mut source = Running::start(network.source_with(|section| section.trust = MdnsTrust::None));
     let set = source.until("all were heard", |set| set.initial_scan_done && !set.endpoints.is_empty()).await;
-    assert_eq!(only(&set).target.url().as_str(), "http://127.0.0.1:15002/proxy");
+    assert_eq!(only(&set).target.as_ref().unwrap().url().as_str(), "http://127.0.0.1:15002/proxy");
     assert_eq!(only(&set).trust, SourceTrust::Untrusted);
     assert!(the_finding(&set).message.contains("its path `/admin` does not end in"), "{set:#?}");
     source.end().await;
@@ -141,7 +141,7 @@ async fn a_program_announces_itself_and_says_goodbye() {
     let set = source.until("it is found", |set| !set.endpoints.is_empty()).await;
     let found = only(&set).clone();
     assert_eq!(found.name.as_ref().unwrap().as_str(), "Ana-s-library");
-    assert_eq!(found.target.url().as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(found.target.as_ref().unwrap().url().as_str(), "http://127.0.0.1:15000/");
     assert_eq!(found.identity.as_deref(), Some("lib-1"));
     first.goodbye().await;
     source.until("its goodbye is heard", |set| set.endpoints.is_empty()).await;

@@ -30,7 +30,7 @@ async fn a_scenario_appears_moves_and_goes_as_its_file_does() {
     processes.write_live("files", 15000);
     let set = running.until_ports(&[("files", 15000)]).await;
     let endpoint = &set.endpoints[&EndpointId("files".into())];
-    assert_eq!(endpoint.target.url().as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(endpoint.target.as_ref().unwrap().url().as_str(), "http://127.0.0.1:15000/");
     assert_eq!(endpoint.boot.as_deref(), Some(format!("{} 2126-01-05T10:00:00Z", std::process::id()).as_str()));
     processes.write_live("files", 15001);
     running.until_ports(&[("files", 15001)]).await;
@@ -152,6 +152,34 @@ async fn a_process_that_began_after_its_file_was_written_is_another_one() {
     running.end().await;
 }
 
+/// A file may name no address. What has ended under one start does not come back under it, whatever
+/// process has its id by then.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_without_a_port_is_known_by_its_end() {
+    let processes = Processes::new();
+    let mut sleeper = sleeper();
+    let pid = sleeper.id().unwrap();
+    let without_port = |pid: u32| process_file(pid, "files", 1).replace(r#""port": 1,"#, r#""port": null,"#);
+    processes.write("files", "start-api.json", &without_port(pid));
+    // No rescan shows it: the end of a process is signalled, whatever its file says of a port.
+    let mut running = processes.start(NEVER);
+    running.until("a finding", |set| !set.findings.is_empty()).await;
+    sleeper.kill().await.unwrap();
+    let set = running.until("an end", |set| ended(set).len() == 1).await;
+    assert_empty!(set.findings);
+    assert_eq!(set.endpoints[&EndpointId("files".into())].target, None, "{set:#?}");
+    // Of two that have ended, the one with an address says more.
+    processes.write("files", "app.json", &process_file(pid, "files", 15000));
+    running.until_ports(&[("files", 15000)]).await;
+    assert_eq!(ended(&running.sets.borrow()).len(), 1);
+    // A living one goes before both.
+    processes.write("files", "api.json", &process_file(std::process::id(), "files", 15001));
+    let set = running.until_ports(&[("files", 15001)]).await;
+    assert_eq!(ended(&set), [] as [(&str, &str); 0]);
+    running.end().await;
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_first_file_with_a_living_process_wins() {
@@ -191,7 +219,9 @@ async fn a_half_written_file_keeps_its_last_address_while_the_process_lives() {
         processes.write("files", "start-api.json", "");
         running.until("a finding", |set| !set.findings.is_empty()).await;
         sleeper.kill().await.unwrap();
-        let gone = running.until_ports(&[]).await;
+        // Its file is still there, and its process is known.
+        let gone = running.until("an end", |set| ended(set).len() == 1).await;
+        assert!(ended(&gone)[0].1.ends_with("has ended"), "{gone:#?}");
         assert!(the_finding(&gone).message.contains("was left out"), "{gone:#?}");
     }
     running.end().await;

@@ -71,7 +71,7 @@ async fn some_are_not_contacted_before_an_operator_trusts_them() {
     let home = Home::new();
     let announced_mcp = Endpoint { protocol: Some("mcp".into()), ..announced("desk", &mcp.url(), None) };
     let token = HttpTarget { auth: Some(Auth::Bearer(Secret::new("hush-hush").into())), ..HttpTarget::at(keyed.url()) };
-    let with_token = Endpoint { target: token.into(), ..announced("safe", &keyed.url(), None) };
+    let with_token = Endpoint { target: Some(token.into()), ..announced("safe", &keyed.url(), None) };
     let daemon = home.start([announced_mcp, with_token]).await;
     for name in ["desk", "safe"] {
         daemon.until_state(name, ScenarioState::Pending).await;
@@ -553,7 +553,7 @@ async fn a_name_of_the_network_counts_for_the_address_it_is_connected_to() {
         let url: Url = format!("http://pantry.local:{}/", server.port()).parse().unwrap();
         let announced = announced("pantry", &url, Some("id-1"));
         let target = HttpTarget { dial: Some(server.address()), ..HttpTarget::at(url) };
-        Endpoint { target: target.into(), ..announced }
+        Endpoint { target: Some(target.into()), ..announced }
     };
     let daemon = home.start([named(&server)]).await;
     let shown = daemon.until_pending("pantry").await;

@@ -68,7 +68,7 @@ async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
     let house = House::of(&[]).await;
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
     let target = Target::from(StdioTarget::new("python3").with_args(["-c", PROGRAM]));
-    house.place_endpoint("child", Endpoint { target, ..endpoint });
+    house.place_endpoint("child", Endpoint { target: Some(target), ..endpoint });
     house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("child")).is_some()).await;
     // A flood of errors is kept in part only.
     let errors = house.route("child").unwrap().session.recent_errors();

@@ -44,7 +44,7 @@ impl Caller for Obliging {
 async fn house(server: &McpServer, interaction: Interaction) -> House {
     let house = House::of(&[]).await;
     let target = HttpTarget { interaction, ..HttpTarget::at(server.url()) };
-    let endpoint = Endpoint { target: target.into(), ..Endpoint::at(server.url(), SourceTrust::Trusted) };
+    let endpoint = Endpoint { target: Some(target.into()), ..Endpoint::at(server.url(), SourceTrust::Trusted) };
     house.place_endpoint("server", endpoint);
     house.until("the list", |snapshot| snapshot.catalog.entry(&scenario("server")).is_some()).await;
     house

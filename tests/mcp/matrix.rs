@@ -220,7 +220,7 @@ async fn upstream(kind: &str) -> (Option<Child>, House) {
     if kind.starts_with("stdio") {
         let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
         let program = StdioTarget::new("python3").with_args([UPSTREAM, kind]);
-        house.place_endpoint("files", Endpoint { target: Target::from(program), ..endpoint });
+        house.place_endpoint("files", Endpoint { target: Some(Target::from(program)), ..endpoint });
         house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
         return (None, house);
     }

@@ -24,7 +24,7 @@ fn program(behaviour: &str, names: Option<&Path>) -> StdioTarget {
 
 fn place(house: &House, name: &str, program: StdioTarget) {
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
-    house.place_endpoint(name, Endpoint { target: Target::from(program), ..endpoint });
+    house.place_endpoint(name, Endpoint { target: Some(Target::from(program)), ..endpoint });
 }
 
 /// A house with this one server, which is listed.

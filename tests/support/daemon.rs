@@ -82,12 +82,16 @@ impl Home {
     }
 
     pub(crate) fn write_process_of(&self, pid: u32, scenario: &str, port: u16) {
-        let folder = self.processes().join(scenario);
-        std::fs::create_dir_all(&folder).unwrap();
         let file = json!({
             "pid": pid, "phase": "develop", "scenario": scenario, "step": "start-api", "port": port,
             "status": "running",
         });
+        self.write_process_file(scenario, &file);
+    }
+
+    pub(crate) fn write_process_file(&self, scenario: &str, file: &Value) {
+        let folder = self.processes().join(scenario);
+        std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("start-api.json"), file.to_string()).unwrap();
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callsheet::config::VrooliConfig;
 use callsheet::discovery::vrooli::VrooliFiles;
-use callsheet::discovery::{EndpointSet, Source, SourceError};
+use callsheet::discovery::{Endpoint, EndpointSet, Source, SourceError};
 use callsheet::model::{Finding, SourceId};
 use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
@@ -87,10 +87,8 @@ impl Source for Told {
 }
 
 pub(crate) fn ports(set: &EndpointSet) -> Vec<(&str, u16)> {
-    set.endpoints
-        .iter()
-        .map(|(id, endpoint)| (&*id.0, endpoint.target.url().port_or_known_default().unwrap()))
-        .collect()
+    let port = |endpoint: &Endpoint| endpoint.target.as_ref()?.url().port_or_known_default();
+    set.endpoints.iter().filter_map(|(id, endpoint)| Some((&*id.0, port(endpoint)?))).collect()
 }
 
 pub(crate) fn the_finding(set: &EndpointSet) -> &Finding {

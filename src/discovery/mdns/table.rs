@@ -353,7 +353,10 @@ mod tests {
 
     fn urls(table: &mut AnnouncementTable) -> Vec<(String, String)> {
         let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
-        endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.target.url().to_string())).collect()
+        endpoints
+            .into_values()
+            .map(|end| (end.name.unwrap().to_string(), end.target.unwrap().url().to_string()))
+            .collect()
     }
 
     fn findings(table: &mut AnnouncementTable) -> Vec<String> {
@@ -399,8 +402,9 @@ mod tests {
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|_| false);
         let endpoint = endpoints.values().next().unwrap();
-        assert_eq!(endpoint.target.url().as_str(), "http://host-a.local:15000/");
-        assert_eq!(endpoint.target.http().unwrap().dial.unwrap().to_string(), "[fe80::1%2]:15000");
+        let target = endpoint.target.as_ref().unwrap();
+        assert_eq!(target.url().as_str(), "http://host-a.local:15000/");
+        assert_eq!(target.http().unwrap().dial.unwrap().to_string(), "[fe80::1%2]:15000");
     }
 
     #[test]

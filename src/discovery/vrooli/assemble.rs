@@ -1,17 +1,17 @@
 //! From the texts of the process files to the endpoints and findings. Pure: no IO, no clock;
 //! liveness is a question passed in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use url::Url;
 
-use super::alive::Liveness;
+use super::alive::{Liveness, ProcessEnding};
 use super::process_file::{Process, ProcessFileError};
 use super::text::printable;
 use crate::discovery::{Endpoint, EndpointId, SourceTrust};
-use crate::model::{Finding, FindingCode, ScenarioName};
+use crate::model::{Finding, FindingCode, ScenarioName, Target};
 
 /// The folder of one scenario, as it was read.
 #[derive(Debug, Clone)]
@@ -32,16 +32,18 @@ pub(super) struct File {
     pub(super) text: Result<String, ProcessFileError>,
 }
 
-/// A usable entry, remembered so that a half-written file does not make it vanish.
+/// What a process file says, remembered so that a half-written file does not make it vanish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessEntry {
     /// The file that named it.
     file: &'static str,
     /// The process that must live.
-    pub(super) pid: u32,
+    pid: u32,
     /// When it was started, as the file says.
     started: Option<Timestamp>,
-    /// The address.
+    /// Why the process does not run.
+    ending: Option<ProcessEnding>,
+    /// The address, if the file names one, and that its process has ended.
     pub(super) endpoint: Endpoint,
 }
 
@@ -50,6 +52,8 @@ pub(super) struct ProcessEntry {
 pub(super) struct Assembled {
     /// One entry per scenario that runs, or whose process has ended while its file is there.
     pub(super) entries: BTreeMap<EndpointId, ProcessEntry>,
+    /// The processes that run: the end of one of them changes the entries.
+    pub(super) running: BTreeSet<u32>,
     /// What could not be used, in the order of the folders.
     pub(super) findings: Vec<Finding>,
 }
@@ -70,7 +74,7 @@ pub(super) fn assemble(
         };
         let id = EndpointId(name.as_str().into());
         let judge = Judge { folder, name: &name, before: before.get(&id), liveness };
-        if let Some(entry) = judge.entry(&mut assembled.findings) {
+        if let Some(entry) = judge.entry(&mut assembled) {
             assembled.entries.insert(id, entry);
         }
     }
@@ -86,79 +90,92 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The entry of the first usable file whose process runs, else that of the first one whose
-    /// process has ended.
-    fn entry(&self, findings: &mut Vec<Finding>) -> Option<ProcessEntry> {
+    /// The entry of the first usable file whose process runs, else one whose process has ended:
+    /// the first that names an address, else the first.
+    fn entry(&self, assembled: &mut Assembled) -> Option<ProcessEntry> {
         let files = match &self.folder.files {
             Ok(files) => files,
-            Err(problem) => {
-                let kept = self.before.filter(|entry| self.still_runs(entry));
-                findings.push(self.finding(&self.folder.path, problem, kept));
-                return kept.cloned();
-            }
+            Err(problem) => return self.remembered(&self.folder.path, problem, self.before, assembled),
         };
-        let (mut portless, mut ended) = (None, None);
+        let (mut portless, mut ended) = (None, Vec::new());
         for file in files {
             let path = self.folder.path.join(file.name);
             let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
-            let judged = match read {
-                Ok(process) => match ((self.liveness)(process.pid, process.started), process.port.clone()) {
-                    (Liveness::Ended(ending), Ok(Some(port))) if ended.is_none() => {
-                        let mut entry = self.usable(file.name, &process, port).ok();
-                        if let Some(entry) = &mut entry {
-                            let path = printable(&path.to_string_lossy());
-                            let why = format!("process {} of `{path}` {ending}", process.pid);
-                            entry.endpoint.ended = Some(why.into());
+            let entry = match read {
+                Ok(process) => {
+                    let entry = self.judged(self.said(file.name, &process), assembled);
+                    match process.port {
+                        // The port of a process that has ended is of no interest.
+                        Ok(None) if entry.ending.is_none() => {
+                            portless.get_or_insert(path);
+                            continue;
                         }
-                        ended = entry;
-                        continue;
-                    }
-                    // The port of a process that has ended is of no interest.
-                    (Liveness::Ended(_), _) => continue,
-                    (Liveness::Runs, Ok(None)) => {
-                        portless.get_or_insert(path);
-                        continue;
-                    }
-                    (Liveness::Runs, Ok(Some(port))) => self.usable(file.name, &process, port),
-                    (Liveness::Runs, Err(problem)) => Err(problem),
-                },
-                Err(problem) => Err(problem),
-            };
-            match judged {
-                Ok(entry) => return Some(entry),
-                Err(problem) => {
-                    let kept = self.kept(file.name, &problem);
-                    findings.push(self.finding(&path, &problem, kept));
-                    if kept.is_some() {
-                        return kept.cloned();
+                        Err(problem) if entry.ending.is_none() => {
+                            assembled.findings.push(self.finding(&path, &problem, None));
+                            continue;
+                        }
+                        Ok(_) | Err(_) => Some(entry),
                     }
                 }
+                Err(problem) => {
+                    let known = self.before.filter(|entry| problem.is_silence() && entry.file == file.name);
+                    self.remembered(&path, &problem, known, assembled)
+                }
+            };
+            match entry {
+                Some(entry) if entry.ending.is_none() => return Some(entry),
+                entry => ended.extend(entry),
             }
         }
-        findings.extend(portless.map(|path| self.portless(&path)));
-        ended
+        assembled.findings.extend(portless.map(|path| self.portless(&path)));
+        let addressed = ended.iter().position(|entry| entry.endpoint.target.is_some());
+        ended.into_iter().nth(addressed.unwrap_or_default())
     }
 
-    /// Whether the process of an earlier entry runs.
-    fn still_runs(&self, entry: &ProcessEntry) -> bool {
-        (self.liveness)(entry.pid, entry.started) == Liveness::Runs
+    /// What a process file says.
+    fn said(&self, file: &'static str, process: &Process) -> ProcessEntry {
+        let port = process.port.as_ref().ok().copied().flatten();
+        let url = port.and_then(|port| Url::parse(&format!("http://127.0.0.1:{port}")).ok());
+        let endpoint = Endpoint {
+            name: Some(self.name.clone()),
+            boot: Some(process.boot.as_str().into()),
+            target: url.map(Target::at),
+            ..Endpoint::unplaced(SourceTrust::Trusted)
+        };
+        ProcessEntry { file, pid: process.pid, started: process.started, ending: None, endpoint }
     }
 
-    /// The earlier content of the file, if it is unreadable now and its process still lives.
-    fn kept(&self, file: &str, problem: &ProcessFileError) -> Option<&ProcessEntry> {
-        self.before.filter(|entry| problem.is_silence() && entry.file == file && self.still_runs(entry))
+    /// The entry with what is known of its process now.
+    fn judged(&self, mut entry: ProcessEntry, assembled: &mut Assembled) -> ProcessEntry {
+        let known = self.before.filter(|before| before.endpoint.boot == entry.endpoint.boot);
+        entry.ending = match (self.liveness)(entry.pid, entry.started) {
+            Liveness::Ended(ending) => Some(ending),
+            // What has ended does not come back under the same start: its id was given away. Only
+            // a comparison of times may turn out to be wrong, when the clock is corrected.
+            Liveness::Runs => known.and_then(|before| before.ending).filter(|ending| *ending != ProcessEnding::Reused),
+        };
+        let path = self.folder.path.join(entry.file);
+        let path = printable(&path.to_string_lossy());
+        let why = entry.ending.map(|ending| format!("process {} of `{path}` {ending}", entry.pid));
+        entry.endpoint.ended = why.map(Into::into);
+        if entry.ending.is_none() {
+            assembled.running.insert(entry.pid);
+        }
+        entry
     }
 
-    fn usable(&self, file: &'static str, process: &Process, port: u16) -> Result<ProcessEntry, ProcessFileError> {
-        let url = Url::parse(&format!("http://127.0.0.1:{port}")).map_err(|_| ProcessFileError::Invalid {
-            field: "port",
-            found: port.to_string(),
-            wanted: "a port of an address",
-        })?;
-        let name = Some(self.name.clone());
-        let boot = Some(process.boot.as_str().into());
-        let endpoint = Endpoint { name, boot, ..Endpoint::at(url, SourceTrust::Trusted) };
-        Ok(ProcessEntry { file, pid: process.pid, started: process.started, endpoint })
+    /// What is still known of something that cannot be read now, with a finding that says so.
+    fn remembered(
+        &self,
+        path: &Path,
+        problem: &ProcessFileError,
+        known: Option<&ProcessEntry>,
+        assembled: &mut Assembled,
+    ) -> Option<ProcessEntry> {
+        let entry = known.map(|entry| self.judged(entry.clone(), assembled));
+        let kept = entry.as_ref().filter(|entry| entry.ending.is_none());
+        assembled.findings.push(self.finding(path, problem, kept));
+        entry
     }
 
     fn finding(&self, path: &Path, problem: &ProcessFileError, kept: Option<&ProcessEntry>) -> Finding {
@@ -211,7 +228,6 @@ fn illegal(path: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::vrooli::alive::ProcessEnding;
 
     const LIVE: u32 = 41;
     const DEAD: u32 = 42;
@@ -236,7 +252,7 @@ mod tests {
             .entries
             .iter()
             .filter(runs)
-            .map(|(id, entry)| (id.to_string(), entry.endpoint.target.url().port()))
+            .map(|(id, entry)| (id.to_string(), entry.endpoint.target.as_ref().unwrap().url().port()))
             .collect()
     }
 

@@ -86,7 +86,7 @@ impl VrooliFiles {
             if let Some(set) = set {
                 announce(&out, set);
             }
-            endings.watch(&look.running());
+            endings.watch(look.running());
             tokio::select! {
                 () = stop.wait() => return Ok(()),
                 () = self.clock.sleep(endings.pause(rescan)) => continue,

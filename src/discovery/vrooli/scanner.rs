@@ -24,6 +24,8 @@ pub(super) struct FolderScanner {
     rescan_interval: Duration,
     watches: Watches,
     entries: BTreeMap<EndpointId, ProcessEntry>,
+    /// The processes that run, of the last whole look.
+    running: BTreeSet<u32>,
     /// The findings of the last whole look.
     findings: Vec<Finding>,
     settled: bool,
@@ -39,6 +41,7 @@ impl FolderScanner {
             max_scenarios,
             rescan_interval,
             entries: BTreeMap::new(),
+            running: BTreeSet::new(),
             findings: Vec::new(),
             settled: false,
         }
@@ -57,6 +60,7 @@ impl FolderScanner {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.watches.keep_only(&anchors);
                 self.entries.clear();
+                self.running.clear();
                 self.findings.clear();
                 self.settled = true;
                 watch_failure.map(|failure| self.not_watched(&failure))
@@ -70,10 +74,9 @@ impl FolderScanner {
         Some(EndpointSet { initial_scan_done: self.settled, endpoints, findings })
     }
 
-    /// The processes of the entries that run.
-    pub(super) fn running(&self) -> BTreeSet<u32> {
-        let entries = self.entries.values();
-        entries.filter(|entry| entry.endpoint.ended.is_none()).map(|entry| entry.pid).collect()
+    /// The processes that run: the folder is to be scanned again when one of them ends.
+    pub(super) fn running(&self) -> &BTreeSet<u32> {
+        &self.running
     }
 
     fn watch(&mut self, anchors: BTreeSet<PathBuf>, listing: &FolderListing) -> Option<WatchFailure> {
@@ -98,7 +101,7 @@ impl FolderScanner {
         }
         let assembled = assemble(&folders, &self.entries, &liveness);
         findings.extend(assembled.findings);
-        self.entries = assembled.entries;
+        (self.entries, self.running) = (assembled.entries, assembled.running);
         self.findings = findings;
         self.settled = true;
         Some(())

@@ -86,7 +86,7 @@ impl EndpointCandidate {
     fn new(source: SourceId, endpoint: &Endpoint) -> Self {
         let mut endpoint = endpoint.clone();
         if trust::merely_found(source, endpoint.trust) {
-            endpoint.target = trust::bare(endpoint.target);
+            endpoint.target = endpoint.target.map(trust::bare);
         }
         let vouched = endpoint.trust == SourceTrust::Trusted;
         let is_named = vouched || endpoint.trust == SourceTrust::Proposed;
@@ -155,27 +155,29 @@ impl<'a> Merge<'a> {
     }
 
     fn take(&mut self, candidate: EndpointCandidate) {
-        let key = address_key(&candidate.endpoint);
-        let Some(claimed) =
-            candidate.endpoint.name.clone().or_else(|| name_from_address(candidate.endpoint.target.url()))
-        else {
+        let target = candidate.endpoint.target.as_ref();
+        let Some(claimed) = candidate.endpoint.name.clone().or_else(|| name_from_address(target?.url())) else {
             return;
         };
         if candidate.endpoint.ended.is_some() {
             self.take_ended(claimed, candidate);
             return;
         }
+        let (Some(target), Some(key)) = (target, address_key(&candidate.endpoint)) else {
+            self.roster.findings.push(unplaced(&claimed, candidate.source));
+            return;
+        };
         if let Some(owner) = self.taken_addresses.get(&key) {
             if let Some(identity) = &candidate.party.identity {
                 // Other endpoints of this identity are the same scenario.
                 self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
             }
             if *owner != claimed {
-                let finding = shadowed_address(owner, &claimed, candidate.source, &candidate.endpoint.target);
+                let finding = shadowed_address(owner, &claimed, candidate.source, target);
                 self.roster.findings.push(finding);
                 if self.roster.assignments.get(owner).is_some_and(|winner| winner.source == candidate.source) {
                     // Two entries of one source cannot both be right.
-                    self.roster.findings.push(same_address(&claimed, owner, &candidate));
+                    self.roster.findings.push(same_address(&claimed, owner, candidate.source, target));
                 }
             }
             return;
@@ -191,7 +193,7 @@ impl<'a> Merge<'a> {
         }
         let Some(name) = self.named(&candidate, &claimed) else {
             let finding = match self.roster.assignments.get(&claimed) {
-                Some(winner) => shadowed_name(&claimed, winner, candidate.source, &candidate.endpoint.target),
+                Some(winner) => shadowed_name(&claimed, winner, candidate.source, target),
                 None => nameless(&claimed, &candidate),
             };
             self.roster.findings.push(finding);
@@ -272,7 +274,8 @@ impl<'a> Merge<'a> {
     /// A name that only the same identity (or address) can have: the announced name with a short
     /// hash of it.
     fn own_name(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
-        let seed = candidate.party.identity.as_deref().map_or_else(|| address_key(&candidate.endpoint), str::to_owned);
+        let identity = candidate.party.identity.as_deref().map(str::to_owned);
+        let seed = identity.or_else(|| address_key(&candidate.endpoint))?;
         let hash = format!("{:032x}", xxh3_128(seed.as_bytes()));
         // The longer hash is for a peer that found another seed with the same short hash.
         [&hash[..8], &hash[..]].into_iter().find_map(|hash| {
@@ -311,6 +314,12 @@ impl<'a> Merge<'a> {
     }
 }
 
+fn unplaced(claimed: &ScenarioName, source: SourceId) -> Finding {
+    let message = format!("{source} names it without an address, and not as one whose process has ended");
+    let hint = "the program that brings this source has to give one of the two";
+    Finding::new(FindingCode::EntryIgnored, message).of_scenario(claimed).hint(hint)
+}
+
 fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
     let message =
         format!("the scenario {} cannot be distinguished from others that announce this name", candidate.party);
@@ -329,12 +338,9 @@ fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Fin
 }
 
 fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, target: &Target) -> Finding {
-    let message = format!(
-        "{source} has it at {}, but {} has it at {} and wins",
-        redacted_address(target),
-        winner.source,
-        redacted_address(&winner.endpoint.target)
-    );
+    let there = winner.endpoint.target.as_ref().map(redacted_address).unwrap_or_default();
+    let message =
+        format!("{source} has it at {}, but {} has it at {there} and wins", redacted_address(target), winner.source);
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name)
 }
 
@@ -343,9 +349,9 @@ fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId,
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-fn same_address(name: &ScenarioName, owner: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
-    let address = redacted_address(&candidate.endpoint.target);
-    let message = format!("{} names {address} for it and for `{owner}`, which is listed there", candidate.source);
+fn same_address(name: &ScenarioName, owner: &ScenarioName, source: SourceId, target: &Target) -> Finding {
+    let address = redacted_address(target);
+    let message = format!("{source} names {address} for it and for `{owner}`, which is listed there");
     let hint = "start one of the two on another port, or remove the entry that is out of date";
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name).hint(hint)
 }
@@ -437,7 +443,7 @@ mod tests {
 
     /// Name and host of each assignment.
     fn placed(roster: &MergedEndpoints) -> Vec<(String, String)> {
-        let host = |place: &Assignment| place.endpoint.target.url().host_str().unwrap().to_owned();
+        let host = |place: &Assignment| place.endpoint.target.as_ref().unwrap().url().host_str().unwrap().to_owned();
         roster.assignments.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
     }
 

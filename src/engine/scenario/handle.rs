@@ -137,7 +137,8 @@ impl Scenario {
         self.silenced = None;
         self.source = place.source;
         self.approval.vouch(vouched);
-        self.party = Some(party);
+        // Where it was stays known of a process that has ended and whose file names no address.
+        self.party = self.party.take().filter(|_| party.origin.is_none()).or(Some(party));
         let mut effects = effects.and(self.ruled(world.decisions, config, now));
         let respoken = self.speaks(known.as_ref(), place, world.protocols);
         // A scenario without an address gets it here, whatever is known of its former place.
@@ -153,7 +154,7 @@ impl Scenario {
             // Another program may have its port by now, so it is not polled.
             self.void();
             self.polls.next = None;
-            self.target = Some(place.endpoint.target.clone());
+            self.target = place.endpoint.target.clone().or(self.target.take());
             effects.close.push(self.name.clone());
             effects.notify.push(Notice::Polled(self.name.clone()));
         } else if elsewhere || was_ended {
@@ -170,7 +171,8 @@ impl Scenario {
 
     /// The scenario moved: it is polled at its new address.
     fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
-        let (mut effects, target) = (Effects::default(), place.endpoint.target.clone());
+        let mut effects = Effects::default();
+        let Some(target) = place.endpoint.target.clone() else { return effects };
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);

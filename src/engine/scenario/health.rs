@@ -247,8 +247,9 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
 /// it.
 fn pending(record: &Scenario) -> String {
     let name = &record.name;
-    if let Some(place) = record.place.as_ref().filter(|place| place.endpoint.trust == SourceTrust::Proposed) {
-        return proposed(record, &place.endpoint.target);
+    let proposal = record.place.as_ref().filter(|place| place.endpoint.trust == SourceTrust::Proposed);
+    if let Some(target) = proposal.and_then(|place| place.endpoint.target.as_ref()) {
+        return proposed(record, target);
     }
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();

@@ -7,7 +7,6 @@ use std::time::Duration;
 use url::Url;
 
 use crate::config::Config;
-use crate::discovery::{Endpoint, SourceTrust};
 use crate::engine::now::Now;
 use crate::engine::poll_task::PollResult;
 use crate::engine::scenario::backoff::Backoff;
@@ -152,13 +151,13 @@ fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
 /// operator wrote into the configuration may.
 fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Finding> {
     let place = record.place.as_ref()?;
+    let target = place.endpoint.target.as_ref()?;
     let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
     if !trust::merely_found(place.source, place.endpoint.trust) {
         return None;
     }
     let own = Url::parse(base).is_ok_and(|base| {
-        let at = Endpoint::at(base.clone(), SourceTrust::Untrusted);
-        base.host_str() == place.endpoint.target.url().host_str() || trust::host(&at) == trust::host(&place.endpoint)
+        base.host_str() == target.url().host_str() || trust::host(&Target::at(base)) == trust::host(target)
     });
     if own {
         return None;
@@ -167,7 +166,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
     let message = format!(
         "its `base_url` is `{}`, but it was found at {}; `base_url` is ignored",
         shown.escape_debug(),
-        trust::origin(&place.endpoint)
+        trust::origin(target)
     );
     manifest.scenario.base_url = None;
     manifest.digest = manifest.content_digest();
@@ -317,7 +316,7 @@ fn latest(error: &ListError) -> LastPoll {
 /// The finding that names the credential which a scenario needs that answers 401 or 403.
 fn credential(record: &Scenario, message: &str) -> Finding {
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
-    let target = endpoint.map(|endpoint| &endpoint.target);
+    let target = endpoint.and_then(|endpoint| endpoint.target.as_ref());
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
     let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.auth.is_some()) {

@@ -110,23 +110,23 @@ impl TrustStatus {
 /// The peer at an endpoint. That of a proposed one is all of its entry: an approval never counts
 /// for another version of it.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
-    let origin = match (&endpoint.target, endpoint.trust) {
+    let origin = endpoint.target.as_ref().map(|target| match (target, endpoint.trust) {
         (Target::Http(target), SourceTrust::Proposed) => format!("{}:0", target.fingerprinted()),
-        _ => origin(endpoint),
-    };
-    PeerIdentity { identity: endpoint.identity.clone(), origin: Some(origin.into()) }
+        _ => origin(target),
+    });
+    PeerIdentity { identity: endpoint.identity.clone(), origin: origin.map(Into::into) }
 }
 
 /// `scheme://host:port` that is connected to. All names of this machine count as one host.
 ///
 /// Of a program that is started here: all of its command line and environment, with 0 for the port,
 /// so that an approval never counts for another command.
-pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
-    let url = endpoint.target.url();
-    if let Target::Stdio(_) = endpoint.target {
+pub(in crate::engine) fn origin(target: &Target) -> String {
+    let url = target.url();
+    if let Target::Stdio(_) = target {
         return format!("{url}:0");
     }
-    if let Some(dial) = endpoint.target.http().and_then(|target| target.dial) {
+    if let Some(dial) = target.http().and_then(|target| target.dial) {
         // Any host on the network can influence a name that only the source can resolve; the
         // address is what is connected to.
         let text = dial.to_string();
@@ -144,9 +144,9 @@ pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
     format!("{}://{host}:{}", url.scheme(), url.port_or_known_default().unwrap_or_default())
 }
 
-/// The host of an endpoint's origin.
-pub(in crate::engine) fn host(endpoint: &Endpoint) -> String {
-    let origin = origin(endpoint);
+/// The host of a target's origin.
+pub(in crate::engine) fn host(target: &Target) -> String {
+    let origin = origin(target);
     let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
     host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
 }
@@ -322,10 +322,9 @@ mod tests {
 
     #[test]
     fn an_origin_is_where_is_connected_to() {
-        let endpoint = |url: &str, dial: Option<&str>| {
+        let target = |url: &str, dial: Option<&str>| {
             let dial = dial.map(|dial| dial.parse().unwrap());
-            let target = HttpTarget { dial, ..HttpTarget::at(url.parse().unwrap()) };
-            Endpoint::new(target.into(), SourceTrust::Untrusted)
+            Target::from(HttpTarget { dial, ..HttpTarget::at(url.parse().unwrap()) })
         };
         for (url, dial, expected) in [
             ("http://LocalHost/x", None, "http://localhost:80"),
@@ -334,7 +333,7 @@ mod tests {
             ("https://box.local/", Some("10.0.0.5:81"), "https://10.0.0.5:81"),
             ("http://box.local/", Some("[fe80::1%2]:81"), "http://[fe80::1%2]:81"),
         ] {
-            assert_eq!(origin(&endpoint(url, dial)), expected);
+            assert_eq!(origin(&target(url, dial)), expected);
         }
     }
 }
