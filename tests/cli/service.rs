@@ -8,7 +8,7 @@ use crate::support::command::{Home, Ran, run};
 
 const UNIT: &str = ".config/systemd/user/callsheet.service";
 
-/// Runs `callsheet service` where `systemctl` is the script of this home, which notes its arguments,
+/// Runs `callsheet service` where `systemctl` is a script of this home. It notes its arguments,
 /// and fails while there is a file `refuse`.
 fn service(home: &Home, args: &[&str]) -> Ran {
     let folder = home.path("bin");
