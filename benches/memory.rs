@@ -145,6 +145,7 @@ fn main() {
     let manifests: Vec<_> = read.into_iter().map(Arc::new).collect();
     let (mut writer, reader) = catalog_store(Snapshot {
         catalog: Catalog::default(),
+        former_names: callsheet::catalog::FormerNames::default(),
         generated_at: jiff::Timestamp::UNIX_EPOCH,
         health: imbl::OrdMap::new(),
         findings: Arc::default(),

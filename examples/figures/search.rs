@@ -142,6 +142,7 @@ fn offer(scenario: &str, mut tools: Vec<Tool>, categories: Vec<Category>) -> Res
         extra: Box::default(),
         relayed: callsheet::model::RelayedOffers::default(),
         digest,
+        sent_findings: callsheet::model::SentFindings::default(),
     };
     Ok((scenario.parse()?, Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }))
 }

@@ -22,6 +22,7 @@ mod entry;
 pub mod explain;
 mod find;
 mod findings;
+pub mod former_names;
 mod merge;
 mod name_claim;
 mod prefer;
@@ -38,6 +39,7 @@ pub(crate) use categories::unique_categories;
 pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
 pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
 pub use find::{NameLookup, find_in_scope};
+pub use former_names::{FormerName, FormerNames};
 pub use profiles::UnknownProfile;
 pub use relayed::RelayedItem;
 pub use revision_history::RevisionHistory;
@@ -160,7 +162,12 @@ pub struct RunsLong(OnceLock<bool>);
 
 /// The result of [`CatalogEntry::lint`], after its first use.
 #[derive(Debug, Default)]
-pub struct Linted(OnceLock<Vec<Finding>>);
+pub struct Linted {
+    /// With the pointers of the document.
+    sent: OnceLock<Vec<Finding>>,
+    /// Without pointers.
+    unsent: OnceLock<Vec<Finding>>,
+}
 
 /// Builds a catalog from all inputs.
 pub fn build(inputs: &Inputs) -> Catalog {

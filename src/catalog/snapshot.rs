@@ -10,7 +10,7 @@ use imbl::{OrdMap, Vector};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{Catalog, RevisionHistory};
+use super::{Catalog, FormerNames, RevisionHistory};
 use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, StateTransition};
 
 /// Changes of state that a snapshot remembers. A reader that misses more than that many changes
@@ -22,6 +22,8 @@ const TURNS: usize = 4096;
 pub struct Snapshot {
     /// The merged tools.
     pub catalog: Catalog,
+    /// The names that its list does not have any more.
+    pub former_names: FormerNames,
     /// When this revision of the catalog came to be.
     pub generated_at: Timestamp,
     /// The health of every scenario that any source, the store or an operator knows of.

@@ -1,10 +1,11 @@
 //! The decoded offer of a scenario.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
+use super::finding::Finding;
 use super::relayed::RelayedOffers;
 use super::tool::{Extra, Tool};
 
@@ -29,6 +30,8 @@ pub struct Manifest {
     pub relayed: RelayedOffers,
     /// Over everything above but `generated_at`: equal digests mean equal offers.
     pub digest: Digest,
+    /// What its author should know.
+    pub sent_findings: SentFindings,
 }
 
 /// How much of one manifest is taken.
@@ -81,6 +84,31 @@ pub struct Category {
 /// A 128-bit digest of content (XXH3). Guards against change, not against forgery.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Digest(pub u128);
+
+/// What the rules of [`crate::lint`] find in a manifest, with pointers into its document as it was
+/// sent. Told once, by whoever had the document, and shared by all clones.
+#[derive(Debug, Clone, Default)]
+pub struct SentFindings(Arc<OnceLock<Box<[Finding]>>>);
+
+impl SentFindings {
+    /// These findings.
+    pub fn new(findings: Vec<Finding>) -> Self {
+        Self(Arc::new(OnceLock::from(findings.into_boxed_slice())))
+    }
+
+    /// The findings; `None` if nobody with the document has told them yet.
+    pub fn get(&self) -> Option<&[Finding]> {
+        self.0.get().map(AsRef::as_ref)
+    }
+
+    /// Takes those of a later document with the same content, unless they were told before.
+    pub fn learn(&self, later: &Self) {
+        if let Some(findings) = later.get() {
+            // Told before: the order of a document may change with each answer.
+            let _ = self.0.set(findings.into());
+        }
+    }
+}
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,7 +36,7 @@ pub use credential::{Auth, OAuthClient, SecretSource};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use interaction::Interaction;
 pub use json::JsonText;
-pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
+pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo, SentFindings};
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
 pub use preference::{

@@ -20,6 +20,9 @@ pub struct ListRequest {
     /// Bytes of the answer that are read at most, where that is less than what every answer may
     /// have.
     pub max_body: Option<usize>,
+    /// The digest of the manifest whose [`SentFindings`](crate::model::SentFindings) are known:
+    /// those of an equal one are not wanted again.
+    pub judged: Option<Digest>,
 }
 
 /// What is remembered of the last good listing of a scenario.
@@ -91,7 +94,7 @@ pub enum ListError {
 impl ListRequest {
     /// The whole list, by the default configuration.
     pub fn whole() -> Self {
-        Self { known: None, accept: AcceptedVersions::default(), bounds: Bounds::NONE, max_body: None }
+        Self { known: None, accept: AcceptedVersions::default(), bounds: Bounds::NONE, max_body: None, judged: None }
     }
 }
 

@@ -28,6 +28,7 @@ mod listing;
 pub mod mcp;
 pub mod module;
 pub mod probe;
+mod sent_document;
 mod session;
 pub mod tool_discovery;
 mod validity;

@@ -18,8 +18,8 @@ use crate::metrics::Requests;
 use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_examples, call_json, calls, findings, health, metrics, operations, preferences,
-    scenarios, search, shared_json, state, tools,
+    active_calls, approvals, call_examples, call_json, calls, explain, findings, health, metrics, operations,
+    preferences, scenarios, search, shared_json, state, tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -147,7 +147,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .query(tools::ONE)
             .refuses(&[NO_TOOL, AMBIGUOUS_NAME])
             .revalidates(),
-        sub_operation("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<tools::ToolExplanation<'_>>("every decision with its source"))
+        sub_operation("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<explain::ToolExplanation<'_>>("every decision with its source"))
             .about("Tools that are not published are explained, too.")
             .query(tools::EXPLAIN)
             .refuses(&[NO_TOOL, AMBIGUOUS_NAME]),

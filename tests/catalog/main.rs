@@ -7,6 +7,7 @@
 mod support;
 
 mod diff;
+mod former_names;
 mod merge;
 mod merge_properties;
 mod prepared_answers;

@@ -66,6 +66,7 @@ fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
     let health = imbl::OrdMap::new();
     Arc::new(Snapshot {
         catalog,
+        former_names: callsheet::catalog::FormerNames::default(),
         generated_at: then(),
         health,
         findings,

@@ -72,6 +72,7 @@ async fn what_was_prepared_before_does_not_show() {
         let catalog = offers::catalog(&FLEET[..scenarios], &[]);
         let snapshot = Snapshot {
             catalog: catalog.clone(),
+            former_names: callsheet::catalog::FormerNames::default(),
             generated_at: Timestamp::UNIX_EPOCH,
             health: imbl::OrdMap::new(),
             findings: Arc::default(),

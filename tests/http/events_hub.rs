@@ -61,6 +61,7 @@ impl Stage {
 fn snapshot(catalog: &Catalog, turns: &StateTransitions, sequence: u64) -> Snapshot {
     Snapshot {
         catalog: catalog.clone(),
+        former_names: callsheet::catalog::FormerNames::default(),
         generated_at: Timestamp::UNIX_EPOCH,
         health: imbl::OrdMap::new(),
         findings: Arc::default(),

@@ -95,6 +95,7 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
         extra: Box::default(),
         relayed: RelayedOffers::default(),
         digest: Digest(xxh3_128(content.as_bytes())),
+        sent_findings: callsheet::model::SentFindings::default(),
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) fn configured() -> config::ServerConfig {
 /// What is published of `inputs`, with the health of some scenarios.
 pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Finding>) -> Snapshot {
     Snapshot {
+        former_names: callsheet::catalog::FormerNames::default(),
         catalog: build(inputs),
         generated_at: Timestamp::from_second(1_700_000_000).unwrap(),
         health: health.into_iter().map(|health| (health.name.clone(), Arc::new(health))).collect(),

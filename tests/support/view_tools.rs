@@ -77,6 +77,7 @@ pub(crate) fn manifest(scenario: &str, tools: Vec<Arc<Tool>>, categories: Vec<Ca
         extra: Extra::default(),
         relayed: RelayedOffers::default(),
         digest: Digest::default(),
+        sent_findings: callsheet::model::SentFindings::default(),
     }
 }
 

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::catalog::{
-    self, CatalogEntry, CatalogReader, CatalogWriter, Change, Inputs, Offer, Snapshot, StateTransitions, Visibility,
-    catalog_store,
+    self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer, Snapshot, StateTransitions,
+    Visibility, catalog_store,
 };
 use crate::config::Config;
 use crate::engine::now::Now;
@@ -24,11 +24,12 @@ use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::routes::CallRoutes;
 use crate::engine::scenario::{Scenario, ScenarioMap, log};
 use crate::model::{
-    ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, StateTransition,
-    ToolCounts,
+    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, ScenarioName, StateTransition, ToolCounts,
 };
 use crate::runtime::Clock;
 use crate::state::StateError;
+
+mod findings;
 
 /// The number of revisions whose time of origin is remembered, so that a catalog that returns to an
 /// earlier content gets the same bytes again.
@@ -58,6 +59,7 @@ type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
 pub(in crate::engine) struct SnapshotPublisher {
     writer: CatalogWriter,
     catalog: catalog::Catalog,
+    former_names: FormerNames,
     /// Changed offers for the next snapshot.
     offers: BTreeMap<ScenarioName, Option<Offer>>,
     /// No further snapshot is published before this time.
@@ -112,6 +114,7 @@ impl SnapshotPublisher {
         let findings = Arc::new(stored.clone());
         let first = Snapshot {
             catalog: catalog.clone(),
+            former_names: FormerNames::keeping(parts.config.health.forget),
             generated_at,
             health: OrdMap::new(),
             findings: Arc::clone(&findings),
@@ -124,6 +127,7 @@ impl SnapshotPublisher {
         let publisher = Self {
             writer,
             catalog,
+            former_names: FormerNames::keeping(parts.config.health.forget),
             offers: BTreeMap::new(),
             next: now.mono,
             clock: parts.clock,
@@ -232,6 +236,7 @@ impl SnapshotPublisher {
         if before.marked_profiles() != now.marked_profiles() {
             self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.marked_profiles())));
         }
+        self.former_names.keep_for(now.health.forget);
         self.changed = true;
     }
 
@@ -315,9 +320,11 @@ impl SnapshotPublisher {
             self.gather();
         }
         self.stamp_revision(now);
+        self.former_names.note(&self.writer.current().catalog, &self.catalog, now.wall);
         self.sequence += 1;
         let snapshot = Snapshot {
             catalog: self.catalog.clone(),
+            former_names: self.former_names.clone(),
             generated_at: self.generated_at,
             health: self.health.clone(),
             findings: Arc::clone(&self.findings),
@@ -351,26 +358,6 @@ impl SnapshotPublisher {
         if self.revisions.len() > REVISIONS {
             self.revisions.pop_front();
         }
-    }
-
-    fn gather(&mut self) {
-        let scenarios = self.scenarios.values().flatten();
-        let mut findings: Vec<Finding> = self.stored.iter().chain(&self.sources).chain(scenarios).cloned().collect();
-        findings.extend(self.configuration.iter().flat_map(|state| state.findings()));
-        if let Some(isolated) = &self.isolated {
-            let hint = "check this machine's network; the list does not change meanwhile, see `health.isolation_max`";
-            findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
-        }
-        if let Some(error) = &self.save_failed {
-            let hint = "the daemon continues; manifests that are not stored are fetched again after a restart";
-            findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));
-        }
-        findings.extend(self.unarchived.iter().map(|name| {
-            Finding::new(FindingCode::StateFailed, "its manifest was not stored: too many wait to be stored")
-                .of_scenario(name)
-        }));
-        findings.sort();
-        self.findings = Arc::new(findings);
     }
 }
 

@@ -39,13 +39,15 @@ impl Scenario {
         let target = self.target.clone()?;
         self.polls.last = Some((now.mono, now.wall));
         let is_stranger = !self.is_trusted();
+        let held = self.offer.as_ref();
         let request = ListRequest {
-            known: self.offer.as_ref().filter(|_| !self.polls.unconditional).and_then(known),
+            known: held.filter(|_| !self.polls.unconditional).and_then(known),
             accept: config.protocol.accept.clone(),
             bounds: config.manifest_bounds(),
             // Any program on the network can be found and wait for approval, so only a limited part
             // of such an answer is read.
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
+            judged: held.filter(|held| held.manifest.sent_findings.get().is_some()).map(|held| held.manifest.digest),
         };
         let (name, protocol) = (self.name.clone(), self.protocol.clone());
         Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })

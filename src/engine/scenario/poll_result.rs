@@ -103,6 +103,7 @@ fn accept_manifest(
     {
         // Real servers change the time stamp and the order in each answer: equal content is no
         // change.
+        held.manifest.sent_findings.learn(&manifest.sent_findings);
         held.freshness = freshness;
         held.findings = findings;
         held.quarantined = quarantined;
@@ -196,9 +197,9 @@ fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<
         let shown: String = own.chars().take(120).collect();
         let message = format!("it calls itself `{}`", shown.escape_debug());
         let hint = "its tools are filed under the name it was found by";
-        findings.push(
-            Finding::new(FindingCode::NameMismatch, message).of_scenario(&record.name).at("/scenario/name").hint(hint),
-        );
+        let is_module = record.protocol.as_ref().is_some_and(|protocol| protocol.id() == module::ID);
+        let at = if is_module { "/module_name" } else { "/scenario/name" };
+        findings.push(Finding::new(FindingCode::NameMismatch, message).of_scenario(&record.name).at(at).hint(hint));
     }
     findings
 }

@@ -56,6 +56,11 @@ impl<'a> Members<'a> {
         self.0.iter().any(|(own, _)| own == name)
     }
 
+    /// The members by name.
+    pub(in crate::protocols) fn iter(&self) -> impl Iterator<Item = (&str, Raw<'a>)> {
+        self.0.iter().map(|(name, raw)| (name.as_ref(), *raw))
+    }
+
     /// The members, for a protocol that renames some of them.
     pub(in crate::protocols) fn all_mut(&mut self) -> &mut Vec<(Cow<'a, str>, Raw<'a>)> {
         &mut self.0

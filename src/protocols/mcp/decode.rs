@@ -8,13 +8,15 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::headers::{self, HeaderParam, HeaderTable};
 use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
 use crate::model::{
-    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, Tool,
+    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, SentFindings,
+    Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -24,6 +26,7 @@ use crate::protocols::json::flaw::{DocumentFindings, Flaw};
 use crate::protocols::json::node::{Node, write_string};
 use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::{MAX_DEPTH, ScanResult, kind, scan};
+use crate::protocols::sent_document::{SentDocument, innermost, steps};
 use crate::protocols::tool_discovery;
 
 /// The schema of a tool that declares no arguments.
@@ -120,9 +123,29 @@ pub(super) fn decode(
         extra: Extra::default(),
         relayed: RelayedOffers::default(),
         digest: Digest::default(),
+        sent_findings: SentFindings::default(),
     };
     manifest.digest = manifest.content_digest();
     Ok(DecodedTools { manifest, findings: findings.finish(), quarantined, headers: table })
+}
+
+/// What the author of the tools on these pages should know. Pointers count the tools of all pages
+/// as one list.
+pub(super) fn sent_findings(pages: &[JsonText], manifest: &Manifest, decoded: &[Finding]) -> SentFindings {
+    let whole = joined(pages).map(|list| format!("{{\"tools\":{list}}}"));
+    let document = whole.as_ref().ok().and_then(|text| SentDocument::parse(text, sent_pointer));
+    document.map(|document| document.lint(manifest, decoded)).unwrap_or_default()
+}
+
+/// The same place in the answer of a server, which has no metadata.
+fn sent_pointer(document: &Value, pointer: &str) -> String {
+    let mut steps = steps(pointer);
+    if let [_, _, parameters, ..] = steps.as_mut_slice()
+        && parameters == "parameters"
+    {
+        "inputSchema".clone_into(parameters);
+    }
+    innermost(document, steps)
 }
 
 /// The tools of all pages as one list.

@@ -12,8 +12,9 @@ use crate::lint::serving::ListResponse;
 use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::{Bounds, JsonText};
 use crate::protocols::ListError;
+use crate::protocols::sent_document::left_out;
 use crate::protocols::tool_discovery::Inspected;
-use crate::protocols::tool_discovery::inspect::{broken, renumbered, tools};
+use crate::protocols::tool_discovery::inspect::{renumbered, tools};
 
 /// How often the tools are listed, to see whether the answers agree.
 const LISTINGS: usize = 3;
@@ -61,7 +62,7 @@ fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str)
     let empty = pages.results.iter().filter(|page| tools(&value(page)).is_empty()).count();
     let serving = McpServing { answers, pages: (pages.results.len(), empty), list_changed: info.list_changed };
     let mut findings = check_mcp_serving(&serving);
-    let of_content = renumbered(&document, &manifest, &broken(&of_decoding), check_mcp(&manifest));
+    let of_content = renumbered(&document, &manifest, &left_out(&of_decoding), check_mcp(&manifest));
     findings.extend(of_decoding);
     findings.extend(of_content);
     Ok(Inspected { manifest: Some(manifest), findings, order: names(&document), stamp: None })

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::call;
 use super::connection::{Carrier, McpServer};
-use super::decode::{DecodedTools, decode, tools_list};
+use super::decode::{DecodedTools, decode, sent_findings, tools_list};
 use super::eras::{Era, Eras};
 use super::hints;
 use super::lines::Noise;
@@ -213,6 +213,8 @@ impl McpSession {
         let (info, revision) = (server.info.clone(), server.revision().as_str());
         let (bounds, wants_headers) = (request.bounds, server.wants_headers());
         let results_bytes: usize = results.iter().map(|page| page.get().len()).sum();
+        let results = Arc::new(results);
+        let pages = Arc::clone(&results);
         let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
         let decoded = self.transports.tasks().off_thread(work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
@@ -223,6 +225,11 @@ impl McpSession {
         if !offered.offers.is_empty() {
             manifest.relayed = offered.offers;
             manifest.digest = manifest.content_digest();
+        }
+        if request.judged != Some(manifest.digest) {
+            let (judged, decoded) = (manifest.clone(), findings.clone());
+            let work = move || sent_findings(&pages, &judged, &decoded);
+            manifest.sent_findings = self.transports.tasks().off_thread(work).await;
         }
         findings.extend(output_noise(&server));
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);

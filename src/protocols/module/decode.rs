@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::parameters;
 use crate::model::{
-    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, RelayedOffers, ScenarioInfo, Tool,
+    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, RelayedOffers, ScenarioInfo,
+    SentFindings, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -63,6 +64,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         extra,
         relayed: RelayedOffers::default(),
         digest: Digest::default(),
+        sent_findings: SentFindings::default(),
     };
     manifest.digest = manifest.content_digest();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::model::finding::push_step;
 use crate::protocols::json::flaw::tool_index;
-use crate::protocols::tool_discovery::inspect::{broken, content_findings, refused, tools};
+use crate::protocols::sent_document::{innermost, left_out, steps};
+use crate::protocols::tool_discovery::inspect::{content_findings, refused, tools};
 use crate::protocols::tool_discovery::{Decoded, Inspected};
 
 /// Whether a document says that it is a module's.
@@ -19,7 +19,7 @@ pub fn inspect(body: &[u8]) -> Inspected {
     let document = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let (manifest, mut findings) = match super::decode(body) {
         Ok(Decoded { manifest, findings, .. }) => {
-            let mut judged = content_findings(&document, &manifest, &broken(&findings));
+            let mut judged = content_findings(&document, &manifest, &left_out(&findings));
             for finding in &mut judged {
                 finding.pointer = finding.pointer.take().map(|pointer| as_sent(&document, &pointer));
             }
@@ -36,9 +36,8 @@ pub fn inspect(body: &[u8]) -> Inspected {
 /// The same place in the document: what the model has by the name of a property is there by the
 /// place of its parameter. Where the model has more than the document, the innermost place around
 /// it.
-fn as_sent(document: &Value, pointer: &str) -> String {
-    let mut steps: Vec<String> =
-        pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+pub(super) fn as_sent(document: &Value, pointer: &str) -> String {
+    let mut steps = steps(pointer);
     match steps.first().map(String::as_str) {
         Some("scenario") if steps.get(1).is_some_and(|member| member == "name") => {
             steps = vec!["module_name".to_owned()];
@@ -55,16 +54,7 @@ fn as_sent(document: &Value, pointer: &str) -> String {
             steps.splice(3..5, [place.to_string()]);
         }
     }
-    let mut sent = String::new();
-    for step in steps {
-        let before = sent.len();
-        push_step(&mut sent, &step);
-        if document.pointer(&sent).is_none() {
-            sent.truncate(before);
-            break;
-        }
-    }
-    sent
+    innermost(document, steps)
 }
 
 #[cfg(test)]

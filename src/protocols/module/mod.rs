@@ -23,12 +23,14 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
+use super::sent_document::SentDocument;
 use super::tool_discovery::Decoded;
+use super::tool_discovery::head::object_text;
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
 };
-use crate::model::Target;
+use crate::model::{Bounds, Digest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
@@ -94,8 +96,8 @@ impl Session for ModuleSession {
                 Fetched::Unchanged(validity) => return Ok(Listing::Unchanged(validity)),
                 Fetched::Document(body, validity) => (body, validity),
             };
-            let bounds = request.bounds;
-            let decoded = decode_off_thread(&self.upstream, body.len(), move || decode_within(&body, bounds)).await?;
+            let (length, bounds, judged) = (body.len(), request.bounds, request.judged);
+            let decoded = decode_off_thread(&self.upstream, length, move || read(&body, bounds, judged)).await?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
@@ -108,4 +110,14 @@ impl Session for ModuleSession {
     fn document(&self) -> Option<(Upstream, &'static str)> {
         Some((self.upstream.clone(), PATH))
     }
+}
+
+/// Decodes a document, with what its author should know unless that is known of this manifest.
+fn read(body: &[u8], bounds: Bounds, judged: Option<Digest>) -> Result<Decoded, ListError> {
+    let mut decoded = decode_within(body, bounds)?;
+    let document = SentDocument::parse(object_text(body)?, inspect::as_sent);
+    if let Some(document) = document.filter(|_| judged != Some(decoded.manifest.digest)) {
+        decoded.manifest.sent_findings = document.lint(&decoded.manifest, &decoded.findings);
+    }
+    Ok(decoded)
 }

@@ -13,7 +13,7 @@ use super::text::{kind, string};
 use super::{Decoded, head, tool};
 use crate::model::{
     AcceptedVersions, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, RelayedOffers,
-    ScenarioInfo, Tool,
+    ScenarioInfo, SentFindings, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
@@ -65,6 +65,7 @@ pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> 
         extra,
         relayed: RelayedOffers::default(),
         digest: Digest::default(),
+        sent_findings: SentFindings::default(),
     };
     manifest.digest = manifest.content_digest();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })

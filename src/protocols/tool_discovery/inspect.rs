@@ -16,6 +16,7 @@ use crate::lint;
 use crate::model::finding::push_step;
 use crate::model::{AcceptedVersions, Finding, FindingCode, Manifest};
 use crate::protocols::ListError;
+use crate::protocols::sent_document::{left_out, put, with_index};
 
 /// A document and its findings.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     };
     let manifest = match decoded {
         Ok(decoded) => {
-            let broken = broken(&decoded.findings);
+            let broken = left_out(&decoded.findings);
             findings.extend(decoded.findings);
             let of_content = content_findings(&document, &decoded.manifest, &broken);
             findings.extend(of_content);
@@ -62,7 +63,10 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
         }
     };
     for finding in &mut findings {
-        finding.pointer = finding.pointer.take().map(|pointer| sent_pointer(&document, &pointer));
+        if let Some(pointer) = &finding.pointer {
+            let sent = sent_pointer(&document, pointer);
+            put(finding, sent);
+        }
     }
     // A stable sort keeps the order of the rules within a tool.
     findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
@@ -73,13 +77,6 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
 
 pub(in crate::protocols) fn tools(document: &Value) -> &[Value] {
     document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The indices, as sent, of the tools that decoding left out.
-pub(in crate::protocols) fn broken(found: &[Finding]) -> HashSet<usize> {
-    let left_out =
-        |finding: &&Finding| matches!(finding.code, FindingCode::ToolQuarantined | FindingCode::DuplicateTool);
-    found.iter().filter(left_out).filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect()
 }
 
 /// Runs the rules on the manifest. Pointers get the tools' indices as sent, because the manifest is
@@ -109,11 +106,7 @@ pub(in crate::protocols) fn renumbered(
         let Some(pointer) = finding.pointer.as_deref() else { continue };
         let name = tool_index(pointer).and_then(|index| manifest.tools.get(index)).map(|tool| tool.name.as_ref());
         if let Some(index) = name.and_then(|name| sent.get(name)) {
-            let rest: Vec<&str> = pointer.splitn(4, '/').collect();
-            finding.pointer = Some(match rest.get(3) {
-                Some(rest) => format!("/tools/{index}/{rest}"),
-                None => format!("/tools/{index}"),
-            });
+            finding.pointer = Some(with_index(pointer, *index));
         }
     }
     findings

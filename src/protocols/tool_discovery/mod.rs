@@ -41,6 +41,7 @@ use futures_util::stream::BoxStream;
 
 use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
 use super::json::{budget, envelope, first, flaw, node, text};
+use super::sent_document::SentDocument;
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
@@ -115,12 +116,12 @@ impl Session for ToolDiscoverySession {
                 Fetched::Unchanged(validity) => return Ok(Listing::Unchanged(validity)),
                 Fetched::Document(body, validity) => (body, validity),
             };
-            let (accept, bounds) = (request.accept.clone(), request.bounds);
-            let mut decoded =
-                decode_off_thread(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
-            self.events.listed(daemon_chain::is_of_a_daemon(&decoded.manifest));
-            daemon_chain::follow(&mut decoded, upstream.own_id())?;
-            let Decoded { manifest, findings, quarantined } = decoded;
+            let length = body.len();
+            let (request, from) = (request.clone(), upstream.clone());
+            let work = move || read(&body, &request, from.own_id());
+            let (is_of_a_daemon, decoded) = decode_off_thread(upstream, length, work).await?;
+            self.events.listed(is_of_a_daemon);
+            let Decoded { manifest, findings, quarantined } = decoded?;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
     }
@@ -136,6 +137,28 @@ impl Session for ToolDiscoverySession {
     fn document(&self) -> Option<(Upstream, &'static str)> {
         Some((self.upstream.clone(), PATH))
     }
+}
+
+/// Reads a document: whether a daemon wrote it, and what it says for this daemon, whose id is
+/// `own_id`, with findings whose pointers are those of the document.
+#[expect(clippy::type_complexity, reason = "a document that cannot be used may be that of a daemon all the same")]
+fn read(
+    body: &[u8],
+    request: &ListRequest,
+    own_id: Option<&str>,
+) -> Result<(bool, Result<Decoded, ListError>), ListError> {
+    let mut decoded = decode_within(body, &request.accept, request.bounds)?;
+    let is_of_a_daemon = daemon_chain::is_of_a_daemon(&decoded.manifest);
+    if let Err(error) = daemon_chain::follow(&mut decoded, own_id) {
+        return Ok((is_of_a_daemon, Err(error)));
+    }
+    if let Some(document) = SentDocument::parse(head::object_text(body)?, sent_pointer::sent_pointer) {
+        if request.judged != Some(decoded.manifest.digest) {
+            decoded.manifest.sent_findings = document.lint(&decoded.manifest, &decoded.findings);
+        }
+        document.place(&mut decoded.findings);
+    }
+    Ok((is_of_a_daemon, Ok(decoded)))
 }
 
 /// A decoded document.

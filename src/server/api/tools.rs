@@ -9,14 +9,12 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
-use schemars::JsonSchema;
-use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
+use crate::catalog::{Revision, Snapshot, ViewQuery};
 use crate::formats::Format;
-use crate::model::{ScenarioState, ViewTool};
-use crate::server::api::{lookup, shared_json};
+use crate::model::ViewTool;
+use crate::server::api::{explain, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params;
@@ -62,39 +60,6 @@ pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
 pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
 /// The beginning of the path of every tool.
 const TOOLS_PREFIX: &str = "/api/v1/tools/";
-
-/// Every decision about a tool, with its source.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Explanation")]
-pub(in crate::server) struct ToolExplanation<'a> {
-    /// The published name.
-    name: &'a str,
-    /// `scenario/tool`.
-    id: String,
-    scenario: &'a str,
-    /// The name its scenario gave it.
-    tool: &'a str,
-    /// Whether a list for this scope has it, before limits.
-    listed: bool,
-    /// The same with the one cause, for people.
-    verdict: String,
-    /// In the order they were taken.
-    steps: Vec<ExplainedStep<'a>>,
-    /// What findings say of it, and of its scenario's standing.
-    findings: Vec<shared_json::FindingJson<'a>>,
-}
-
-/// One decision.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Step")]
-struct ExplainedStep<'a> {
-    /// What was decided.
-    subject: &'static str,
-    /// What came of it, and why.
-    outcome: &'a str,
-    /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
-    source: &'a str,
-}
 
 type ToolHttpResponse = http::Response<Full<Bytes>>;
 
@@ -269,48 +234,11 @@ pub(in crate::server) async fn one_route(
         let scope = including_disabled(asked.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
-            return explain_answer(&shared, &snapshot, &scope, &name);
+            return explain::answer(&shared, &snapshot, &scope, &name);
         }
     }
     let answer = percent_decode(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
     Ok(answer?.map(axum::body::Body::new))
-}
-
-/// Explains a tool, even if it is not published, and a name that an earlier list had.
-fn explain_answer(
-    shared: &ServerState,
-    snapshot: &Arc<Snapshot>,
-    scope: &ViewQuery,
-    name: &str,
-) -> Result<Response, Problem> {
-    let tool = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
-        Ok(tool) => tool,
-        Err(problem) if problem.status_and_detail().0 != http::StatusCode::NOT_FOUND => return Err(problem),
-        Err(problem) => match lookup::remembered(&shared.reader.history(), scope, name) {
-            Some(tool) => tool,
-            None => return Err(lookup::with_unanswered(problem, snapshot)),
-        },
-    };
-    let explanation = explain(&snapshot.catalog, scope, &tool);
-    let mut verdict = explanation.verdict.clone();
-    let stale = snapshot.health.get(&tool.id.scenario).filter(|health| health.state == ScenarioState::Stale);
-    if let Some(health) = stale.filter(|_| explanation.listed) {
-        verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
-    }
-    let steps = explanation.steps.iter();
-    let tool = &explanation.tool;
-    shared_json::json(&ToolExplanation {
-        name: tool.name.as_str(),
-        id: tool.id.to_string(),
-        scenario: tool.id.scenario.as_str(),
-        tool: &tool.id.tool,
-        listed: explanation.listed,
-        verdict,
-        steps: steps
-            .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
-            .collect(),
-        findings: explanation.findings.iter().map(shared_json::finding).collect(),
-    })
 }
 
 /// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits is kept as

@@ -136,6 +136,12 @@ impl Problem {
         self
     }
 
+    /// Puts a sentence before the detail.
+    pub(in crate::server) fn preceded_by(mut self, text: &str) -> Self {
+        self.0.detail.insert_str(0, &format!("{text}; "));
+        self
+    }
+
     /// Adds a member.
     pub(in crate::server) fn with_member(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.0.extras.insert(member.to_owned(), value.into());

@@ -146,6 +146,7 @@ mod tests {
     fn snapshot() -> Arc<Snapshot> {
         Arc::new(Snapshot {
             catalog: Catalog::default(),
+            former_names: crate::catalog::FormerNames::default(),
             generated_at: jiff::Timestamp::UNIX_EPOCH,
             health: OrdMap::new(),
             findings: Arc::default(),

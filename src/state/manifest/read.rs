@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::RELAYED;
 use crate::model::{
     Category, Digest, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers,
-    ScenarioInfo, Tool,
+    ScenarioInfo, SentFindings, Tool,
 };
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
@@ -40,6 +40,7 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
         generated_at: stamp.transpose().map_err(|error| in_member("generated_at", &error))?,
         extra: members.rest(),
         digest: Digest::default(),
+        sent_findings: SentFindings::default(),
     };
     manifest.digest = manifest.content_digest();
     Ok(manifest)

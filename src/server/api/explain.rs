@@ -1,0 +1,142 @@
+//! Why a tool is or is not in the list, and what became of a name that was.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::StatusCode;
+use jiff::{Timestamp, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::catalog::{FormerName, Snapshot, ViewQuery, explain};
+use crate::model::{ScenarioState, ViewTool};
+use crate::server::ServerState;
+use crate::server::api::{lookup, shared_json};
+use crate::server::http::error::Problem;
+
+/// Every decision about a tool, with its source.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
+pub(in crate::server) struct ToolExplanation<'a> {
+    /// The published name.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    scenario: &'a str,
+    /// The name its scenario gave it.
+    tool: &'a str,
+    /// Whether a list for this scope has it, before limits.
+    listed: bool,
+    /// The same with the one cause, for people.
+    verdict: String,
+    /// In the order they were taken.
+    steps: Vec<ExplainedStep<'a>>,
+    /// What findings say of it, and of its scenario's standing.
+    findings: Vec<shared_json::FindingJson<'a>>,
+}
+
+/// One decision.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Step")]
+struct ExplainedStep<'a> {
+    /// What was decided.
+    subject: &'static str,
+    /// What came of it, and why.
+    outcome: &'a str,
+    /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
+    source: &'a str,
+}
+
+/// Explains a tool, even if it is not published, and a name that was published before.
+pub(super) fn answer(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    scope: &ViewQuery,
+    name: &str,
+) -> Result<Response, Problem> {
+    let problem = match lookup::resolve_tool(&snapshot.catalog, scope, name) {
+        Ok(tool) => return of_tool(snapshot, scope, &tool, None),
+        Err(problem) => problem,
+    };
+    let former = snapshot.former_names.find(name);
+    let now = former.and_then(|former| lookup::resolve_tool(&snapshot.catalog, scope, &former.id.to_string()).ok());
+    match (former, now) {
+        // Several tools could be meant: the problem names them.
+        (Some(former), _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => {
+            Err(problem.preceded_by(&became(former)))
+        }
+        (None, _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => Err(problem),
+        (Some(former), Some(tool)) => of_tool(snapshot, scope, &tool, Some(former)),
+        (Some(former), None) => gone(snapshot, former),
+        (None, _) => match lookup::remembered(&shared.reader.history(), scope, name) {
+            Some(tool) => of_tool(snapshot, scope, &tool, None),
+            None => Err(lookup::with_unanswered(problem, snapshot)),
+        },
+    }
+}
+
+/// Explains a tool, which had another name before.
+fn of_tool(
+    snapshot: &Snapshot,
+    scope: &ViewQuery,
+    tool: &ViewTool,
+    former: Option<&FormerName>,
+) -> Result<Response, Problem> {
+    let explanation = explain(&snapshot.catalog, scope, tool);
+    let mut verdict = explanation.verdict.clone();
+    let tool = &explanation.tool;
+    if let Some(former) = former.filter(|former| explanation.listed && former.name != tool.name) {
+        let why = explanation.steps.iter().find(|step| step.subject == "name").map(|step| step.outcome.as_str());
+        let why = why.unwrap_or(&former.cause);
+        verdict =
+            format!("{verdict} as `{}`, and not as `{}` since {}: {why}", tool.name, former.name, at(former.since));
+    }
+    let stale = snapshot.health.get(&tool.id.scenario).filter(|health| health.state == ScenarioState::Stale);
+    if let Some(health) = stale.filter(|_| explanation.listed) {
+        verdict = format!("{verdict}, but {} is stale: {}", health.name, health.reason);
+    }
+    let steps = explanation.steps.iter();
+    shared_json::json(&ToolExplanation {
+        name: tool.name.as_str(),
+        id: tool.id.to_string(),
+        scenario: tool.id.scenario.as_str(),
+        tool: &tool.id.tool,
+        listed: explanation.listed,
+        verdict,
+        steps: steps
+            .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
+            .collect(),
+        findings: explanation.findings.iter().map(shared_json::finding).collect(),
+    })
+}
+
+/// Explains a name whose tool no scenario offers any more.
+fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
+    let id = &former.id;
+    let removed = snapshot.health.get(&id.scenario).filter(|_| snapshot.catalog.entry(&id.scenario).is_none());
+    let cause = match removed {
+        Some(health) => format!("{} is {}: {}", id.scenario, health.state.as_str(), health.reason),
+        None => former.cause.to_string(),
+    };
+    let outcome = format!("{cause}; the list does not have `{}` since {}", former.name, at(former.since));
+    shared_json::json(&ToolExplanation {
+        name: former.name.as_str(),
+        id: id.to_string(),
+        scenario: id.scenario.as_str(),
+        tool: &id.tool,
+        listed: false,
+        verdict: format!("not in the list: {outcome}"),
+        steps: vec![ExplainedStep { subject: "offered", outcome: &outcome, source: "catalog" }],
+        findings: Vec::new(),
+    })
+}
+
+/// What became of a name, as the beginning of a sentence.
+fn became(former: &FormerName) -> String {
+    format!("`{}` was the name of {} until {}, and {}", former.name, former.id, at(former.since), former.cause)
+}
+
+/// A time for people, in seconds.
+fn at(time: Timestamp) -> String {
+    time.round(Unit::Second).unwrap_or(time).to_string()
+}
