@@ -59,15 +59,28 @@ fn show(
         }
         _ => {
             let value = match (shape, value) {
-                (Shape::Secret | Shape::Foreign, _) | (Shape::SecretValue, Value::String(_)) => {
-                    Value::from("***").to_string()
-                }
-                // Where a secret is may be shown, and so must be what is run.
-                (Shape::SecretValue | Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),
+                (Shape::Secret | Shape::Foreign, _) => Value::from("***").to_string(),
+                (Shape::SecretOr(_), value) => masked_by(shape, value).to_string(),
+                // What is run must be shown.
+                (Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),
                 (_, value) => in_toml(value),
             };
             shown.push(EffectiveValue { key: path.to_string(), value, origin: origin(path) });
         }
+    }
+}
+
+/// What is written for a secret: where it is may be shown, and so must be what is run.
+fn masked_by(shape: Shape, value: &Value) -> Value {
+    match (shape, value) {
+        (Shape::Table(keys) | Shape::SecretOr(keys), Value::Table(table)) => {
+            let shape_of =
+                |name: &str| keys.iter().find(|(key, _)| *key == name).map_or(Shape::Secret, |(_, shape)| *shape);
+            Value::Table(table.iter().map(|(name, value)| (name.clone(), masked_by(shape_of(name), value))).collect())
+        }
+        (Shape::Text, Value::String(text)) => Value::String(masked(text)),
+        (Shape::Verbatim | Shape::List(_) | Shape::Words, value) => value.clone(),
+        _ => Value::from("***"),
     }
 }
 

@@ -13,7 +13,6 @@ use super::keys::{KEYS, ROOT_SHAPE};
 use super::origin::{ValueOrigin, masked};
 use super::path::KeyPath;
 use super::scenarios;
-use super::secret_value::REFERENCE;
 use super::shape::Shape;
 use super::suggest::nearest;
 use super::units::ValueError;
@@ -116,9 +115,9 @@ impl ShapeCheck<'_> {
             }
             (Shape::List(each), Value::Array(list)) => self.list(list, *each, path).map(Value::Array),
             (Shape::Words, Value::Array(list)) => self.list(list, Shape::Text, path).map(Value::Array),
-            (Shape::SecretValue, Value::Table(table)) => Some(Value::Table(self.table(table, REFERENCE, path))),
+            (Shape::SecretOr(keys), Value::Table(table)) => Some(Value::Table(self.table(table, keys, path))),
             (
-                Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretValue | Shape::Size | Shape::Words,
+                Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretOr(_) | Shape::Size | Shape::Words,
                 value @ Value::String(_),
             )
             | (Shape::Foreign, value)
@@ -221,7 +220,7 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
         Shape::List(Shape::Table(_)) => return format!("begin each entry with `[[{path}]]` and write its keys below"),
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
         Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
-        Shape::SecretValue => "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`",
+        Shape::SecretOr(_) => "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`",
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => match default_of(path) {
             Some(text) => return format!("write a text in double quotes, such as the default {text:?}"),
             None => "put it in double quotes",

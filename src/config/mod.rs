@@ -14,6 +14,7 @@ use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
 
 mod address;
+mod auth;
 mod cache;
 mod check;
 pub mod client_files;
@@ -22,6 +23,7 @@ mod defaults;
 mod effective_values;
 mod error;
 mod file;
+mod header;
 mod interaction;
 mod keys;
 mod layer;

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::HeaderName;
 use url::Url;
 
 use super::address::{address, without_route};
+use super::auth;
 use super::client_servers;
+use super::header::{header_name, header_value};
 use super::interaction::interaction;
 use super::path::{KeyPath, PathStep};
-use super::rules::{bearer, scenario_name};
+use super::rules::scenario_name;
+use super::secret_value::{FOLLOWED, READ_ONCE, without_nul};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
@@ -27,15 +30,15 @@ pub const MCP: &str = "mcp";
 pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("name", Shape::Text),
     ("url", Shape::Text),
-    ("headers", Shape::Map(&Shape::SecretValue)),
-    ("auth", Shape::SecretValue),
+    ("headers", Shape::Map(&FOLLOWED)),
+    ("auth", auth::SHAPE),
     ("protocol", Shape::Text),
     ("interaction", Shape::TEXTS),
     ("roots", Shape::List(&Shape::Verbatim)),
     ("revision", Shape::Text),
     ("command", Shape::Verbatim),
     ("args", Shape::List(&Shape::Verbatim)),
-    ("env", Shape::Map(&Shape::SecretValue)),
+    ("env", Shape::Map(&READ_ONCE)),
     ("cwd", Shape::Verbatim),
 ]));
 
@@ -45,27 +48,6 @@ const OF_URL: [&str; 2] = ["headers", "auth"];
 /// The keys of a scenario that is a program.
 const OF_COMMAND: [&str; 3] = ["args", "env", "cwd"];
 
-/// Headers that the daemon sets itself, or that belong to a connection.
-const RESERVED: &[HeaderName] = &[
-    header::ACCEPT,
-    header::ACCEPT_ENCODING,
-    header::CONNECTION,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::EXPECT,
-    header::HOST,
-    header::IF_MODIFIED_SINCE,
-    header::IF_NONE_MATCH,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-/// The beginnings of further ones. `last-event-id` says where a stream goes on.
-const RESERVED_PREFIXES: &[&str] = &["mcp-", "proxy-", "keep-alive", "last-event-id"];
-
 /// Whether a key names a program to start, or how, or where such programs are named. Such a key
 /// stands in a file only: what other programs put into an environment must not become a command.
 pub(super) fn is_file_only(path: &KeyPath) -> bool {
@@ -74,8 +56,14 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
     {
         return true;
     }
-    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(key)] = path.steps() else { return false };
-    list == "scenarios" && (key == "command" || OF_COMMAND.contains(&key.as_str()))
+    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(key), below @ ..] = path.steps() else { return false };
+    let names_program = match (key.as_str(), below) {
+        (key, []) => key == "command" || OF_COMMAND.contains(&key),
+        // Below `headers` the first step is the name of a header.
+        ("headers", [_, PathStep::Key(last)]) | ("auth", [.., PathStep::Key(last)]) => last == "command",
+        _ => false,
+    };
+    list == "scenarios" && names_program
 }
 
 /// Reads the scenarios, and takes those that keep the rules.
@@ -105,6 +93,9 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
                     Arc::make_mut(http).url = base;
                 }
                 _ => {}
+            }
+            if let Target::Http(http) = &mut target {
+                Arc::make_mut(http).login = Some(name.clone());
             }
             indices.insert(name.clone(), i);
             config.scenarios.push(StaticScenario { name, target, protocol });
@@ -151,39 +142,18 @@ fn misplaced(at: &mut ValueReader<'_>, keys: &[&str], owner: &str) {
 fn http(at: &mut ValueReader<'_>) -> Option<Target> {
     let (mut url, mut headers): (Option<Url>, Vec<(HeaderName, SecretSource)>) = (None, Vec::new());
     at.key("url").text(&mut url, address);
-    let token = at.key("auth").secret_value(bearer);
-    at.key("headers").each_key(|name, mut at| match header_name(name, token.is_some()) {
-        Ok(name) => headers.extend(at.secret_value(header_value).map(|value| (name, value.into()))),
+    let auth = auth::read(&mut at.key("auth"));
+    at.key("headers").each_key(|name, mut at| match header_name(name, sets_authorization(auth.as_ref())) {
+        Ok(name) => headers.extend(at.secret_source(header_value).map(|value| (name, value))),
         Err(wrong) => at.reject(wrong),
     });
     let (interaction, revision) = interaction(at);
-    let auth = token.map(|token| Auth::Bearer(token.into()));
     url.map(|url| HttpTarget { auth, headers, interaction, revision, ..HttpTarget::at(url) }.into())
 }
 
-/// A header that may be set.
-pub(super) fn header_name(text: &str, has_auth: bool) -> Result<HeaderName, ValueError> {
-    let name: HeaderName = text.parse().map_err(|_| {
-        ValueError::new(
-            format!("{text:?} is not a name of a header"),
-            "use letters, digits and `-`, such as `X-Api-Key`",
-        )
-    })?;
-    if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-        return Err(ValueError::new(format!("the header `{text}` is set by the daemon itself"), "take it out"));
-    }
-    if has_auth && name == header::AUTHORIZATION {
-        return Err(ValueError::new("`auth` sets this header too", "take one of the two out"));
-    }
-    Ok(name)
-}
-
-/// A value that a header can have.
-pub(super) fn header_value(secret: Secret) -> Result<Secret, ValueError> {
-    match HeaderValue::from_str(secret.expose()) {
-        Ok(_) => Ok(secret),
-        Err(_) => Err(ValueError::new("it can be no value of a header", "write visible ASCII characters")),
-    }
+/// Whether the header `Authorization` is set already.
+fn sets_authorization(auth: Option<&Auth>) -> bool {
+    !matches!(auth, None | Some(Auth::Header(..)))
 }
 
 /// A program to start.
@@ -214,14 +184,6 @@ fn stdio(at: &mut ValueReader<'_>) -> Option<Target> {
     let (interaction, revision) = interaction(at);
     let target = StdioTarget::new(command).with_args(args).with_env(env).with_cwd(cwd);
     Some(target.with_interaction(interaction).with_revision(revision).into())
-}
-
-/// A text that the system can hand to a program.
-pub(super) fn without_nul(text: &str) -> Result<String, ValueError> {
-    if text.contains('\0') {
-        return Err(ValueError::new("it has a NUL character in it", "take the character out"));
-    }
-    Ok(text.to_owned())
 }
 
 /// A name that the system takes for a variable.

@@ -17,8 +17,8 @@ pub(super) enum Shape {
     Verbatim,
     /// A text that is never shown.
     Secret,
-    /// The same, or a table that says where the text is: `{ env = "NAME" }` or `{ file = "path" }`.
-    SecretValue,
+    /// The same, or a table with these keys that says where the text is, or what it is for.
+    SecretOr(&'static [(&'static str, Shape)]),
     /// A whole number, 0 or more.
     Number,
     /// A whole number, also below 0.
@@ -40,7 +40,7 @@ impl Shape {
     /// The shape at `path` below a value of this shape, if anything may stand there.
     pub(super) fn at(self, path: &KeyPath) -> Option<Self> {
         path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
-            (Self::Table(keys), PathStep::Key(key)) => {
+            (Self::Table(keys) | Self::SecretOr(keys), PathStep::Key(key)) => {
                 keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below)
             }
             (Self::List(each), PathStep::Index(_)) | (Self::Map(each), PathStep::Key(_)) => Some(*each),
@@ -52,7 +52,7 @@ impl Shape {
     /// any table it may be.
     pub(super) fn may_hold_a_secret(self) -> bool {
         match self {
-            Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretValue | Self::Foreign => true,
+            Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretOr(_) | Self::Foreign => true,
             Self::List(each) => each.may_hold_a_secret(),
             Self::Text | Self::Verbatim | Self::Number | Self::Integer | Self::Switch | Self::Size | Self::Words => {
                 false
@@ -67,7 +67,7 @@ impl Shape {
             Self::List(Self::Table(_)) => "a list of tables",
             Self::List(_) => "a list of texts",
             Self::Text | Self::Verbatim | Self::Secret => "a text",
-            Self::SecretValue => "a text, or where one is",
+            Self::SecretOr(_) => "a text, or where one is",
             Self::Number => "a whole number, 0 or more",
             Self::Integer => "a whole number",
             Self::Switch => "true or false",

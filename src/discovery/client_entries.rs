@@ -5,12 +5,16 @@ use std::path::Path;
 use super::{Endpoint, EndpointId, SourceTrust};
 use crate::config::MCP;
 use crate::config::client_files::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason};
-use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::model::{CappedFindings, Finding, FindingCode, HttpTarget, Target};
 
 /// The endpoint of a server, filed under its name. A server that no scenario can be made of was
 /// left out before.
 pub(super) fn endpoint(server: &ClientServer, trust: SourceTrust) -> Option<(EndpointId, Endpoint)> {
-    let target = server.entry.target.to_target().ok()?;
+    let target = match server.entry.target.to_target().ok()? {
+        // The operator named the file that it stands in.
+        Target::Http(target) => HttpTarget { login: Some(server.name.clone()), ..HttpTarget::clone(&target) }.into(),
+        other => other,
+    };
     let (name, protocol) = (Some(server.name.clone()), Some(MCP.to_owned()));
     Some((EndpointId(server.name.as_str().into()), Endpoint { name, protocol, ..Endpoint::new(target, trust) }))
 }

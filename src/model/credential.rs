@@ -4,6 +4,7 @@
 //! shown.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use http::HeaderName;
 use sha2::{Digest as _, Sha256};
@@ -22,6 +23,13 @@ pub enum SecretSource {
         path: PathBuf,
         /// The key of a text in it (`table.key`), if it is a file of TOML.
         key: Option<String>,
+    },
+    /// What a program prints, without a shell.
+    Command {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// How long what it printed is used.
+        every: Duration,
     },
 }
 
@@ -69,6 +77,10 @@ impl SecretSource {
                 feed(hash, b"file");
                 feed(hash, path.as_os_str().as_encoded_bytes());
                 feed(hash, key.as_deref().unwrap_or_default().as_bytes());
+            }
+            Self::Command { command, every: _ } => {
+                feed(hash, b"command");
+                command.iter().for_each(|part| feed(hash, part.as_bytes()));
             }
         }
     }

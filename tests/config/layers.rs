@@ -15,8 +15,8 @@ use callsheet::config::{
     Position, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{
-    AcceptedVersions, ApprovalPolicy, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret, Settings,
-    UnknownLevel,
+    AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret,
+    Settings, UnknownLevel,
 };
 use callsheet::transports::http::CacheScope;
 
@@ -267,7 +267,7 @@ fn everything(machine: &Machine) -> Config {
     server.ready_timeout = secs(0);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
-        target: callsheet::model::Target::at(url.parse().unwrap()),
+        target: HttpTarget { login: Some(name.parse().unwrap()), ..HttpTarget::at(url.parse().unwrap()) }.into(),
         protocol: protocol.map(Into::into),
     };
     expected.scenarios = vec![

@@ -39,11 +39,12 @@ async fn check_through_daemon(
     let severities = ["error", "warning"].map(|severity| ("severity", severity.to_owned()));
     let findings = daemon.get(&["findings"], severities.to_vec(), "findings").await?.value;
     in_force(&known, daemon, report);
-    let counts = counts(&findings);
+    let (counts, hints) = (counts(&findings), credential_hints(&findings));
     let scenarios = output::list(&known, "scenarios");
     for scenario in scenarios {
-        let of = counts.get(scenario["name"].as_str().unwrap_or_default());
-        state(scenario, of.copied().unwrap_or_default(), report);
+        let name = scenario["name"].as_str().unwrap_or_default();
+        let of = (counts.get(name).copied().unwrap_or_default(), hints.get(name).copied());
+        state(scenario, of, report);
     }
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
@@ -114,8 +115,16 @@ fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     counts
 }
 
-/// One scenario, as the daemon sees it.
-fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
+/// The next step for each scenario that wants a credential.
+fn credential_hints(findings: &Value) -> BTreeMap<&str, &str> {
+    let all = output::list(findings, "findings").iter();
+    let wanted = all.filter(|finding| finding["code"] == FindingCode::NeedsAuthorization.as_str());
+    wanted.filter_map(|finding| Some((finding["scenario"].as_str()?, finding["hint"].as_str()?))).collect()
+}
+
+/// One scenario, as the daemon sees it, with its findings and the next step if it wants a
+/// credential.
+fn state(scenario: &Value, (counts, hint): (FindingCounts, Option<&str>), report: &mut DoctorReport) {
     let name = output::text(scenario, "/name");
     let state = output::text(scenario, "/state");
     let why = output::first_line(scenario, "/reason");
@@ -138,16 +147,12 @@ fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
             format!("check that it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
-        "needs-authorization" if output::text(scenario, "/protocol") == MCP => {
-            report.error(CheckArea::Scenarios, &name, told, "set its `auth` or `headers` in the configuration");
-        }
-        "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, AUTHORIZE),
+        "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, hint.unwrap_or(AUTHORIZE)),
         _ => report.error(CheckArea::Scenarios, &name, told, start(scenario)),
     }
 }
 
-const AUTHORIZE: &str =
-    "set `module_settings.tokens` if it is a module; else let it list its tools without a credential";
+const AUTHORIZE: &str = "set its `auth`, or `module_settings.tokens` if it is a module";
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
 /// The next step for a scenario that does not work, by the kind of its last failure: one that

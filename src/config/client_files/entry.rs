@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::variables::Variables;
-use crate::config::scenarios;
 use crate::config::units::ValueError;
+use crate::config::{header, scenarios, secret_value};
 use crate::model::{HttpTarget, Secret, StdioTarget, Target};
 
 /// The members that name an address.
@@ -72,7 +72,7 @@ impl EntryTarget {
             Self::Program { command, args, env, cwd } => {
                 let mut variables = Vec::new();
                 for text in args.iter().chain([command]) {
-                    scenarios::without_nul(text).map_err(said)?;
+                    secret_value::without_nul(text).map_err(said)?;
                 }
                 for (name, value) in env {
                     scenarios::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
@@ -84,8 +84,8 @@ impl EntryTarget {
             Self::Address { url, headers } => {
                 let mut checked = Vec::new();
                 for (name, value) in headers {
-                    let name = scenarios::header_name(name, false).map_err(said)?;
-                    let value = scenarios::header_value(Secret::new(value.as_str()));
+                    let name = header::header_name(name, false).map_err(said)?;
+                    let value = header::header_value(Secret::new(value.as_str()));
                     let value = value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?;
                     checked.push((name.clone(), value.into()));
                 }

@@ -34,6 +34,7 @@ pub(in crate::engine) mod health;
 mod health_report;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod log;
+mod needs_authorization;
 pub(in crate::engine) mod poll;
 pub(in crate::engine) mod poll_result;
 mod polls;

@@ -12,6 +12,7 @@ use crate::engine::poll_task::PollResult;
 use crate::engine::scenario::backoff::Backoff;
 use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePresence};
 use crate::engine::scenario::lifecycle::RemovedBy;
+use crate::engine::scenario::needs_authorization::needs_authorization;
 use crate::engine::scenario::{AcceptedManifest, Scenario, log, restart, schedule, trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME, Target};
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
@@ -314,32 +315,11 @@ fn latest(error: &ListError) -> LastPoll {
     }
 }
 
-/// The finding that names the credential which a scenario needs that answers 401 or 403.
-fn credential(record: &Scenario, message: &str) -> Finding {
-    let endpoint = record.place.as_ref().map(|place| &place.endpoint);
-    let target = endpoint.and_then(|endpoint| endpoint.target.as_ref());
-    let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
-    let name = &record.name;
-    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.auth.is_some()) {
-        let key = if is_module { format!("module_settings.tokens.{name}") } else { "auth".to_owned() };
-        ("it does not accept the credential that it is shown", format!("correct its `{key}`"))
-    } else if target.and_then(Target::http).is_some_and(|target| !target.headers.is_empty()) {
-        ("it does not accept the headers that it is shown", "correct its `headers`, or set its `auth`".to_owned())
-    } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
-        ("it does not accept the name and password of its address", "correct its `url`".to_owned())
-    } else if is_module {
-        ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))
-    } else {
-        let hint = "set its `auth` or `headers`, write its `url` as `http://name:password@host` if it takes these, or let it list its \
-                    tools without a credential";
-        ("no credential is configured for it", hint.to_owned())
-    };
-    Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)
-}
-
 fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Finding> {
     let (code, hint) = match error {
-        ListError::Transport(_) if latest(error) == LastPoll::Unauthorized => return Some(credential(record, message)),
+        ListError::Transport(_) if latest(error) == LastPoll::Unauthorized => {
+            return Some(needs_authorization(record, error, message));
+        }
         // Health already shows it; a finding would repeat it.
         ListError::Transport(_) => return None,
         ListError::Incompatible { .. } => {

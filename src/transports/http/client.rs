@@ -52,6 +52,7 @@ pub struct Client {
     /// The id of this daemon for other daemons, once it is set.
     pub(in crate::transports) own_id: OnceLock<Arc<str>>,
     token_sources: OnceLock<Arc<dyn TokenSources>>,
+    secrets: SecretReader,
     fetches: Arc<Fetches>,
     pub(in crate::transports) clock: Clock,
     pub(in crate::transports) tasks: Tasks,
@@ -83,6 +84,7 @@ impl Client {
             closing,
             own_id: OnceLock::new(),
             token_sources: OnceLock::new(),
+            secrets: SecretReader::new(clock, tasks.clone()),
             fetches: Arc::default(),
             clock,
             tasks,
@@ -154,7 +156,7 @@ impl Client {
     /// The upstream for a target, with its credentials. Fails as [`Self::upstream`] does.
     pub fn upstream_to(self: &Arc<Self>, target: &HttpTarget) -> Result<Upstream, TransportError> {
         let address = Address::new(target.url.clone())?;
-        let reader = SecretReader::new(self.tasks.clone());
+        let reader = self.secrets.clone();
         let credentials = Credentials::new(target, address.credentials(), reader, self.token_sources.get());
         let upstream = Upstream {
             client: Arc::clone(self),

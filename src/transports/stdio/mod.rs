@@ -31,6 +31,7 @@ mod environment;
 mod group;
 mod lines;
 mod lookup;
+mod output;
 mod stderr;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub mod watchdog;
 
 pub use children::Children;
 pub use lines::{ChildLine, MAX_LINE};
+pub(super) use output::run_for_output;
 pub use stderr::StderrTail;
 
 /// How long a process may take to read one line of its input, and a caller waits for its turn.

@@ -104,13 +104,27 @@ impl Credentials {
     ///
     /// Fails when a token was refused and cannot be renewed.
     pub async fn renew(&self, refused: &AppliedCredentials, challenge: &Challenge) -> Result<bool, CredentialError> {
-        let Some(tokens) = &self.0.tokens else { return Ok(true) };
+        let Some(tokens) = &self.0.tokens else {
+            for source in self.sources() {
+                self.0.reader.refused(source).await;
+            }
+            return Ok(true);
+        };
         match tokens.renew(refused.token.as_ref(), challenge).await {
             Ok(token) => Ok(refused.token.as_ref() != Some(&token)),
             // Without a token the server's own answer says what is missing.
             Err(error) if refused.token.is_none() && error.needs_operator() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Where the secrets are.
+    fn sources(&self) -> impl Iterator<Item = &SecretSource> {
+        let auth = match &self.0.auth {
+            Some(Auth::Bearer(source) | Auth::Header(_, source) | Auth::Basic(_, source)) => Some(source),
+            Some(Auth::OAuth(_)) | None => None,
+        };
+        self.0.headers.iter().map(|(_, source)| source).chain(auth)
     }
 
     async fn read(&self, source: &SecretSource, key: &str) -> Result<Secret, CredentialError> {

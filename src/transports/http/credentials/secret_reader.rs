@@ -1,29 +1,47 @@
 //! Reads secrets where the configuration says they are, at the time of a request.
 //!
-//! A file is read each time, so that a change takes effect with the next request. What was read is
-//! kept nowhere.
+//! A file is read each time, so that a change takes effect with the next request. What a program
+//! printed is used for as long as it is configured; a program that fails is left alone for a while,
+//! however many requests need it.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::error::CredentialError;
 use crate::model::{Secret, SecretSource};
-use crate::runtime::Tasks;
+use crate::runtime::{Clock, Tasks};
+use crate::transports::stdio::run_for_output;
 
-/// Bytes of a file that holds one secret.
-const MAX_FILE: u64 = 64 * 1024;
+/// Bytes of a file that holds one secret, and of what a program prints.
+const MAX_SECRET: usize = 64 * 1024;
 
-/// Reads secrets. Cheap to clone.
-#[derive(Debug, Clone)]
+/// How long a program that failed is not run again, and how old a refused secret is at least before
+/// its program is run again.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Reads secrets. Cheap to clone; clones share what programs printed.
+#[derive(Clone)]
 pub struct SecretReader {
     tasks: Tasks,
+    clock: Clock,
+    printed: Arc<Mutex<HashMap<Vec<String>, Arc<PrintedSecret>>>>,
 }
+
+/// What a program printed last, and when. The lock is held while it runs, so that it runs once for
+/// all who wait.
+type PrintedSecret = tokio::sync::Mutex<Option<(Instant, Result<Secret, CredentialError>)>>;
 
 impl SecretReader {
     /// A reader that does on `tasks` what waits for a disk.
-    pub fn new(tasks: Tasks) -> Self {
-        Self { tasks }
+    pub fn new(clock: Clock, tasks: Tasks) -> Self {
+        Self { tasks, clock, printed: Arc::default() }
     }
 
     /// Reads a secret. Fails with [`CredentialError::Unreadable`], which names the place.
@@ -34,8 +52,59 @@ impl SecretReader {
                 let (path, key): (PathBuf, Option<String>) = (path.clone(), key.clone());
                 self.tasks.blocking(move || read_secret(&path, key.as_deref())).await
             }
+            SecretSource::Command { command, every } => self.printed(command, *every).await,
         }
     }
+
+    /// Called when what was read was refused: a program is run again for the next request, unless
+    /// it ran a moment ago.
+    pub(super) async fn refused(&self, source: &SecretSource) {
+        let SecretSource::Command { command, .. } = source else { return };
+        let place = self.place(command);
+        let mut printed = place.lock().await;
+        if printed.as_ref().is_some_and(|(at, _)| self.clock.now().saturating_duration_since(*at) >= RETRY) {
+            *printed = None;
+        }
+    }
+
+    fn place(&self, command: &[String]) -> Arc<PrintedSecret> {
+        let mut all = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(command.to_vec()).or_default())
+    }
+
+    async fn printed(&self, command: &[String], every: Duration) -> Result<Secret, CredentialError> {
+        let place = self.place(command);
+        let mut printed = place.lock().await;
+        if let Some((at, result)) = &*printed {
+            let used = if result.is_ok() { every } else { RETRY.min(every) };
+            if self.clock.now().saturating_duration_since(*at) < used {
+                return result.clone();
+            }
+        }
+        let result = run_for_output(command, MAX_SECRET).await;
+        let result = result.map_err(|why| CredentialError::Unreadable(format!("`{}`: {why}", command.join(" "))));
+        let result = result.and_then(|text| match trimmed(text) {
+            text if text.is_empty() => {
+                Err(CredentialError::Unreadable(format!("`{}` printed nothing", command.join(" "))))
+            }
+            text => Ok(Secret::new(text)),
+        });
+        *printed = Some((self.clock.now(), result.clone()));
+        result
+    }
+}
+
+/// Nothing that was read.
+impl fmt::Debug for SecretReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretReader").finish_non_exhaustive()
+    }
+}
+
+/// A text without the line break at its end.
+fn trimmed(mut text: String) -> String {
+    text.truncate(text.trim_end_matches(['\r', '\n']).len());
+    text
 }
 
 /// The text of a file, without the line break at its end, or of a key in it. It waits for the disk.
@@ -48,11 +117,11 @@ pub(crate) fn read_secret(path: &Path, key: Option<&str>) -> Result<Secret, Cred
         return Err(unusable("it is not a file"));
     }
     let mut text = String::new();
-    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;
-    if text.len() as u64 > MAX_FILE {
+    file.take(MAX_SECRET as u64 + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;
+    if text.len() > MAX_SECRET {
         return Err(unusable("it is larger than 65536 bytes"));
     }
-    text.truncate(text.trim_end_matches(['\r', '\n']).len());
+    let text = trimmed(text);
     let found = match key {
         Some(key) => from_toml(&text, key).ok_or_else(|| unusable(&format!("it has no text under `{key}`")))?,
         None => text,

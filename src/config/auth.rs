@@ -1,0 +1,124 @@
+//! `auth` of `[[scenarios]]`: what is shown to a scenario to prove who asks.
+
+use url::{Host, Url};
+
+use super::address::address;
+use super::header::{header_name, header_value};
+use super::rules::bearer;
+use super::secret_value::FOLLOWED;
+use super::shape::Shape;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
+use crate::model::{Auth, OAuthClient, Secret, SecretSource};
+
+/// A bearer token, where it is, or one of the kinds. The first five keys are those of a secret.
+pub(super) const SHAPE: Shape = Shape::SecretOr(&[
+    ("env", Shape::Text),
+    ("file", Shape::Text),
+    ("key", Shape::Text),
+    ("command", Shape::List(&Shape::Verbatim)),
+    ("every", Shape::Text),
+    ("bearer", FOLLOWED),
+    ("header", Shape::Text),
+    ("value", FOLLOWED),
+    ("basic", Shape::Table(&[("user", Shape::Text), ("password", FOLLOWED)])),
+    (
+        "oauth",
+        Shape::Table(&[
+            ("token_url", Shape::Text),
+            ("client_id", Shape::Text),
+            ("client_secret", FOLLOWED),
+            ("scopes", Shape::Words),
+            ("resource", Shape::Text),
+        ]),
+    ),
+]);
+
+/// The keys that each stand for a kind.
+const KINDS: [&str; 4] = ["bearer", "header", "basic", "oauth"];
+
+/// Reads it. `None` where it is not written, or breaks a rule.
+pub(super) fn read(at: &mut ValueReader<'_>) -> Option<Auth> {
+    let table = at.value.and_then(toml::Value::as_table);
+    let kinds: Vec<&str> =
+        KINDS.into_iter().filter(|kind| table.is_some_and(|table| table.contains_key(*kind))).collect();
+    let others = table.map_or(0, toml::Table::len) - kinds.len();
+    match (&kinds[..], others) {
+        ([], _) => at.secret_source(bearer).map(Auth::Bearer),
+        (["bearer"], 0) => at.key("bearer").secret_source(bearer).map(Auth::Bearer),
+        (["header"], 1) if at.key("value").value.is_some() => header(at),
+        (["basic"], 0) => basic(&mut at.key("basic")),
+        (["oauth"], 0) => oauth(&mut at.key("oauth")).map(Auth::OAuth),
+        _ => {
+            let hint = "write one of `{ bearer = ... }`, `{ header = \"X-Key\", value = ... }`, \
+                        `{ basic = { user = \"...\", password = ... } }` and `{ oauth = { ... } }`";
+            at.reject(ValueError::new("it is not one kind of credential", hint));
+            None
+        }
+    }
+}
+
+fn header(at: &mut ValueReader<'_>) -> Option<Auth> {
+    let mut name = None;
+    at.key("header").text(&mut name, |text| header_name(text, false));
+    let value = at.key("value").secret_source(header_value)?;
+    Some(Auth::Header(name?, value))
+}
+
+fn basic(at: &mut ValueReader<'_>) -> Option<Auth> {
+    let mut user: Option<String> = None;
+    at.require("user", ValueError::new("the name of the user is missing", "add `user = \"...\"` to it"));
+    at.require("password", ValueError::new("the password is missing", "add `password = ...` to it"));
+    at.key("user").text(&mut user, |text| {
+        // A colon ends the name (RFC 7617 section 2).
+        if text.contains(':') || text.chars().any(char::is_control) {
+            return Err(ValueError::new("it can be no name of a user", "write it without a colon"));
+        }
+        Ok(text.to_owned())
+    });
+    let password = at.key("password").secret_source(Ok::<Secret, ValueError>)?;
+    Some(Auth::Basic(user?, password))
+}
+
+/// The address at which tokens are requested, which gets the secret (RFC 6749 section 3.2).
+fn token_address(text: &str) -> Result<Url, ValueError> {
+    let url = address(text)?;
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    if url.scheme() == "https" || is_here {
+        return Ok(url);
+    }
+    Err(ValueError::new("the secret of the client would go out unencrypted", "write an address with https"))
+}
+
+fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
+    let (mut token_url, mut resource): (Option<Url>, Option<Url>) = (None, None);
+    let (mut client_id, mut scopes): (Option<String>, Vec<String>) = (None, Vec::new());
+    at.require("client_id", ValueError::new("the id of the client is missing", "add `client_id = \"...\"` to it"));
+    at.key("token_url").text(&mut token_url, token_address);
+    at.key("resource").text(&mut resource, address);
+    at.key("client_id").text(&mut client_id, |text| {
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return Err(ValueError::new("it can be no id of a client", "write the id that was given to you"));
+        }
+        Ok(text.to_owned())
+    });
+    at.key("scopes").words(&mut scopes, |text| {
+        // RFC 6749 section 3.3.
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\') {
+            return Err(ValueError::new(format!("{text:?} is not a scope"), "write each scope as a text of its own"));
+        }
+        Ok(text.to_owned())
+    });
+    let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
+    if token_url.is_some() && at.key("client_secret").value.is_none() {
+        let hint = "add `client_secret = ...`, or take `token_url` out so that a person logs in";
+        at.reject(ValueError::new("a client without a secret gets no token at its `token_url`", hint));
+        return None;
+    }
+    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource })
+}
