@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use callsheet::runtime::Tasks;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -81,11 +82,16 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(TIMEOUT));
         tasks.spawn(async move {
-            let answer = service_fn(move |_: Request<_>| {
+            let answer = service_fn(move |request: Request<Incoming>| {
                 let mut response = Response::new(Full::new(body.clone()));
                 *response.status_mut() = status;
                 *response.headers_mut() = headers.clone();
-                std::future::ready(Ok::<_, Infallible>(response))
+                async move {
+                    if !request.body().is_end_stream() {
+                        let _ = request.into_body().collect().await;
+                    }
+                    Ok::<_, Infallible>(response)
+                }
             });
             // A client that goes away is no matter.
             let _ = builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), answer).await;

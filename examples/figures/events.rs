@@ -1,6 +1,6 @@
 //! How soon those who follow are told of a change among 100,000 tools: a thousand of them, over
-//! server-sent events and over `WebSocket`s. Clients, daemon and scenarios share the machine's
-//! cores.
+//! server-sent events, over `WebSocket`s and over streams of MCP. Clients, daemon and scenarios
+//! share the machine's cores.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::child_process::Daemon;
 use crate::daemon_list;
 use crate::manifests::{self, TOOLS};
+use crate::mcp::bare;
 use crate::plan::Plan;
 use crate::raw_http;
 use crate::report::{Row, median, percentile};
@@ -37,6 +38,7 @@ const WANTED: f64 = 100.0;
 pub(crate) enum FollowTransport {
     Stream,
     Socket,
+    Mcp,
 }
 
 impl FollowTransport {
@@ -44,6 +46,7 @@ impl FollowTransport {
         match self {
             Self::Stream => "server-sent events",
             Self::Socket => "WebSockets",
+            Self::Mcp => "streams of MCP",
         }
     }
 
@@ -61,13 +64,18 @@ impl FollowTransport {
                     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
                 ],
             ),
+            Self::Mcp => {
+                let members = r#""notifications":{"toolsListChanged":true},"#;
+                let body = bare::message(1, "subscriptions/listen", members);
+                raw_http::post("/mcp", &bare::headers("subscriptions/listen", None), &body)
+            }
         }
     }
 
     /// How the answer to it begins.
     fn answer(self) -> &'static [u8] {
         match self {
-            Self::Stream => b"HTTP/1.1 200",
+            Self::Stream | Self::Mcp => b"HTTP/1.1 200",
             Self::Socket => b"HTTP/1.1 101",
         }
     }
@@ -77,6 +85,7 @@ impl FollowTransport {
         match self {
             Self::Stream => b"event: catalog\n",
             Self::Socket => br#""event":"catalog""#,
+            Self::Mcp => b"notifications/tools/list_changed",
         }
     }
 }
@@ -95,12 +104,14 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Runtime::new()?;
     let count = plan.pick(FLEETS.0, FLEETS.1);
     let scenarios = Scenarios::start(count, Duration::ZERO)?;
-    let daemon = Daemon::start(None, &scenarios.named(), "60s", "")?;
+    let settings = format!("mcp.max_streams = {SUBSCRIBERS}\n");
+    let daemon = Daemon::start(None, &scenarios.named(), "60s", &settings)?;
     runtime.block_on(async {
         daemon_list::ready(&daemon).await?;
         daemon_list::whole(&daemon, count * TOOLS).await?;
         let mut rows = Vec::new();
-        for (turn, way) in [FollowTransport::Stream, FollowTransport::Socket].into_iter().enumerate() {
+        let ways = [FollowTransport::Stream, FollowTransport::Socket, FollowTransport::Mcp];
+        for (turn, way) in ways.into_iter().enumerate() {
             // A scenario is asked again a second after its last ask at the earliest.
             Clock::system().sleep(Duration::from_secs(3)).await;
             let told = follow(&daemon, &scenarios, way, turn).await?;
@@ -174,6 +185,7 @@ fn row(way: FollowTransport, scenarios: usize, told: &EventTimes) -> Row {
     let id = match way {
         FollowTransport::Stream => "events.stream",
         FollowTransport::Socket => "events.socket",
+        FollowTransport::Mcp => "events.mcp",
     };
     Row::new(id, told, longest, "ms").at_most(WANTED).note(note)
 }

@@ -4,7 +4,6 @@
 //! nothing to tell.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,7 +14,7 @@ use callsheet::model::{
 use callsheet::runtime::Clock;
 use serde_json::Value;
 
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::report::Row;
 
 /// Tools in a list whose encoding is timed.
@@ -37,9 +36,7 @@ struct Outcome {
 }
 
 pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
-    let corpus = std::env::var_os("CALLSHEET_CORPUS")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from);
-    let path = corpus.join("schemas/livemcpbench.json");
+    let path = plan::corpus().join("schemas/livemcpbench.json");
     let Ok(text) = std::fs::read_to_string(&path) else {
         println!("formats: {} is not there, so there are no real tools to tell of", path.display());
         return Ok(Vec::new());

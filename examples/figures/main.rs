@@ -33,6 +33,7 @@ mod list_check;
 mod load;
 mod manifests;
 mod mcp;
+mod mcp_server;
 mod memory;
 mod merge;
 mod network;
@@ -43,6 +44,7 @@ mod report;
 mod rivals;
 mod scenarios;
 mod search;
+mod search_mode;
 mod serving;
 mod soak;
 mod start;
@@ -74,8 +76,10 @@ const FIGURES: &[(&str, Measure)] = &[
     ("network", network::run),
     ("formats", formats::run),
     ("search", search::run),
+    ("search-mode", search_mode::run),
     ("calls", calls::run),
     ("mcp", mcp::run),
+    ("mcp-server", mcp_server::run),
     ("rivals", rivals::run),
 ];
 

@@ -1,6 +1,6 @@
 //! What a run is to measure, as it was asked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -26,6 +26,12 @@ pub(crate) struct Plan {
 
 /// What is understood.
 pub(crate) const USAGE: &str = "[FIGURE ...] [--quick] [--scenarios N] [--churn MINUTES] [--steady SECONDS] [--daemon PROGRAM] [--json FILE] [--readme FILE]";
+
+/// Where real tools and questions are, if they are there.
+pub(crate) fn corpus() -> PathBuf {
+    std::env::var_os("CALLSHEET_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from)
+}
 
 impl Plan {
     pub(crate) fn read(arguments: &[String]) -> Result<Self> {

@@ -37,6 +37,14 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Str
     lines.join("\r\n")
 }
 
+/// The bytes of a POST.
+pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let length = body.len().to_string();
+    let mut all = headers.to_vec();
+    all.push(("content-length", &length));
+    request("POST", path, &all) + body
+}
+
 /// A connection that is kept.
 pub(crate) struct Connection {
     stream: TcpStream,

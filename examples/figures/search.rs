@@ -1,6 +1,6 @@
 //! How good search is, and how fast: on the corpus when it is there, and on generated catalogs.
 //!
-//! The corpus is in `search/` below `CALLSHEET_CORPUS`: the in-domain part of Seal-Tools
+//! The corpus is in `search/` below [`plan::corpus`]: the in-domain part of Seal-Tools
 //! (`sealtools-*.jsonl`), and everyday questions of `MetaTool` that are answered by one tool or by
 //! two (`metatool-*.jsonl`). The weights were chosen by every other query of the first (the even
 //! ones), with the odd ones in sight.
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::manifests;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::report::{Row, median, percentile};
 
 /// What a plain BM25F reaches on the same tools and queries.
@@ -27,9 +27,10 @@ const ROUNDS: usize = 400;
 
 pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    if let Some(corpus) = std::env::var_os("CALLSHEET_CORPUS") {
-        rows.extend(quality(Path::new(&corpus))?);
-        rows.extend(everyday_quality(Path::new(&corpus))?);
+    let corpus = plan::corpus();
+    if corpus.join("search").is_dir() {
+        rows.extend(quality(&corpus)?);
+        rows.extend(everyday_quality(&corpus)?);
     }
     for (tools, most) in [(10_000, 1.0), (100_000, 10.0)] {
         rows.extend(speed(tools, most)?);

@@ -26,7 +26,7 @@ const MOST: f64 = 1.5;
 /// The codings that are served.
 const CODINGS: [&str; 4] = ["identity", "gzip", "br", "zstd"];
 /// The servers run on this core, the load on the other.
-const SERVER: usize = 0;
+pub(crate) const SERVER: usize = 0;
 const LOAD: usize = 1;
 const CONNECTIONS: usize = 16;
 
@@ -87,19 +87,7 @@ pub(crate) struct ListCase {
 
 impl ListCase {
     fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &RawAnswer) -> Result<[Row; 2]> {
-        let bare = BareServer::start(SERVER, answer)?;
-        let mut both = Alternating::default();
-        // Short turns, now one first and now the other: the machine's own ups and downs last longer
-        // than a turn.
-        for at in 0..plan.rounds() {
-            let ours_first = at % 2 == 1;
-            for ours in [ours_first, !ours_first] {
-                let (server, address) =
-                    if ours { (&daemon.child, daemon.address) } else { (&bare.child, bare.address) };
-                let found = round(plan, server, address, request)?;
-                if ours { both.ours.push(found) } else { both.theirs.push(found) }
-            }
-        }
+        let both = Alternating::with_bare(plan, daemon, request, answer)?;
         let Self { size, name, bytes, .. } = self;
         let id = format!("serving.{}.{name}", size.replace(',', "").replace(" tools", ""));
         let name =
@@ -117,6 +105,24 @@ pub(crate) struct Alternating {
 }
 
 impl Alternating {
+    /// The daemon, and a bare server that gives the same answer.
+    pub(crate) fn with_bare(plan: &Plan, daemon: &Daemon, request: &str, answer: &RawAnswer) -> Result<Self> {
+        let bare = BareServer::start(SERVER, answer)?;
+        let mut both = Self::default();
+        // Short turns, now one first and now the other: the machine's own ups and downs last longer
+        // than a turn.
+        for at in 0..plan.rounds() {
+            let ours_first = at % 2 == 1;
+            for ours in [ours_first, !ours_first] {
+                let (server, address) =
+                    if ours { (&daemon.child, daemon.address) } else { (&bare.child, bare.address) };
+                let found = round(plan, server, address, request)?;
+                if ours { both.ours.push(found) } else { both.theirs.push(found) }
+            }
+        }
+        Ok(both)
+    }
+
     pub(crate) fn rows(&self, id: &str, name: &str, against: &str, case: &ListCase) -> [Row; 2] {
         let of = |rounds: &[(Round, f64)], value: fn(&Round) -> f64| -> Vec<f64> {
             rounds.iter().map(|(round, _)| value(round)).collect()

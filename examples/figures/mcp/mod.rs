@@ -37,7 +37,9 @@ const SPAN: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What was needed to get somewhere may take a moment to be given back.
 const SETTLED: Duration = Duration::from_secs(3);
-const OFF: &str = "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\nserver.ready_timeout = \"60s\"\n";
+/// No source but the configuration.
+pub(crate) const OFF: &str =
+    "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\nserver.ready_timeout = \"60s\"\n";
 
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
@@ -50,7 +52,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// The tables of the configuration for child processes with the numbers from 0 on, and for these
 /// addresses after them.
-fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
+pub(crate) fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
     let (mut text, program) = (String::new(), std::env::current_exe()?.display().to_string());
     for at in 0..programs {
         let args = servers::child_arguments(at);
@@ -63,7 +65,7 @@ fn tables(programs: usize, addresses: &[SocketAddr]) -> Result<String> {
 }
 
 /// Waits until so many tools are listed.
-async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
+pub(crate) async fn listed(daemon: &Daemon, tools: usize) -> Result<()> {
     let (clock, request) = (Clock::system(), raw_http::request("GET", daemon_list::PATH, &[]));
     let end = clock.now() + PATIENCE;
     loop {
@@ -152,14 +154,7 @@ async fn change(daemon: &Daemon, at: usize) -> Result<f64> {
 
 fn call_request(tool: &str) -> String {
     let body = format!(r#"{{"tool_name":"{tool}","arguments":{ARGUMENTS}}}"#);
-    post("/api/v1/tools/execute", &[("content-type", "application/json")], &body)
-}
-
-fn post(path: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let length = body.len().to_string();
-    let mut all = headers.to_vec();
-    all.push(("content-length", &length));
-    raw_http::request("POST", path, &all) + body
+    raw_http::post("/api/v1/tools/execute", &[("content-type", "application/json")], &body)
 }
 
 async fn call(daemon: SocketAddr, tool: &str) -> Result<raw_http::RawAnswer> {
@@ -178,14 +173,14 @@ fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
     let proxy = Process::proxy(OURS, server)?;
     let members = format!(r#""name":"{tool}","arguments":{ARGUMENTS},"#);
     let body = bare::message(1, "tools/call", &members);
-    let request = post("/mcp", &bare::headers("tools/call", Some(&tool)), &body);
+    let request = raw_http::post("/mcp", &bare::headers("tools/call", Some(&tool)), &body);
     let [ours, theirs] = [(daemon.address, call_request(&tool)), (proxy.address, request)];
     let mut rows = compare(plan, "http", "over HTTP", "bare reverse proxy", &ours, &theirs)?;
 
     let tool = manifests::tool(0, 0);
     let mut hop = Child::start(Some(OURS), &["play-mcp-hop".to_owned(), "0".to_owned(), tool.clone()])?;
     let address = hop.line()?.parse().context("the hop has no address")?;
-    let [ours, theirs] = [(daemon.address, call_request(&tool)), (address, post("/", &[], "{}"))];
+    let [ours, theirs] = [(daemon.address, call_request(&tool)), (address, raw_http::post("/", &[], "{}"))];
     rows.extend(compare(plan, "child", "to a child process", "bare hop (one line there and back)", &ours, &theirs)?);
     Ok(rows)
 }

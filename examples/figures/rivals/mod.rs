@@ -5,7 +5,8 @@
 //! Tool Discovery Protocol: for each the one that it and the upstreams understand best. All are set
 //! up as by default.
 
-mod peers;
+pub(crate) mod mcp_client;
+pub(crate) mod peers;
 pub(crate) mod upstreams;
 
 use std::time::Duration;
@@ -16,7 +17,7 @@ use callsheet::runtime::Clock;
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
 use crate::report::{Row, median};
-use peers::{ALL, Peer, PeerKind};
+use peers::{ALL, Asked, Peer, PeerKind};
 use upstreams::Upstreams;
 
 const COUNT: usize = 50;
@@ -49,9 +50,8 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Runtime::new()?;
     // The daemon chooses the same provider; without one the client cannot be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let installed: Vec<PeerKind> = ALL.into_iter().filter(|kind| kind.program().is_some()).collect();
-    if installed.len() == 1 {
-        println!("rivals: none is installed (benches/rivals/set-up)");
+    let installed = installed();
+    if installed.is_empty() {
         return Ok(Vec::new());
     }
     let (mut ours, mut rows) = (PeerFigures::default(), Vec::new());
@@ -67,11 +67,21 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Ours and those that are there; nothing where there is no other.
+pub(crate) fn installed() -> Vec<PeerKind> {
+    let mut installed: Vec<PeerKind> = ALL.into_iter().filter(|kind| kind.program().is_some()).collect();
+    if installed.len() == 1 {
+        println!("rivals: none is installed (benches/rivals/set-up)");
+        installed.clear();
+    }
+    installed
+}
+
 async fn measure(kind: PeerKind) -> Result<PeerFigures> {
     let clock = Clock::system();
     let upstreams = Upstreams::start(COUNT)?;
     let begun = clock.now();
-    let peer = Peer::start(kind, &upstreams.addresses).await?;
+    let peer = Peer::start(kind, Asked::ByManifest, &upstreams.addresses).await?;
     let all = COUNT * TOOLS;
     ensure!(
         peer.until(all, START).await?,
@@ -130,7 +140,7 @@ async fn list(peer: &Peer) -> (f64, usize) {
 fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
         let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-        Row::new(format!("rivals.{}.{id}", kind.id()), told, ours, unit).against(kind.name(), theirs)
+        Row::new(format!("rivals.{}.{id}", kind.id()), told, ours, unit).against(kind.name_and_face(), theirs)
     };
     let tools = |at: usize| format!("{} tools listed, theirs {}", ours.tools[at], theirs.tools[at]);
     let mut rows = vec![
@@ -147,7 +157,7 @@ fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
         row("new", name, ours, theirs, "s").note(asked)
     } else {
         let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-        let never = format!("{asked}; {}: not within {} s", kind.name(), NEW.as_secs());
+        let never = format!("{asked}; {}: not within {} s", kind.name_and_face(), NEW.as_secs());
         Row::new(format!("rivals.{}.new", kind.id()), told, ours, "s").note(never)
     });
     rows

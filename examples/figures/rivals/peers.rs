@@ -1,5 +1,6 @@
 //! Starting each of those who merge lists of tools, and asking it for its list.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child as Process, Command, Stdio};
@@ -8,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use callsheet::runtime::Clock;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
+use super::mcp_client::{self, McpClient, Wire};
 use crate::child_process::Daemon;
-use crate::manifests;
+use crate::{manifests, mcp};
 
 /// Who it may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,11 +22,19 @@ pub(crate) enum PeerKind {
     FastMcp,
     ContextForge,
     McpHub,
+    McpProxy,
+}
+
+/// What callsheet asks the upstreams by; the others know one protocol.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Asked {
+    ByManifest,
+    ByMcp,
 }
 
 /// All of them; the first is ours.
-pub(crate) const ALL: [PeerKind; 4] =
-    [PeerKind::Callsheet, PeerKind::FastMcp, PeerKind::ContextForge, PeerKind::McpHub];
+pub(crate) const ALL: [PeerKind; 5] =
+    [PeerKind::Callsheet, PeerKind::FastMcp, PeerKind::ContextForge, PeerKind::McpHub, PeerKind::McpProxy];
 /// Nothing here takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -36,17 +45,30 @@ impl PeerKind {
             Self::FastMcp => "fastmcp",
             Self::ContextForge => "contextforge",
             Self::McpHub => "mcp-hub",
+            Self::McpProxy => "mcp-proxy",
+        }
+    }
+
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Callsheet => "callsheet",
+            Self::FastMcp => "FastMCP proxy 4.1.2",
+            Self::ContextForge => "ContextForge 1.0.7",
+            Self::McpHub => "mcp-hub 4.2.1",
+            Self::McpProxy => "mcp-proxy 0.6.0",
         }
     }
 
     /// For people, with what it is asked for its list by.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Callsheet => "callsheet",
-            Self::FastMcp => "FastMCP proxy 4.1.2 (MCP)",
-            Self::ContextForge => "ContextForge 1.0.7 (REST)",
-            Self::McpHub => "mcp-hub 4.2.1 (REST)",
-        }
+    pub(crate) fn name_and_face(self) -> String {
+        let face = if matches!(self, Self::FastMcp | Self::McpProxy) { "MCP" } else { "REST" };
+        format!("{} ({face})", self.name())
+    }
+
+    /// Where it is an MCP server.
+    fn mcp_path(self) -> &'static str {
+        if self == Self::ContextForge { "/mcp/" } else { "/mcp" }
     }
 
     /// Its program, if the set-up script put it there; of ours nothing is missing.
@@ -59,6 +81,7 @@ impl PeerKind {
             Self::FastMcp => place.join("fastmcp/bin/python"),
             Self::ContextForge => place.join("contextforge/bin/mcpgateway"),
             Self::McpHub => place.join("mcp-hub/node_modules/mcp-hub/dist/cli.js"),
+            Self::McpProxy => place.join("mcp-proxy/bin/mcp-proxy"),
         };
         path.exists().then_some(path)
     }
@@ -91,12 +114,15 @@ impl Drop for PeerProcess {
 
 impl Peer {
     /// Starts one before these upstreams.
-    pub(crate) async fn start(kind: PeerKind, upstreams: &[SocketAddr]) -> Result<Self> {
+    pub(crate) async fn start(kind: PeerKind, asked: Asked, upstreams: &[SocketAddr]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(120)).build()?;
         let (running, address) = if kind == PeerKind::Callsheet {
             let named = (0..).map(manifests::name).zip(upstreams.iter().copied());
-            let daemon = Daemon::start(None, &named.collect::<Vec<_>>(), "1s", "")?;
+            let daemon = match asked {
+                Asked::ByManifest => Daemon::start(None, &named.collect::<Vec<_>>(), "1s", "")?,
+                Asked::ByMcp => Daemon::with_tables(None, mcp::OFF, &mcp::tables(0, upstreams)?)?,
+            };
             let address = daemon.address;
             (PeerProcess::Ours(daemon), address)
         } else {
@@ -143,18 +169,20 @@ impl Peer {
             PeerKind::Callsheet => self.get("/api/v1/tools").await,
             PeerKind::ContextForge => self.get("/tools?limit=0").await,
             PeerKind::McpHub => self.get("/api/servers").await,
-            PeerKind::FastMcp => {
-                let first = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
-                let (_, session) = self.message("initialize", first, None).await?;
-                Ok(self.message("tools/list", json!({}), session.as_ref()).await?.0)
-            }
+            PeerKind::FastMcp | PeerKind::McpProxy => self.mcp().await?.request("tools/list", &json!({})).await,
         }
+    }
+
+    /// A client of its MCP server.
+    pub(crate) async fn mcp(&self) -> Result<McpClient> {
+        let wire = if self.kind == PeerKind::McpHub { Wire::Stream } else { Wire::Posts };
+        McpClient::open(&self.client, self.address, self.kind.mcp_path(), wire).await
     }
 
     /// How many tools there are in its list.
     pub(crate) fn tools(&self, list: &[u8]) -> Result<usize> {
-        if self.kind == PeerKind::FastMcp {
-            let list = answer(list)?;
+        if matches!(self.kind, PeerKind::FastMcp | PeerKind::McpProxy) {
+            let list = mcp_client::answer(list)?;
             return Ok(list["result"]["tools"].as_array().with_context(|| list.to_string())?.len());
         }
         let list: Value = serde_json::from_slice(list)?;
@@ -172,28 +200,6 @@ impl Peer {
     async fn get(&self, path: &str) -> Result<Bytes> {
         let answer = self.client.get(format!("http://{}{path}", self.address)).send().await?.error_for_status()?;
         Ok(answer.bytes().await?)
-    }
-
-    /// Sends a message of the Model Context Protocol: what it is answered, and the session that it
-    /// named.
-    #[expect(clippy::disallowed_methods, reason = "see above")]
-    async fn message(
-        &self,
-        method: &str,
-        params: Value,
-        session: Option<&HeaderValue>,
-    ) -> Result<(Bytes, Option<HeaderValue>)> {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        headers.insert("content-type", HeaderValue::from_static("application/json"));
-        headers.extend(
-            session.map(|session| (reqwest::header::HeaderName::from_static("mcp-session-id"), session.clone())),
-        );
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let asked = self.client.post(format!("http://{}/mcp", self.address)).headers(headers).body(body);
-        let answer = asked.send().await?.error_for_status()?;
-        let session = answer.headers().get("mcp-session-id").cloned();
-        Ok((answer.bytes().await?, session))
     }
 
     /// Waits until it lists at least so many tools; none that answers sooner than it can is asked
@@ -245,15 +251,6 @@ impl Peer {
     }
 }
 
-/// The answer in a body of the Model Context Protocol: one message, or a stream of events of which
-/// one is the answer.
-fn answer(body: &[u8]) -> Result<Value> {
-    let text = std::str::from_utf8(body)?;
-    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let mut messages = std::iter::once(text).chain(events).filter_map(|text| serde_json::from_str(text).ok());
-    messages.find(|message: &Value| message.get("id").is_some()).context("no answer")
-}
-
 /// A port below those that the system gives to connections: nobody gets it while a rival takes its
 /// time to start.
 fn free_port() -> Result<u16> {
@@ -286,6 +283,13 @@ fn command(kind: PeerKind, folder: &Path, upstreams: &[SocketAddr], port: u16) -
             command.arg(program).args(["--port", &port, "--config"]).arg(config);
             command
         }
+        PeerKind::McpProxy => {
+            let config = folder.join("proxy.toml");
+            std::fs::write(&config, proxy_config(upstreams, &port))?;
+            let mut command = Command::new(program);
+            command.arg("--config").arg(config);
+            command
+        }
         PeerKind::ContextForge => {
             let mut command = Command::new(program);
             command.args(["mcpgateway.main:app", "--host", "127.0.0.1", "--port", &port]);
@@ -302,6 +306,18 @@ fn command(kind: PeerKind, folder: &Path, upstreams: &[SocketAddr], port: u16) -
     // Neither their caches nor their settings are those of whoever measures.
     command.current_dir(folder).env("HOME", folder).env("XDG_STATE_HOME", folder).env("XDG_DATA_HOME", folder);
     Ok(command)
+}
+
+/// The least that mcp-proxy starts with.
+fn proxy_config(upstreams: &[SocketAddr], port: &str) -> String {
+    let mut text = format!("[proxy]\nname = \"bench\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n");
+    for (at, upstream) in upstreams.iter().enumerate() {
+        let name = name(at);
+        // Writing to a text cannot fail.
+        let _ =
+            writeln!(text, "[[backends]]\nname = \"{name}\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\"");
+    }
+    text
 }
 
 /// The least that it starts with: a throw-away instance on loopback that asks nobody who he is.

@@ -33,6 +33,8 @@ pub(crate) const SLOW: Duration = Duration::from_secs(3);
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
+/// What a call answers.
+pub(crate) const CALLED: &str = "fn main() {}";
 /// Where one is told to end.
 const END: &str = "/end";
 
@@ -167,6 +169,7 @@ impl Upstream {
                 json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}}, "serverInfo": info})
             }
             "ping" => json!({}),
+            "tools/call" => json!({"content": [{"type": "text", "text": CALLED}]}),
             "tools/list" => json!({"tools": self.tools().iter().map(of_mcp).collect::<Vec<_>>()}),
             other => {
                 let error = json!({"code": -32601, "message": format!("no method {other}")});

@@ -56,6 +56,15 @@ impl Flaw {
         self.pointer.push_str(&inner);
         self
     }
+
+    /// The flaw as a finding. `thing` begins the sentence.
+    pub(in crate::protocols) fn finding(self, code: FindingCode, thing: &str, tool: Option<&str>) -> Finding {
+        let place = if self.pointer.is_empty() { "the document" } else { &self.pointer };
+        let mut finding = Finding::new(code, format!("{thing}: {place} {}", self.what)).at(self.pointer);
+        finding.hint = self.hint;
+        finding.tool = tool.map(Into::into);
+        finding
+    }
 }
 
 /// The index of the tool that a pointer leads into.
@@ -72,13 +81,14 @@ impl DocumentFindings {
         self.0.push(finding);
     }
 
+    /// Adds a finding with this code. It is made only if it is among those that are kept.
+    pub(in crate::protocols) fn push_with(&mut self, code: FindingCode, finding: impl FnOnce() -> Finding) {
+        self.0.push_with(code, finding);
+    }
+
     /// Adds a flaw as a finding. `thing` begins the sentence.
     pub(in crate::protocols) fn flaw(&mut self, code: FindingCode, thing: &str, flaw: Flaw, tool: Option<&str>) {
-        let place = if flaw.pointer.is_empty() { "the document" } else { &flaw.pointer };
-        let mut finding = Finding::new(code, format!("{thing}: {place} {}", flaw.what)).at(flaw.pointer);
-        finding.hint = flaw.hint;
-        finding.tool = tool.map(Into::into);
-        self.push(finding);
+        self.push(flaw.finding(code, thing, tool));
     }
 
     /// All findings: first those of the document, then those of tools in the order of the list, and

@@ -105,9 +105,11 @@ pub(in crate::protocols) fn first_by_name<'a>(
     let mut nameless = 0;
     let FirstByName { items, beyond, total } = FirstByName::select("name", list, most, |index, raw| {
         nameless += 1;
-        if let Err(flaw) = Members::from_raw(raw).and_then(|mut members| tool::name(&mut members)) {
-            quarantine(index, flaw, None, findings);
-        }
+        // There may be millions, of which few are told.
+        findings.push_with(FindingCode::ToolQuarantined, || {
+            let flaw = Members::from_raw(raw).and_then(|mut members| tool::name(&mut members)).err();
+            quarantined(index, flaw.unwrap_or_else(|| Flaw::new("/name", "cannot be read")), None)
+        });
     })?;
     if beyond > 0 {
         let (from, hint) = if allowed <= affordable {
@@ -133,13 +135,16 @@ pub(super) fn beyond_limit((beyond, total, most): (usize, usize, usize), from: &
     Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint)
 }
 
-/// The finding for a tool that is left out as malformed, with its position in the list and, if
+/// Adds the finding for a tool that is left out as malformed, with its position in the list and, if
 /// readable, its name.
 pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut DocumentFindings) {
+    findings.push(quarantined(index, flaw, name));
+}
+
+fn quarantined(index: usize, flaw: Flaw, name: Option<&str>) -> Finding {
     let thing = name
         .map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", quoted_excerpt(name)));
-    let flaw = flaw.within(&index.to_string()).within("tools");
-    findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name);
+    flaw.within(&index.to_string()).within("tools").finding(FindingCode::ToolQuarantined, &thing, name)
 }
 
 /// Reads tools that are in the order of their names, one after the other. What is malformed or

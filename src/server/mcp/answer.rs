@@ -18,10 +18,9 @@ pub(super) enum Answer {
 
 /// The answer to a request.
 pub(super) fn envelope(id: &str, result: &[u8]) -> Bytes {
-    let mut body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#).into_bytes();
-    body.extend_from_slice(result);
-    body.push(b'}');
-    body.into()
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+    // A list may be large: its place is taken once, in its full length.
+    [head.as_bytes(), result, b"}"].concat().into()
 }
 
 /// The answer to a request that failed. Without an id if that could not be read.

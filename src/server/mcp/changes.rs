@@ -1,9 +1,9 @@
 //! Streams on which a client hears that its list changed: `subscriptions/listen`, and the stream of
 //! a GET in the older revisions.
 //!
-//! A stream is one subscription to the events of the client's list. It says that the list changed,
-//! at most every 100 ms, and carries the requests of the daemon that belong to no other stream of a
-//! session.
+//! A stream is one subscription to the events of the client's list. It says at once that the list
+//! changed, but at most every 100 ms, and carries the requests of the daemon that belong to no
+//! other stream of a session.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -17,6 +17,7 @@ use http::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::events::{Event, EventType, Next, SubscribeRequest, Subscription};
 use crate::model::JsonText;
@@ -30,7 +31,7 @@ use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::LiveSession;
 use crate::views;
 
-/// Changes within this time are one.
+/// Changes within this time of one that was told are told together.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// Messages of the daemon that wait for the reader of a GET stream.
 const QUEUE: usize = 64;
@@ -52,6 +53,8 @@ struct ChangeStream {
     keep_alive: Duration,
     first: Option<Bytes>,
     changed: Bytes,
+    /// When the next change may be told.
+    next_change: Instant,
     end: Option<Bytes>,
     /// Requests of the daemon to a legacy client, and the end of its session.
     session: Option<(mpsc::Receiver<Bytes>, Stop)>,
@@ -131,6 +134,7 @@ async fn open(
         keep_alive: shared.events.keep_alive(),
         first: Some(texts.first),
         changed: texts.changed.unwrap_or(sse::ALIVE),
+        next_change: shared.clock.now(),
         end: texts.end,
         session,
         _counted: counted,
@@ -171,12 +175,16 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
             Next::Ended(_) => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
         }
     }
-    let together = stream.clock.now() + TOGETHER;
     let ended = loop {
-        let rest = stream.clock.sleep(together.saturating_duration_since(stream.clock.now()));
+        let now = stream.clock.now();
+        if now >= stream.next_change {
+            stream.next_change = now + TOGETHER;
+            break false;
+        }
+        let rest = stream.clock.sleep(stream.next_change - now);
         tokio::select! {
             next = stream.subscription.next() => if let Next::Ended(_) = next { break true },
-            () = rest => break false,
+            () = rest => {}
         }
     };
     let changed = stream.changed.clone();
