@@ -1,4 +1,5 @@
-//! A client of the Model Context Protocol, of the revision that all speak who are compared.
+//! A client of the Model Context Protocol for those who are compared; all know the revision that it
+//! asks for, or name one that is the same in what is sent here.
 
 use std::net::SocketAddr;
 
@@ -26,6 +27,8 @@ pub(crate) struct McpClient {
     /// Where messages are posted to.
     url: String,
     session: Option<HeaderValue>,
+    /// The revision that was agreed on; none before that.
+    revision: Option<String>,
     stream: Option<EventReader>,
     last_id: u64,
 }
@@ -42,10 +45,11 @@ impl McpClient {
             url = format!("http://{address}{}", std::str::from_utf8(&place)?);
             stream = Some(reader);
         }
-        let mut client = Self { http: http.clone(), url, session: None, stream, last_id: 0 };
+        let mut client = Self { http: http.clone(), url, session: None, revision: None, stream, last_id: 0 };
         let first =
             json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
-        client.request("initialize", &first).await?;
+        let agreed = answer(&client.request("initialize", &first).await?)?;
+        client.revision = agreed["result"]["protocolVersion"].as_str().map(str::to_owned);
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         client.post(&ready).await?;
         Ok(client)
@@ -74,8 +78,8 @@ impl McpClient {
         if let Some(session) = &self.session {
             request = request.header(SESSION, session.clone());
         }
-        if self.last_id > 1 {
-            request = request.header("mcp-protocol-version", REVISION);
+        if let Some(revision) = &self.revision {
+            request = request.header("mcp-protocol-version", revision);
         }
         let answer = request.body(message.to_string()).send().await?;
         let status = answer.status();

@@ -68,7 +68,11 @@ impl PeerKind {
 
     /// Where it is an MCP server.
     fn mcp_path(self) -> &'static str {
-        if self == Self::ContextForge { "/mcp/" } else { "/mcp" }
+        match self {
+            Self::ContextForge => "/mcp/",
+            Self::McpProxy => "/",
+            _ => "/mcp",
+        }
     }
 
     /// Its program, if the set-up script put it there; of ours nothing is missing.
