@@ -30,6 +30,8 @@ const FLEETS: (usize, usize) = (1_000, 5_000);
 /// Fewer than scenarios, and each is over long before a WebSocket has missed enough pings to be let
 /// go.
 const CHANGES: usize = 21;
+/// Longer than changes of one stream of MCP are apart at least.
+const APART: Duration = Duration::from_millis(150);
 /// What every subscriber has to have a change within, in milliseconds.
 const WANTED: f64 = 100.0;
 
@@ -141,6 +143,10 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
     let mut told = EventTimes { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
     for at in (turn..count).step_by(count / CHANGES).take(CHANGES) {
         let name = manifests::name(at);
+        if matches!(way, FollowTransport::Mcp) {
+            // A change soon after another one is held back until then.
+            clock.sleep(APART).await;
+        }
         scenarios.change(at).await?;
         let start = clock.now();
         let done = raw_http::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
