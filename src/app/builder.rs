@@ -21,6 +21,7 @@ use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::server::{self, OpenConnections};
 use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
+use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::transports::stdio::Children;
 use crate::transports::stdio::watchdog::WatchdogCommand;
 use crate::views::ViewCache;
@@ -126,8 +127,7 @@ impl Builder {
         let config = Arc::new(config);
         let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
         let mut restored = store.load().await?;
-        let client =
-            Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
+        let client = http_client(&config, clock, &tasks);
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
@@ -219,4 +219,12 @@ impl std::fmt::Debug for ProgramProtocols {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|protocol| protocol.id())).finish()
     }
+}
+
+/// The client for all scenarios, with the tokens that it gets by itself.
+fn http_client(config: &Config, clock: Clock, tasks: &Tasks) -> Arc<Client> {
+    let client =
+        Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
+    client.set_token_sources(Arc::new(OAuthTokens::new(&client)));
+    client
 }

@@ -98,6 +98,10 @@ fn token_address(text: &str) -> Result<Url, ValueError> {
 fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
     let (mut token_url, mut resource): (Option<Url>, Option<Url>) = (None, None);
     let (mut client_id, mut scopes): (Option<String>, Vec<String>) = (None, Vec::new());
+    let no_address = ValueError::new("the address for tokens is missing", "add `token_url = \"https://...\"` to it");
+    at.require("token_url", no_address);
+    let no_secret = ValueError::new("the secret of the client is missing", "add `client_secret = ...` to it");
+    at.require("client_secret", no_secret);
     at.require("client_id", ValueError::new("the id of the client is missing", "add `client_id = \"...\"` to it"));
     at.key("token_url").text(&mut token_url, token_address);
     at.key("resource").text(&mut resource, address);
@@ -115,10 +119,5 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
         Ok(text.to_owned())
     });
     let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
-    if token_url.is_some() && at.key("client_secret").value.is_none() {
-        let hint = "add `client_secret = ...`, or take `token_url` out so that a person logs in";
-        at.reject(ValueError::new("a client without a secret gets no token at its `token_url`", hint));
-        return None;
-    }
-    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource })
+    Some(OAuthClient { token_url: token_url?, client_id: client_id?, client_secret, scopes, resource })
 }

@@ -49,9 +49,8 @@ pub enum Auth {
 /// A client that is registered with an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthClient {
-    /// Where tokens are requested without a person (RFC 6749 section 4.4). Without it a person logs
-    /// in, and the server is found out from the scenario.
-    pub token_url: Option<Url>,
+    /// Where tokens are requested without a person (RFC 6749 section 4.4).
+    pub token_url: Url,
     /// `client_id`
     pub client_id: String,
     /// `client_secret`, of a client that has one.
@@ -100,7 +99,7 @@ impl Auth {
                 source.add_to(hash);
             }
             Self::OAuth(client) => {
-                feed(hash, client.token_url.as_ref().map_or("", Url::as_str).as_bytes());
+                feed(hash, client.token_url.as_str().as_bytes());
                 feed(hash, client.client_id.as_bytes());
                 if let Some(secret) = &client.client_secret {
                     secret.add_to(hash);

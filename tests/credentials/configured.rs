@@ -42,16 +42,17 @@ fn every_kind_can_be_written() {
     let whole = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\", \
                  scopes = [\"a\", \"b\"], resource = \"https://h/\" } }";
     let mut client = OAuthClient {
-        token_url: Some("https://as/token".parse().unwrap()),
+        token_url: "https://as/token".parse().unwrap(),
         client_id: "me".to_owned(),
         client_secret: Some(hush()),
         scopes: vec!["a".to_owned(), "b".to_owned()],
         resource: Some("https://h/".parse().unwrap()),
     };
     assert_eq!(auth(&written(whole)), Auth::OAuth(client.clone()));
-    (client.token_url, client.client_secret, client.resource) = (None, None, None);
+    client.resource = None;
     client.scopes.clear();
-    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(client));
+    let least = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\" } }";
+    assert_eq!(auth(&written(least)), Auth::OAuth(client));
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
         (oauth(", scopes = [\"a b\"]"), "is not a scope", "own"),
         (
             "{ oauth = { client_id = \"me\", token_url = \"https://as/\" } }".to_owned(),
-            "without a secret",
+            "the secret of the client is missing",
             "client_secret",
         ),
         ("{ bearr = \"hush\" }".to_owned(), "unknown key", "did you mean `bearer`?"),
@@ -119,8 +120,8 @@ fn secrets_are_masked_and_where_they_are_is_shown() {
         ("{ header = \"X-Key\", value = \"hush\" }", "{ header = \"X-Key\", value = \"***\" }"),
         ("{ basic = { password = \"hush\", user = \"me\" } }", "{ basic = { password = \"***\", user = \"me\" } }"),
         (
-            "{ oauth = { client_id = \"me\", client_secret = \"hush\", scopes = [\"a\"] } }",
-            "{ oauth = { client_id = \"me\", client_secret = \"***\", scopes = [\"a\"] } }",
+            "{ oauth = { client_id = \"me\", client_secret = \"hush\", token_url = \"https://as/\" } }",
+            "{ oauth = { client_id = \"me\", client_secret = \"***\", token_url = \"https://as/\" } }",
         ),
     ] {
         let machine = written(text).env("TOKEN", "hush");

@@ -9,6 +9,7 @@ mod support;
 mod configured;
 mod hidden;
 mod kinds;
+mod oauth_clients;
 mod refused;
 mod renewed;
 mod sealed;

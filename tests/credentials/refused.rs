@@ -21,7 +21,7 @@ fn changed(target: &Target, change: impl FnOnce(&mut HttpTarget)) -> Target {
 }
 
 #[tokio::test]
-async fn a_bearer_challenge_names_the_command_to_log_in() {
+async fn a_bearer_challenge_names_the_key_that_is_missing() {
     let challenge = "WWW-Authenticate: Bearer resource_metadata=\"https://h/m\"";
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     let sheet = one("files", &server).with(|config| {
@@ -35,8 +35,8 @@ async fn a_bearer_challenge_names_the_command_to_log_in() {
     let now = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
     assert_eq!(listed(&now), ["read"]);
     let [finding] = &findings(&now, FindingCode::NeedsAuthorization)[..] else { panic!("one finding") };
-    assert!(finding.hint.as_ref().unwrap().contains("`callsheet login files`"), "{finding:?}");
-    assert!(finding.message.contains("nobody is logged in"), "{finding:?}");
+    assert!(finding.hint.as_ref().unwrap().contains("`auth`"), "{finding:?}");
+    assert!(finding.message.contains("wants a bearer token"), "{finding:?}");
 }
 
 #[tokio::test]

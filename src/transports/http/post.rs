@@ -69,7 +69,7 @@ impl Upstream {
             loop {
                 let mut headers = limits.headers.clone();
                 headers.extend(attempt.headers().clone());
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
                 let request = request(Method::POST, &address, &headers, body.clone()).map_err(Unanswered::unsent)?;
                 let requested = self.client.now();
                 let answered = self.connections.call(request).await.map_err(|error| Unanswered {

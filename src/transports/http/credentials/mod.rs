@@ -2,13 +2,15 @@
 //!
 //! Reading order: `bound` has the credentials of one target, which go to its origin and nowhere
 //! else; `attempt` has those of one request, which are renewed at most once; `secret_reader` reads
-//! secrets where they are; `token` says what a source of tokens does; `challenge` reads why a
-//! server refused. Nothing of a caller's request comes here, and nothing secret is ever shown.
+//! secrets where they are; `token` says what a source of tokens does, and [`oauth`] gets those of
+//! authorization servers; `challenge` reads why a server refused. Nothing of a caller's request
+//! comes here, and nothing secret is ever shown.
 
 mod attempt;
 mod bound;
 mod challenge;
 mod error;
+pub mod oauth;
 mod secret_reader;
 mod token;
 
