@@ -135,9 +135,9 @@ async fn lists_of(client: &mut McpClient) -> Result<(Lists, Value)> {
         last = client.request("tools/list", &json!({})).await?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    let list = mcp_client::answer(&last)?;
-    let tools = list["result"]["tools"].as_array().map_or(0, Vec::len);
-    Ok((Lists { p50: median(&times), p99: percentile(&times, 99), tools }, list))
+    let read = mcp_client::answer(&last)?;
+    let tools = read["result"]["tools"].as_array().map_or(0, Vec::len);
+    Ok((Lists { p50: median(&times), p99: percentile(&times, 99), tools }, read))
 }
 
 /// The middle time of calls of the first tool of the first upstream, whatever it is called there.
