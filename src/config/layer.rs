@@ -105,7 +105,9 @@ impl ShapeCheck<'_> {
     /// The value with all that fits; `None` if it does not fit at all.
     fn value(&mut self, value: Value, shape: Shape, path: &KeyPath) -> Option<Value> {
         match (shape, value) {
-            (Shape::Table(keys), Value::Table(table)) => Some(Value::Table(self.table(table, keys, path))),
+            (Shape::Table(keys) | Shape::SecretOr(keys), Value::Table(table)) => {
+                Some(Value::Table(self.table(table, keys, path)))
+            }
             (Shape::Map(each), Value::Table(table)) => {
                 let fitting = table.into_iter().filter_map(|(key, value)| {
                     let value = self.value(value, *each, &path.key(&key))?;
@@ -115,7 +117,6 @@ impl ShapeCheck<'_> {
             }
             (Shape::List(each), Value::Array(list)) => self.list(list, *each, path).map(Value::Array),
             (Shape::Words, Value::Array(list)) => self.list(list, Shape::Text, path).map(Value::Array),
-            (Shape::SecretOr(keys), Value::Table(table)) => Some(Value::Table(self.table(table, keys, path))),
             (
                 Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretOr(_) | Shape::Size | Shape::Words,
                 value @ Value::String(_),

@@ -56,11 +56,13 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
     {
         return true;
     }
-    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(key), below @ ..] = path.steps() else { return false };
-    let names_program = match (key.as_str(), below) {
-        (key, []) => key == "command" || OF_COMMAND.contains(&key),
+    let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(member), below @ ..] = path.steps() else {
+        return false;
+    };
+    let names_program = match (member.as_str(), below) {
+        (member, []) => member == "command" || OF_COMMAND.contains(&member),
         // Below `headers` the first step is the name of a header.
-        ("headers", [_, PathStep::Key(last)]) | ("auth", [.., PathStep::Key(last)]) => last == "command",
+        ("headers", [_, PathStep::Key(step)]) | ("auth", [.., PathStep::Key(step)]) => step == "command",
         _ => false,
     };
     list == "scenarios" && names_program

@@ -79,7 +79,9 @@ impl SecretSource {
             }
             Self::Command { command, every: _ } => {
                 feed(hash, b"command");
-                command.iter().for_each(|part| feed(hash, part.as_bytes()));
+                for part in command {
+                    feed(hash, part.as_bytes());
+                }
             }
         }
     }

@@ -51,7 +51,8 @@ impl<'a> SentDocument<'a> {
 
     /// Gives findings the pointers of the document, also where their messages repeat them.
     pub(super) fn place(&self, findings: &mut [Finding]) {
-        let tools = self.tools(findings.iter().filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect());
+        let tools =
+            self.tools(&findings.iter().filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect());
         let rest = std::cell::OnceCell::new();
         // Findings of one tool mostly follow each other.
         let mut current = (None, Value::Null);
@@ -93,7 +94,7 @@ impl<'a> SentDocument<'a> {
     }
 
     /// These of its tools.
-    fn tools(&self, wanted: HashSet<usize>) -> HashMap<usize, Raw<'a>> {
+    fn tools(&self, wanted: &HashSet<usize>) -> HashMap<usize, Raw<'a>> {
         let mut found = HashMap::with_capacity(wanted.len());
         let _ = self.tools.filter(|_| !wanted.is_empty()).map(|list| {
             each_item(list, |index, raw| {

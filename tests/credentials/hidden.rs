@@ -43,17 +43,18 @@ fn configuration(refuses: &Scripted, accepts: &Scripted) -> String {
             .to_owned();
     for (server, kind) in [(refuses, "refused"), (accepts, "taken")] {
         for (i, auth) in auths.iter().enumerate() {
-            text += &format!(
-                "[[scenarios]]\nname = \"{kind}-{i}\"\nurl = \"{}\"\nauth = {auth}\n",
-                server.below(&format!("{kind}{i}"))
-            );
-            text += &format!("headers = {{ X-Other = \"{MARKER}-other\" }}\n");
+            let url = server.below(&format!("{kind}{i}"));
+            text += &entry(&format!("{kind}-{i}"), url.as_ref());
+            text += &["auth = ", auth.as_str(), "\nheaders = { X-Other = \"", MARKER, "-other\" }\n"].concat();
         }
-        let url =
-            server.below(&format!("{kind}-url")).to_string().replace("http://", &format!("http://me:{MARKER}-url@"));
-        text += &format!("[[scenarios]]\nname = \"{kind}-url\"\nurl = \"{url}\"\n");
+        let url = server.below(&format!("{kind}-url")).to_string();
+        text += &entry(&format!("{kind}-url"), &url.replace("http://", &format!("http://me:{MARKER}-url@")));
     }
     text
+}
+
+fn entry(name: &str, url: &str) -> String {
+    format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,7 +89,7 @@ async fn files_that_hold_no_secret_are_refused_by_name_and_never_quoted() {
     let file = |path, key: Option<&str>| Auth::Bearer(SecretSource::File { path, key: key.map(str::to_owned) });
     for (auth, expected) in [
         (file(write("empty", b"\n"), None), "it is empty"),
-        (file(write("large", &[b'x'; 65_537]), None), "larger than 65536 bytes"),
+        (file(write("large", "x".repeat(65_537).as_bytes()), None), "larger than 65536 bytes"),
         (file(write("bytes", b"hush\xff"), None), "cannot be used"),
         (file(write("lines", b"hush\nhush"), None), "no header can have"),
         (file(write("table", b"a = 'hush'"), Some("b")), "no text under `b`"),

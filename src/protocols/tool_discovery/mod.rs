@@ -141,7 +141,6 @@ impl Session for ToolDiscoverySession {
 
 /// Reads a document: whether a daemon wrote it, and what it says for this daemon, whose id is
 /// `own_id`, with findings whose pointers are those of the document.
-#[expect(clippy::type_complexity, reason = "a document that cannot be used may be that of a daemon all the same")]
 fn read(
     body: &[u8],
     request: &ListRequest,

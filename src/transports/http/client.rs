@@ -271,7 +271,7 @@ impl Upstream {
                 ResponseAction::Refuse if take == Take::Any => {
                     return read(limits.max_body, &address, body, head).await;
                 }
-                ResponseAction::Refuse => return Err(status::refused(&address, &head)),
+                ResponseAction::Refuse => return Err(status::refused(address.to_string(), &head)),
             }
         }
     }

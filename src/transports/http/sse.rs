@@ -112,7 +112,7 @@ impl Upstream {
         let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout)?;
         if answer.status() != StatusCode::OK {
             let (_, head) = self.client.received(answer, requested);
-            return Err(status::refused(&address, &head));
+            return Err(status::refused(address.to_string(), &head));
         }
         if !is_event_stream(answer.headers()) {
             return Ok(None);

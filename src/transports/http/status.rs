@@ -51,9 +51,9 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
 }
 
 /// The error for an answer that is no success.
-pub(super) fn refused(url: impl ToString, head: &ResponseHead) -> TransportError {
+pub(super) fn refused(url: String, head: &ResponseHead) -> TransportError {
     TransportError::Status {
-        url: url.to_string(),
+        url,
         status: head.status.as_u16(),
         retry_after: retry_after(&head.headers, head.received_at),
         challenge: Challenge::parse(head.status, &head.headers).map(Box::new),

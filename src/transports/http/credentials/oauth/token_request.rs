@@ -83,5 +83,5 @@ fn client_header(id: &str, secret: &Secret) -> Result<HeaderValue, CredentialErr
 
 /// A code that a server sent, for people.
 fn shown(code: &str) -> String {
-    code.chars().take(60).filter(|letter| letter.is_ascii_graphic()).collect()
+    code.chars().take(60).filter(char::is_ascii_graphic).collect()
 }
