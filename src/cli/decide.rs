@@ -58,6 +58,22 @@ impl BlockArgs {
     }
 }
 
+/// Arguments of `unblock`.
+#[derive(Debug, Args)]
+pub(super) struct UnblockArgs {
+    /// Which scenario.
+    name: String,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl UnblockArgs {
+    /// Unblocks the scenario, as `block --undo` does.
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        BlockArgs { name: self.name, undo: true, remote: self.remote }.block().await
+    }
+}
+
 /// Arguments of `forget`.
 #[derive(Debug, Args)]
 pub(super) struct ForgetArgs {

@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::LoadOptions;
 use crate::runtime::memory;
 
+mod address;
 mod approvals;
 mod by_id;
 mod call;
@@ -66,14 +67,17 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the daemon until it is stopped.
+    #[command(alias = "start")]
     Serve(serve::ServeArgs),
     /// Run three sample scenarios and the daemon, and show the resulting list.
     Demo(demo::DemoArgs),
     /// List the tools, as a table or as an LLM request needs them.
+    #[command(alias = "list")]
     Tools(tools::ToolsArgs),
     /// Find the tools that fit a text best.
     Search(search::SearchArgs),
     /// List the scenarios with their health.
+    #[command(alias = "status")]
     Scenarios(scenarios::ScenariosArgs),
     /// Show why a tool is or is not in the list.
     Explain(explain::ExplainArgs),
@@ -89,6 +93,9 @@ enum Command {
     Refresh(refresh::RefreshArgs),
     /// Block a scenario, or unblock it.
     Block(decide::BlockArgs),
+    /// Unblock a scenario: the same as `block --undo`.
+    #[command(hide = true)]
+    Unblock(decide::UnblockArgs),
     /// Trust a scenario that was found by an untrusted source, such as the local network.
     Trust(decide::TrustArgs),
     /// Forget a scenario that is removed or down.
@@ -112,6 +119,9 @@ enum Command {
     Service(service::ServiceArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+    /// Print the version: the same as `--version`.
+    #[command(hide = true)]
+    Version,
     /// Print manual pages.
     #[command(hide = true)]
     Man(man::ManArgs),
@@ -203,6 +213,7 @@ impl Command {
             Self::Operations(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,
+            Self::Unblock(command) => command.run().await,
             Self::Trust(command) => command.run().await,
             Self::Forget(command) => command.run().await,
             Self::Connect(command) => command.run(),
@@ -214,6 +225,10 @@ impl Command {
             Self::State(command) => command.run().await,
             Self::Service(command) => command.run().await,
             Self::Man(command) => command.run(),
+            Self::Version => {
+                output::line(concat!("callsheet ", env!("CALLSHEET_VERSION")));
+                Ok(())
+            }
             Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {
                 command.run();

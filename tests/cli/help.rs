@@ -132,3 +132,27 @@ fn colour_is_for_terminals_or_when_asked_for() {
     let mut both = home.command(&["tools", "--url", "http://127.0.0.1:1"]);
     assert!(!run(both.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")).err.contains('\u{1b}'));
 }
+
+#[test]
+fn words_that_people_try_first_are_commands_too() {
+    let home = Home::new();
+    assert_eq!(home.run(&["version"]).ok(), home.run(&["--version"]).ok());
+    for (tried, command) in [("list", "tools"), ("status", "scenarios"), ("start", "serve")] {
+        assert_eq!(home.run(&[tried, "--help"]).ok(), home.run(&[command, "--help"]).ok(), "{tried}");
+    }
+}
+
+#[test]
+fn an_address_needs_no_scheme_and_a_blocked_scenario_can_be_unblocked_by_that_word() {
+    let home = Home::naming(&[("away", "http://127.0.0.1:9")]);
+    let daemon = home.serve(&[]);
+    let address = daemon.url.strip_prefix("http://").unwrap().trim_end_matches('/');
+    let blocked = home.run(&["block", "away", "--url", address]).ok();
+    assert!(blocked.contains("away is blocked"), "{blocked}");
+    let unblocked = home.run(&["unblock", "away", "--url", address]).ok();
+    assert!(!unblocked.contains("away is blocked"), "{unblocked}");
+    assert!(unblocked.contains("decision taken back"), "{unblocked}");
+    // The daemon's list is a manifest, so it can be checked at the same address.
+    let checked = home.run(&["check", address]);
+    assert!(checked.out.contains("of 0 tools") || checked.code == Some(0), "{checked:?}");
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use url::Url;
 
+use super::address::web_address;
 use super::{CommandError, output};
 use crate::config::client_files::ClientServer;
 use crate::config::{Config, without_route};
@@ -159,14 +160,17 @@ fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
-/// The base address that `subject` names; `None` if it names a file.
+/// The base address that `subject` names; `None` if it names a file, which may be called like an
+/// address without its scheme.
 fn address(subject: &str) -> Result<Option<Url>, CommandError> {
-    if !subject.contains("://") {
+    let has_scheme = subject.contains("://");
+    if !has_scheme && Path::new(subject).exists() {
         return Ok(None);
     }
-    match Url::parse(subject) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(without_route(url))),
-        _ => Err(CommandError::Usage {
+    match web_address(subject) {
+        Some(url) => Ok(Some(without_route(url))),
+        None if !has_scheme => Ok(None),
+        None => Err(CommandError::Usage {
             // It may hold a password, so it is not repeated.
             message: "the address cannot be polled".into(),
             hint: "write it like http://127.0.0.1:15000".into(),
@@ -186,6 +190,7 @@ mod tests {
             ("https://h/x/api/v1/tools/", Some("https://h/x")),
             ("https://h/x", Some("https://h/x")),
             ("http://h:1/manifest", Some("http://h:1/")),
+            ("localhost:1/api/v1/tools", Some("http://localhost:1/")),
             ("manifest.json", None),
             ("-", None),
         ] {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use url::Url;
 
+use crate::cli::address::web_address;
 use crate::cli::instance::{self, DaemonRecord};
 use crate::cli::{CommandError, RemoteArgs, output};
 use crate::config::{self, ConfigError, LoadOptions, ValueOrigin};
@@ -76,11 +77,8 @@ pub(in crate::cli) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandE
 
 /// Reads the address of a daemon as people write it.
 pub(in crate::cli) fn parse_url(text: &str) -> Result<Url, CommandError> {
-    match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-        _ => Err(CommandError::Usage {
-            message: format!("`{text}` is not the address of a daemon"),
-            hint: "write it like http://127.0.0.1:7400".into(),
-        }),
-    }
+    web_address(text).ok_or_else(|| CommandError::Usage {
+        message: format!("`{text}` is not the address of a daemon"),
+        hint: "write it like http://127.0.0.1:7400".into(),
+    })
 }
