@@ -2,8 +2,8 @@
 
 use url::Url;
 
-/// An address of a server. `http://` may be left out where a port is named: `localhost:7400`. `None`
-/// if the text is no such address.
+/// An address of a server. `http://` may be left out where a port is named: `localhost:7400`.
+/// `None` if the text is no such address.
 pub(super) fn web_address(text: &str) -> Option<Url> {
     let address = if text.contains("://") {
         Url::parse(text)

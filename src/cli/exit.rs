@@ -17,7 +17,8 @@ Exit codes:
   2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong
-  5  the daemon could not start or stop cleanly";
+  5  the daemon could not start or stop cleanly
+  6  the call waits for approval";
 
 /// Wrong usage, as clap's own.
 pub(super) const USAGE: u8 = 2;
@@ -52,6 +53,8 @@ pub enum CommandError {
     },
     /// The configuration is wrong. Code 4.
     Config(Box<ConfigError>),
+    /// A call waits for approval under this identifier. Code 6.
+    WaitsForApproval(String),
     /// The daemon could not start, serve or stop cleanly. Code 5.
     Daemon {
         /// What was tried, and the causes.
@@ -70,6 +73,7 @@ impl CommandError {
             Self::Unreachable { .. } => 3.into(),
             Self::Config(_) | Self::FoundConfig => 4.into(),
             Self::Daemon { .. } => 5.into(),
+            Self::WaitsForApproval(_) => 6.into(),
         }
     }
 }

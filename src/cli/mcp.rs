@@ -258,6 +258,7 @@ fn reason(error: &CommandError) -> String {
         CommandError::Refused { message, hint: Some(hint) } => format!("{message}; {hint}"),
         CommandError::Refused { message, hint: None } => message.clone(),
         CommandError::Daemon { error, .. } => error.to_string(),
+        CommandError::WaitsForApproval(id) => format!("the call waits for approval as {id}"),
         CommandError::Config(_) | CommandError::Found | CommandError::FoundConfig => {
             "the configuration is wrong; `callsheet config show` shows where".to_owned()
         }

@@ -64,6 +64,10 @@ pub(super) fn failure(failure: &CommandError) {
         CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
             error(message, Some(hint));
         }
+        CommandError::WaitsForApproval(id) => {
+            let hint = format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
+            error(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint));
+        }
         CommandError::Config(config) => {
             for problem in &config.problems {
                 let text = problem.to_string();

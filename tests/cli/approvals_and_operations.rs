@@ -259,3 +259,47 @@ async fn a_daemon_that_is_killed_between_the_yes_and_the_answer_never_runs_it_tw
     assert!(again.contains("`unknown-outcome`"), "{again}");
     assert_eq!(callee.ran().len(), 1);
 }
+
+/// Of a call that waits, standard output has nothing, so that a script takes it for no result.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for() {
+    let (home, daemon, _callee) = works().await;
+    let call = ["call", "--url", daemon.url.as_str(), "wipe", "--disk", "sda1"];
+    let waits = tokio::task::block_in_place(|| home.run(&call)).failed(6);
+    assert!(waits.contains("waits for approval as "), "{waits}");
+    assert!(waits.contains("hint: `callsheet approvals approve "), "{waits}");
+    let json = ["call", "--json", "--url", daemon.url.as_str(), "wipe", "--disk", "sda1"];
+    let ran = tokio::task::block_in_place(|| home.run(&json));
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.out.contains("approval_id"), "{ran:?}");
+
+    for (decision, code, said) in [("approve", 0, "sda2"), ("reject", 1, "the call was rejected: not today")] {
+        let waiting = ["call", "--wait", "--url", daemon.url.as_str(), "wipe", "--disk", "sda2"];
+        let mut command = home.command(&waiting);
+        let started = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+        let id = waiting_for(&daemon, "sda2");
+        let mut decide = vec!["approvals", decision, &id];
+        if decision == "reject" {
+            decide.extend(["--reason", "not today"]);
+        }
+        run(&home, &daemon, &decide).ok();
+        let ended = tokio::task::block_in_place(|| started.unwrap().wait_with_output().unwrap());
+        let text = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(ended.status.code(), Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+/// The identifier of the call that waits with this text in its arguments.
+fn waiting_for(daemon: &Running, text: &str) -> String {
+    let find = || {
+        let list: Value = serde_json::from_slice(&daemon.get("/api/v1/approvals?state=waiting").1).unwrap();
+        let rows = list["approvals"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["arguments"].to_string().contains(text))?;
+        Some(row["id"].as_str().unwrap().to_owned())
+    };
+    tokio::task::block_in_place(|| {
+        command::until("the call waits", || find().is_some());
+        find().unwrap()
+    })
+}

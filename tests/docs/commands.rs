@@ -85,11 +85,11 @@ fn run_document(path: &str) {
             Step::Block(block) => match &block.directive {
                 Directive::WrittenTo(file) => session.write(file, &block.text),
                 Directive::KeepsRunning => session.start(&block),
-                Directive::Run if block.language == "sh" => {
-                    session.run(&block);
+                Directive::Run(code) if block.language == "sh" => {
+                    session.run(&block, *code);
                     commands += 1;
                 }
-                Directive::Run | Directive::NotRun => {}
+                Directive::Run(_) | Directive::NotRun => {}
             },
         }
     }
@@ -141,13 +141,13 @@ impl Session {
     }
 
     /// Runs a block as one script and fails the test when a command of it fails.
-    fn run(&self, block: &Block) {
+    fn run(&self, block: &Block, code: i32) {
         let script = self.adapt(&block.text);
         let script = if script.contains(APPROVAL_ID) { script.replace(APPROVAL_ID, &self.approval()) } else { script };
         let output = self.shell("-exc", &script).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {errors}{printed}", block.location);
+        assert_eq!(output.status.code(), Some(code), "{}: {errors}{printed}", block.location);
         // A request that the daemon refuses does not fail `curl`.
         let refused = printed.contains("\"type\":\"about:blank\"");
         assert!(!refused, "{}: {printed}", block.location);

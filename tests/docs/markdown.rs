@@ -6,6 +6,7 @@
 //! | Comment | Meaning |
 //! |---|---|
 //! | none | a `sh` block runs as one script that must succeed |
+//! | `ends with N` | a `sh` block runs as one script, whose exit code is N |
 //! | `not run, REASON` | the block is not tested |
 //! | `keeps running` | each line starts a program that runs until `stop all` or the end |
 //! | `written to FILE` | the block is written to this file of the working folder |
@@ -19,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// How a block is tested.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Directive {
-    Run,
+    /// The exit code that the script has to end with.
+    Run(i32),
     NotRun,
     KeepsRunning,
     WrittenTo(String),
@@ -82,7 +84,7 @@ impl Document {
     /// Its blocks and the comments between them.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
-        let mut directive = Directive::Run;
+        let mut directive = Directive::Run(0);
         let mut lines = self.text.lines().enumerate();
         while let Some((index, line)) = lines.next() {
             let line = line.trim();
@@ -90,7 +92,7 @@ impl Document {
             if let Some(language) = line.strip_prefix("```") {
                 let inside = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
                 let text = inside.flat_map(|line| [line, "\n"]).collect();
-                let directive = std::mem::replace(&mut directive, Directive::Run);
+                let directive = std::mem::replace(&mut directive, Directive::Run(0));
                 steps.push(Step::Block(Block { location, language: language.to_owned(), text, directive }));
             } else if let Some(comment) = line.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->")) {
                 match parse_directive(comment) {
@@ -145,6 +147,9 @@ fn parse_directive(comment: &str) -> Option<Directive> {
     }
     if let Some(file) = comment.strip_prefix("written to ") {
         return Some(Directive::WrittenTo(file.to_owned()));
+    }
+    if let Some(code) = comment.strip_prefix("ends with ").and_then(|code| code.parse().ok()) {
+        return Some(Directive::Run(code));
     }
     (comment == "keeps running").then_some(Directive::KeepsRunning)
 }

@@ -6,9 +6,8 @@ use super::super::{CommandError, output};
 
 /// Prints an answer; a tool that failed is a failure.
 pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
-    if let Some(id) = answer["approval_id"].as_str() {
-        output::line(&output::sanitize(&format!("waits for approval as {id}")));
-        return Ok(());
+    if answer["approval_id"].is_string() {
+        return verdict(answer);
     }
     if let Some(id) = answer["interaction"]["id"].as_str() {
         let message = answer["interaction"]["message"].as_str().unwrap_or_default();
@@ -34,10 +33,12 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Whether the tool succeeded, as an exit code.
+/// Whether the tool succeeded, or the call waits for approval, as an exit code.
 pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
-    if answer["success"] != Value::Bool(false) || answer["approval_id"].is_string() || answer["interaction"].is_object()
-    {
+    if let Some(id) = answer["approval_id"].as_str() {
+        return Err(CommandError::WaitsForApproval(id.to_owned()));
+    }
+    if answer["success"] != Value::Bool(false) || answer["interaction"].is_object() {
         return Ok(());
     }
     let error = answer["error"].as_str().unwrap_or("the tool failed without a message");

@@ -13,6 +13,7 @@ use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
 
 mod answer;
+mod decision;
 mod flags;
 mod progress;
 
@@ -51,6 +52,9 @@ pub(super) struct CallArgs {
     /// By its name in this earlier revision of the list.
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
+    /// If the call needs approval, wait for the decision and print what came of it.
+    #[arg(long)]
+    wait: bool,
     /// Show progress and log messages on standard error also where that is no terminal.
     #[arg(long)]
     progress: bool,
@@ -82,6 +86,16 @@ impl CallArgs {
         } else {
             daemon.execute(&body).await?
         };
+        if self.wait
+            && let Some(id) = answer.value["approval_id"].as_str()
+        {
+            let approval = decision::decided(&daemon, id).await?;
+            if self.remote.json {
+                output::answer(&approval.body, &approval.value);
+                return decision::verdict(&approval.value);
+            }
+            return decision::show(&approval.value);
+        }
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
             return answer::verdict(&answer.value);

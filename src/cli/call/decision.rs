@@ -1,0 +1,45 @@
+//! `callsheet call --wait`: waits for the decision about a call, and for what came of it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::super::{CommandError, output};
+use super::answer;
+use crate::runtime::Clock;
+
+/// How often the daemon is polled. Every approval expires, so this ends.
+const POLL: Duration = Duration::from_millis(500);
+
+/// The approval once the call has ended, or will never be sent.
+pub(super) async fn decided(daemon: &DaemonClient, id: &str) -> Result<DaemonAnswer, CommandError> {
+    output::note(&output::sanitize(&format!("waits for approval as {id}")));
+    loop {
+        let approval = daemon.get(&["approvals", id], QueryPairs::new(), "state").await?;
+        if !matches!(approval.value["state"].as_str(), Some("waiting" | "started")) {
+            return Ok(approval);
+        }
+        Clock::system().sleep(POLL).await;
+    }
+}
+
+/// Prints what came of the call: its result, or why there is none.
+pub(super) fn show(approval: &Value) -> Result<(), CommandError> {
+    verdict(approval)?;
+    answer::show(&approval["answer"])
+}
+
+/// Whether the call was approved and its tool succeeded, as an exit code.
+pub(super) fn verdict(approval: &Value) -> Result<(), CommandError> {
+    let refused = |message: String| Err(CommandError::Refused { message, hint: None });
+    match approval["state"].as_str() {
+        Some("rejected") => match approval["reason"].as_str() {
+            Some(reason) => refused(format!("the call was rejected: {reason}")),
+            None => refused("the call was rejected".to_owned()),
+        },
+        Some("expired") => refused("the call was not sent: there was no decision in time".to_owned()),
+        Some("unknown") => refused("what came of the call is unknown: the daemon ended while it ran".to_owned()),
+        _ => answer::verdict(&approval["answer"]),
+    }
+}
