@@ -86,7 +86,7 @@ pub struct Category {
 pub struct Digest(pub u128);
 
 /// What the rules of [`crate::lint`] find in a manifest, with pointers into its document as it was
-/// sent. Told once, by whoever had the document, and shared by all clones.
+/// sent. Set once, by the part that has the document, and shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub struct SentFindings(Arc<OnceLock<Box<[Finding]>>>);
 

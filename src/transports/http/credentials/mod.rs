@@ -1,10 +1,10 @@
-//! What is shown to scenarios to prove who asks: one room for all kinds of credentials.
+//! Credentials for scenarios, of all kinds: how they are read, sent and renewed.
 //!
 //! Reading order: `bound` has the credentials of one target, which go to its origin and nowhere
 //! else; `attempt` has those of one request, which are renewed at most once; `secret_reader` reads
 //! secrets where they are; `token` says what a source of tokens does, and [`oauth`] gets those of
 //! authorization servers; `challenge` reads why a server refused. Nothing of a caller's request
-//! comes here, and nothing secret is ever shown.
+//! comes here, and no secret is ever shown.
 
 mod attempt;
 mod bound;
