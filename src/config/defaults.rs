@@ -61,6 +61,7 @@ impl Default for ServerConfig {
             max_connections: 4_096,
             stop_timeout: Duration::from_secs(10),
             ready_timeout: Duration::from_secs(1),
+            rpc_socket: None,
             operator_token: None,
         }
     }

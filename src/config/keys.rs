@@ -88,6 +88,7 @@ keys! {
     "server.max_connections"                 Restart number(1..=MAX_KEPT)             server.max_connections;
     "server.stop_timeout"                    Restart text(duration)               server.stop_timeout;
     "server.ready_timeout"                   Restart text(duration)               server.ready_timeout;
+    "server.rpc_socket"                      Restart path_or_none()               server.rpc_socket;
     "server.operator_token"                  Live    secret(operator_token)       server.operator_token;
     "scenarios"                              Live    custom(scenarios::SHAPE, scenarios::read) scenarios;
     "modules"                                Live    custom(Shape::Map(&Shape::Text), modules::services) modules.services;

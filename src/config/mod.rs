@@ -127,6 +127,8 @@ pub struct ServerConfig {
     /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not polled
     /// yet.
     pub ready_timeout: Duration,
+    /// `rpc_socket`: the Unix socket that answers JSON-RPC, absolute; none without it.
+    pub rpc_socket: Option<PathBuf>,
     /// `operator_token`: the bearer token that operators have to show; without it every caller has
     /// every right. What counts is [`Config::operator_token`].
     pub operator_token: Option<Secret>,

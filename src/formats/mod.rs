@@ -16,6 +16,7 @@ mod bedrock;
 mod calls;
 mod chat;
 mod gemini;
+mod json_rpc;
 pub mod limits;
 mod mcp;
 mod mcp_tools;
@@ -28,6 +29,7 @@ mod strict;
 mod vendor;
 mod write;
 
+pub(crate) use json_rpc::json_rpc_tools;
 pub use limits::FormatLimits;
 pub(crate) use mcp_tools::{CALL_TOOL, FIND_TOOLS, GET_OPERATION, McpToolList, mcp_tools};
 pub use strict::Spent;

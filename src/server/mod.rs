@@ -33,6 +33,7 @@ mod dashboard;
 mod events;
 mod http;
 mod http_service;
+mod json_rpc;
 mod mcp;
 mod openapi;
 mod routes;
@@ -82,6 +83,14 @@ pub enum ServeError {
     /// meant for it.
     #[error("cannot tell the address of the listener")]
     Address(#[source] io::Error),
+    /// The Unix socket of `server.rpc_socket` cannot be made.
+    #[error("`server.rpc_socket`: cannot make the socket {}: {error}", path.display())]
+    Socket {
+        /// The path of the socket.
+        path: std::path::PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
     /// After the stop, so many connections still had an answer to send when `server.stop_timeout`
     /// was over.
     #[error("{connections} connection(s) were cut off at the end of `server.stop_timeout`")]
@@ -108,6 +117,7 @@ struct ServerState {
     config: auth::ConfigWatch,
     dashboard: dashboard::Dashboard,
     mcp: mcp::McpFace,
+    identities: json_rpc::Identities,
 }
 
 /// The state of the axum routes.
@@ -156,8 +166,14 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         response_cache: http::response_cache::ResponseCache::default(),
         requests: routes::request_counters(),
         mcp: mcp::McpFace::new(key.as_ref(), clock),
+        identities: json_rpc::Identities::default(),
         config,
     });
+    #[cfg(unix)]
+    if let Some(path) = &server.rpc_socket {
+        json_rpc::listen(path, server.max_body, &shared)
+            .map_err(|error| ServeError::Socket { path: path.clone(), error })?;
+    }
     let front = http_service::HttpService::new(http::guard::Guard::new(&server), shared, server.max_body);
     let serve = move |stream: &TcpStream, let_go| {
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))

@@ -37,7 +37,7 @@ use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
 use crate::server::openapi::{
     OperationSpec, RefusalSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
 };
-use crate::server::{SharedState, dashboard, events, mcp};
+use crate::server::{SharedState, dashboard, events, json_rpc, mcp};
 
 /// The label in metrics of requests that the guard refused.
 pub(super) const REFUSED: &str = "refused";
@@ -342,6 +342,7 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     router
         .merge(dashboard::router(config))
         .merge(mcp::router(config))
+        .merge(json_rpc::router(config))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))
@@ -357,6 +358,7 @@ pub(super) fn request_counters() -> Requests {
             .map(|route| route.path)
             .chain(dashboard::paths())
             .chain(mcp::PATHS)
+            .chain([json_rpc::PATH])
             .chain([REFUSED, PREFLIGHT, UNMATCHED]),
     )
 }

@@ -150,6 +150,7 @@ max_body = 101
 max_connections = 103
 stop_timeout = "102ms"
 ready_timeout = "0s"
+rpc_socket = "/run/callsheet/rpc.sock"
 operator_token = "0123456789abcdef"
 [[scenarios]]
 name = "a"
@@ -264,7 +265,7 @@ fn everything(machine: &Machine) -> Config {
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
     (server.max_body, server.max_connections, server.stop_timeout) = (101, 103, millis(102));
-    server.ready_timeout = secs(0);
+    (server.ready_timeout, server.rpc_socket) = (secs(0), Some("/run/callsheet/rpc.sock".into()));
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
         target: HttpTarget { login: Some(name.parse().unwrap()), ..HttpTarget::at(url.parse().unwrap()) }.into(),

@@ -43,6 +43,11 @@ fn the_requests_of_the_http_page_work() {
 }
 
 #[test]
+fn the_request_of_the_json_rpc_page_works() {
+    run_document("docs/protocols/json-rpc.md");
+}
+
+#[test]
 fn the_commands_of_the_modules_guide_work() {
     run_document("docs/modules.md");
 }

@@ -17,6 +17,9 @@ mod events_streams;
 mod execute;
 mod guard;
 mod health;
+mod json_rpc;
+#[cfg(unix)]
+mod json_rpc_socket;
 mod large_lists;
 mod metrics;
 mod metrics_files;

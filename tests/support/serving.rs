@@ -58,6 +58,7 @@ pub(crate) fn configured() -> config::ServerConfig {
         max_connections: 4_096,
         stop_timeout: Duration::from_secs(10),
         ready_timeout: Duration::from_secs(10),
+        rpc_socket: None,
         operator_token: None,
     }
 }

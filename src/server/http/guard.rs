@@ -324,6 +324,7 @@ mod tests {
             max_connections: 1,
             stop_timeout: Duration::ZERO,
             ready_timeout: Duration::ZERO,
+            rpc_socket: None,
             operator_token: None,
         })
     }

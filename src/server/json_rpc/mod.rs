@@ -1,0 +1,107 @@
+//! Tools over plain JSON-RPC 2.0: `POST /rpc`, and one message a line on a Unix socket.
+//!
+//! The methods are `tools/list`, `tools/call`, `tools/describe` and `server/identity`. A client
+//! keeps the list and lists again only when the identity differs. The query of the address narrows
+//! the list as in `GET /api/v1/tools`. Lists come from memory, and calls take the way of every
+//! call. `docs/protocols/json-rpc.md` has the messages.
+//!
+//! Never here: sessions, and requests to the client.
+
+mod calls;
+mod envelope;
+mod identity;
+mod methods;
+#[cfg(unix)]
+mod socket;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+
+use crate::catalog::ViewQuery;
+use crate::server::SharedState;
+use crate::server::api::lookup;
+use crate::server::auth::Right::Call;
+use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::http::body::RawBody;
+use crate::server::http::error::Problem;
+use crate::server::http::params;
+use crate::server::http::query::{ListQuery, Param, QueryParams, once};
+
+use envelope::{IncomingMessage, Received};
+pub(super) use identity::Identities;
+#[cfg(unix)]
+pub(super) use socket::listen;
+
+/// The path, for the counters.
+pub(super) const PATH: &str = "/rpc";
+/// The parameters of the address.
+const PARAMS: [Param; 7] =
+    [params::PROFILE, params::CHAT, params::SCENARIOS, params::CATEGORIES, params::TAGS, once("q"), once("max_tools")];
+/// Messages of one batch that are worked on at a time.
+const AT_A_TIME: usize = 8;
+
+/// The tools that the messages of one address see.
+pub(super) struct RpcContext {
+    shared: SharedState,
+    view: ViewQuery,
+}
+
+/// The route.
+pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
+    Router::new().route(PATH, require_right(post(receive), Call, config))
+}
+
+/// `POST /rpc`: a message, or a batch of them. 204 if they want no answer, else 200: an error of
+/// the protocol is an answer.
+async fn receive(State(shared): State<SharedState>, RawQuery(raw): RawQuery, RawBody(body): RawBody) -> Response {
+    let context = match view(&shared, raw.as_deref()) {
+        Ok(view) => RpcContext { shared, view },
+        Err(problem) => return problem.into_response(),
+    };
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    match context.answer(&body).await {
+        Some(answer) => (headers, answer).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+/// The choice of tools that an address means.
+fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
+    let view = ListQuery::from_params(&QueryParams::parse(raw, &PARAMS)?)?.view;
+    lookup::check_profile(&shared.reader.snapshot().catalog, &view)?;
+    Ok(view)
+}
+
+impl RpcContext {
+    /// The answer to a text; `None` if nothing in it wants one.
+    async fn answer(&self, text: &[u8]) -> Option<Bytes> {
+        match envelope::read(text) {
+            Received::One(message) => self.answer_one(message).await.map(Bytes::from),
+            Received::Batch(messages) => {
+                let answers = stream::iter(messages).map(|message| self.answer_one(message)).buffered(AT_A_TIME);
+                let answers: Vec<String> = answers.filter_map(std::future::ready).collect().await;
+                (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
+            }
+        }
+    }
+
+    async fn answer_one(&self, message: IncomingMessage) -> Option<String> {
+        match message {
+            IncomingMessage::Request { id, method, params } => {
+                let result = methods::answer(self, &method, params.as_ref()).await;
+                Some(envelope::answer(id.get(), result))
+            }
+            IncomingMessage::Notification => None,
+            IncomingMessage::Refused { id, error } => {
+                Some(envelope::answer(id.as_ref().map_or("null", |id| id.get()), Err(error)))
+            }
+        }
+    }
+}

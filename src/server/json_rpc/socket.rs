@@ -1,0 +1,132 @@
+//! The same methods on a Unix socket: one message a line, one answer a line.
+//!
+//! Web pages cannot reach such a socket, and its file is for the user of the daemon only (mode
+//! 0600). A connection whose first line is no JSON object is closed: its client speaks something
+//! else. So is one with a line that is too long. Answers come in the order in which they are ready.
+
+use std::fs::{self, Permissions};
+use std::future::ready;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::value::RawValue;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
+
+use crate::catalog::ViewQuery;
+use crate::server::SharedState;
+use crate::server::json_rpc::envelope::{self, Error};
+use crate::server::json_rpc::{AT_A_TIME, RpcContext};
+
+/// The most connections at a time; further ones wait.
+const CONNECTIONS: usize = 64;
+
+/// The file of the socket. It goes with the listener.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Serves the socket at this path until the daemon stops. Lines have at most `longest` bytes.
+///
+/// # Errors
+/// The socket cannot be made: the folder is missing or not writable, something else is at the path,
+/// or another process serves it.
+pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedState) -> io::Result<()> {
+    let (listener, file) = bind(path)?;
+    let shared = Arc::clone(shared);
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
+        let _file = file;
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = shared.stop.wait() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let own = Arc::clone(&shared);
+                    shared.tasks.spawn(async move {
+                        let _place = place;
+                        let stop = own.stop.clone();
+                        tokio::select! {
+                            () = serve(stream, longest, own) => {}
+                            () = stop.wait() => {}
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(error = %error, "a connection to the socket of JSON-RPC cannot be accepted");
+                    // Usually too many files are open.
+                    shared.clock.sleep(std::time::Duration::from_secs(1)).await;
+                }
+            }
+        }
+    });
+    tracing::info!(path = %path.display(), "serving JSON-RPC");
+    Ok(())
+}
+
+/// Makes the socket under another name first, so that nobody else can open it before its mode is
+/// set.
+fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something else than a socket is there"));
+        }
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process serves it"));
+        }
+        // The file of a process that has ended, which the new one replaces.
+        Ok(_) | Err(_) => {}
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let file = SocketFile(name.into());
+    let _ = fs::remove_file(&file.0);
+    let listener = UnixListener::bind(&file.0)?;
+    fs::set_permissions(&file.0, Permissions::from_mode(0o600))?;
+    fs::rename(&file.0, path)?;
+    Ok((listener, SocketFile(path.to_owned())))
+}
+
+/// One connection.
+async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
+    let (reading, mut writing) = stream.into_split();
+    let mut lines = FramedRead::new(reading, LinesCodec::new_with_max_length(longest));
+    let Some(Ok(first)) = lines.next().await else { return };
+    if !(first.starts_with('{') && serde_json::from_str::<&RawValue>(&first).is_ok()) {
+        return;
+    }
+    let context = RpcContext { shared, view: ViewQuery::default() };
+    let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
+    let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(&context, line));
+    let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
+    while let Some(answer) = answers.next().await {
+        let Some(mut line) = answer else { continue };
+        line.push(b'\n');
+        if writing.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<Vec<u8>> {
+    match line {
+        Ok(line) if line.trim().is_empty() => None,
+        Ok(line) => context.answer(line.as_bytes()).await.map(Vec::from),
+        Err(_) => {
+            let error = Error::invalid_request("Invalid request").with_data("the line is too long".into());
+            Some(envelope::answer("null", Err(error)).into_bytes())
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Tools over JSON-RPC: `POST /rpc`, against a scenario that runs them.
+
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_with};
+use crate::support::daemon::{Daemon, Home, NEVER, configured};
+use crate::support::serving::{Answer, ask};
+
+/// A daemon in front of one scenario with four tools.
+async fn serving() -> (Home, Daemon, Callee) {
+    let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let tools = [
+        tool("agent_list"),
+        tool_with("read_file", &path, &json!({"enabled_by_default": true})),
+        tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true})),
+        tool("fails"),
+    ];
+    let callee = Callee::start(manifest("files", &tools), run).await;
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    config.refresh.min_interval = NEVER;
+    config.refresh.max_interval = NEVER;
+    config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
+    let daemon = Daemon::ready(config).await;
+    (home, daemon, callee)
+}
+
+async fn run(ran: Ran) -> Response {
+    match &*ran.tool {
+        "fails" => answer(200, &json!({"success": false, "error": "the disk is full", "code": "no_space"})),
+        _ => done(&ran.arguments),
+    }
+}
+
+async fn post(daemon: &Daemon, target: &str, body: &str) -> Answer {
+    ask(daemon.address, "POST", target, &[("content-type", "application/json")], body).await
+}
+
+/// The answer to a body, as text.
+async fn text(daemon: &Daemon, body: &str) -> String {
+    let answer = post(daemon, "/rpc", body).await;
+    assert_eq!(answer.status, 200, "{body}");
+    assert_eq!(answer.header("content-type"), "application/json", "{body}");
+    String::from_utf8(answer.body).unwrap()
+}
+
+async fn json(daemon: &Daemon, method: &str, params: &Value) -> Value {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    serde_json::from_str(&text(daemon, &body.to_string()).await).unwrap()
+}
+
+#[tokio::test]
+async fn the_list_has_names_descriptions_and_schemas_whatever_the_parameters_are() {
+    let (_home, daemon, _callee) = serving().await;
+    let listed = json(&daemon, "tools/list", &json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 4);
+    assert_eq!(tools[0]["name"], "agent_list");
+    assert_eq!(tools[0]["inputSchema"], json!({"type": "object", "properties": {}, "additionalProperties": false}));
+    let read = tools.iter().find(|tool| tool["name"] == "read_file").unwrap();
+    assert_eq!(read["inputSchema"]["required"], json!(["path"]));
+    let members: Vec<&String> = read.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["name", "description", "inputSchema"]);
+    for params in [r#""params":{"x":1},"#, r#""params":[7],"#, r#""params":null,"#, ""] {
+        let body = format!(r#"{{"jsonrpc":"2.0",{params}"id":1,"method":"tools/list"}}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text(&daemon, &body).await).unwrap(), listed, "{params}");
+    }
+    let narrowed = post(&daemon, "/rpc?q=list+agents&max_tools=1", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert_eq!(narrowed.await.json()["result"]["tools"][0]["name"], "agent_list");
+    let unknown = post(&daemon, "/rpc?profil=a", "{}").await;
+    assert_eq!(unknown.status, 400);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_identity_stays_as_long_as_names_and_descriptions_do() {
+    let (_home, daemon, callee) = serving().await;
+    let identity = json(&daemon, "server/identity", &json!({})).await["result"].clone();
+    assert_eq!(identity["tools_count"], 4);
+    assert_eq!(identity["protocol_version"], "1.0");
+    assert_eq!(identity["server_id"].as_str().unwrap().len(), 36);
+    assert_eq!(json(&daemon, "server/identity", &json!([])).await["result"], identity);
+
+    let wider = json!({"type": "object", "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}});
+    let other = |description: &str| {
+        let mut read = tool_with("read_file", &wider, &json!({"enabled_by_default": true}));
+        read["description"] = description.into();
+        let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        manifest(
+            "files",
+            &[
+                tool("agent_list"),
+                read,
+                tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true})),
+                tool("fails"),
+            ],
+        )
+    };
+    let known = tool("read_file")["description"].as_str().unwrap().to_owned();
+    callee.lists(other(&known));
+    daemon.send("POST", "/api/v1/scenarios/files/refresh").await;
+    let changed = json(&daemon, "server/identity", &json!({})).await["result"].clone();
+    assert_eq!(changed["server_id"], identity["server_id"], "only a schema changed");
+    assert_ne!(changed["schema_id"], identity["schema_id"]);
+
+    callee.lists(other("Reads it another way"));
+    daemon.send("POST", "/api/v1/scenarios/files/refresh").await;
+    let changed = json(&daemon, "server/identity", &json!({})).await["result"].clone();
+    assert_ne!(changed["server_id"], identity["server_id"], "a description changed");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_gives_what_the_tool_gave_back_in_the_order_of_the_protocol() {
+    let (_home, daemon, callee) = serving().await;
+    let call = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_file","arguments":{"path":"/tmp/a"}},"id":"x"}"#;
+    assert_eq!(text(&daemon, call).await, r#"{"jsonrpc":"2.0","result":{"path":"/tmp/a"},"id":"x"}"#);
+    for left_out in ["", r#","arguments":null"#, r#","arguments":{}"#] {
+        let call =
+            format!(r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"agent_list"{left_out}}},"id":2}}"#);
+        assert_eq!(text(&daemon, &call).await, r#"{"jsonrpc":"2.0","result":{},"id":2}"#);
+    }
+    let failed = json(&daemon, "tools/call", &json!({"name": "fails"})).await["error"].clone();
+    assert_eq!(failed, json!({"code": -32600, "message": "the disk is full", "data": {"code": "no_space"}}));
+    let unknown = json(&daemon, "tools/call", &json!({"name": "nobody"})).await["error"].clone();
+    assert_eq!(unknown, json!({"code": -32600, "message": "no tool is called `nobody`"}));
+    assert_eq!(callee.ran().len(), 5);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn parameters_that_are_no_call_are_refused_and_nothing_is_called() {
+    let (_home, daemon, callee) = serving().await;
+    let missing = json!({"code": -32602, "message": "Missing 'name'"});
+    for params in [json!({"arguments": {}}), json!({"name": 7}), json!({"name": null}), json!([]), json!(["read_file"])]
+    {
+        assert_eq!(json(&daemon, "tools/call", &params).await["error"], missing, "{params}");
+    }
+    let none = text(&daemon, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#).await;
+    assert!(none.contains("Missing 'name'"), "{none}");
+    for arguments in [json!([]), json!("{}"), json!(1)] {
+        let error = json(&daemon, "tools/call", &json!({"name": "read_file", "arguments": arguments})).await;
+        assert_eq!(error["error"]["code"], -32602);
+        assert_eq!(error["error"]["message"], "Invalid parameters");
+    }
+    let unfit = json(&daemon, "tools/call", &json!({"name": "read_file", "arguments": {"path": 7}})).await;
+    assert_eq!(unfit["error"]["code"], -32602);
+    assert_eq!(unfit["error"]["data"]["violations"][0]["pointer"], "/path");
+    let method = json(&daemon, "tools/run", &json!({})).await;
+    assert_eq!(method["error"], json!({"code": -32601, "message": "Method not found"}));
+    assert_eq!(callee.ran().len(), 0);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_its_order_and_notifications_are_not_run() {
+    let (_home, daemon, callee) = serving().await;
+    let batch = r#"[{"jsonrpc":"2.0","method":"tools/call","params":{"name":"agent_list"}},
+        {"jsonrpc":"2.0","method":"tools/call","params":{"name":"agent_list"},"id":1},
+        {"foo":"boo"},
+        {"jsonrpc":"2.0","method":"nothing","id":"2"}]"#;
+    assert_eq!(
+        text(&daemon, batch).await,
+        concat!(
+            r#"[{"jsonrpc":"2.0","result":{},"id":1},"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null},"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":"2"}]"#
+        )
+    );
+    assert_eq!(callee.ran().len(), 1, "the notification was not run");
+    let silent = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"agent_list"}}"#;
+    for body in [silent.to_owned(), format!("[{silent},{silent}]")] {
+        let answer = post(&daemon, "/rpc", &body).await;
+        assert_eq!(answer.status, 204, "{body}");
+        assert_eq!(answer.body.len(), 0, "{body}");
+    }
+    let call = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"agent_list"},"id":1}"#;
+    let long = format!("[{}]", vec![call; 10_000].join(","));
+    let refused = text(&daemon, &long).await;
+    assert!(refused.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"#), "{refused}");
+    assert_eq!(callee.ran().len(), 1, "nothing of it was run");
+    let too_large = post(&daemon, "/rpc", &" ".repeat(2 << 20)).await;
+    assert_eq!(too_large.status, 413);
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}}"#, "[".repeat(100_000));
+    assert_eq!(
+        text(&daemon, &deep).await,
+        r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}"#
+    );
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_approval_is_an_error_of_its_own_and_then_gives_its_outcome_once() {
+    let (_home, daemon, callee) = serving().await;
+    let call = json!({"name": "delete_file", "arguments": {"path": "/tmp/a"}});
+    let waits = json(&daemon, "tools/call", &call).await["error"].clone();
+    assert_eq!(waits["code"], 1001);
+    let id = waits["data"]["approval_id"].as_str().unwrap().to_owned();
+    assert_eq!(json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"], *id, "the same call");
+    assert_eq!(callee.ran().len(), 0);
+    let approve = format!("/api/v1/approvals/{id}/approve");
+    let approved = daemon.send_json("POST", &approve, &json!({})).await;
+    assert!(approved.status < 300, "{}", approved.status);
+    assert_eq!(json(&daemon, "tools/call", &call).await["result"], json!({"path": "/tmp/a"}));
+    assert_eq!(callee.ran().len(), 1);
+    assert_ne!(json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"], *id, "a new call");
+
+    let other = json!({"name": "delete_file", "arguments": {"path": "/tmp/b"}});
+    let id = json(&daemon, "tools/call", &other).await["error"]["data"]["approval_id"].as_str().unwrap().to_owned();
+    daemon.send_json("POST", &format!("/api/v1/approvals/{id}/reject"), &json!({"reason": "no"})).await;
+    let rejected = json(&daemon, "tools/call", &other).await["error"].clone();
+    assert_eq!(rejected["code"], -32000);
+    assert!(rejected["message"].as_str().unwrap().contains("rejected: no"), "{rejected}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_is_described_as_it_is_listed_with_all_that_is_known_of_it() {
+    let (_home, daemon, _callee) = serving().await;
+    let listed = json(&daemon, "tools/list", &json!({})).await["result"]["tools"].clone();
+    let described = json(&daemon, "tools/describe", &json!({"name": "read_file"})).await["result"].clone();
+    let same = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "read_file").unwrap();
+    for member in ["name", "description", "inputSchema"] {
+        assert_eq!(described[member], same[member]);
+    }
+    let native = daemon.json("/api/v1/tools/read_file").await;
+    assert_eq!(described["details"], native);
+    let unknown = json(&daemon, "tools/describe", &json!({"name": "nobody"})).await;
+    assert_eq!(unknown["error"], json!({"code": -32600, "message": "no tool is called `nobody`"}));
+    daemon.stop().await;
+}

@@ -1,0 +1,89 @@
+//! JSON-RPC on a Unix socket: one message a line.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+
+use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario};
+
+async fn serving() -> (Home, Daemon, Scenario, PathBuf) {
+    let files = Scenario::of("files", &["read"]).await;
+    let home = Home::new();
+    let mut config = home.config(&[&files]);
+    let path = home.state().with_file_name("rpc.sock");
+    config.server.rpc_socket = Some(path.clone());
+    config.server.max_body = 64 * 1024;
+    let daemon = Daemon::ready(config).await;
+    // Once it answers, it serves the socket, too.
+    daemon.get("/healthz").await;
+    (home, daemon, files, path)
+}
+
+async fn connected(path: &Path) -> BufReader<UnixStream> {
+    BufReader::new(UnixStream::connect(path).await.unwrap())
+}
+
+async fn ask(connection: &mut BufReader<UnixStream>, line: &str) -> String {
+    connection.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(PATIENCE, connection.read_line(&mut answer)).await.unwrap().unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn each_line_is_answered_by_a_line_until_the_daemon_stops() {
+    let (_home, daemon, _files, path) = serving().await;
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut connection = connected(&path).await;
+    let listed = ask(&mut connection, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await;
+    assert!(listed.starts_with(r#"{"jsonrpc":"2.0","result":{"tools":[{"name":"read","#), "{listed}");
+    let broken = ask(&mut connection, "{").await;
+    assert_eq!(broken, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n");
+    let batch = ask(&mut connection, r#"[{"jsonrpc":"2.0","id":2,"method":"server/identity"}]"#).await;
+    assert!(batch.starts_with(r#"[{"jsonrpc":"2.0","result":{"server_id":"#), "{batch}");
+    let mut other = connected(&path).await;
+    ask(&mut other, "{}").await;
+    let long = ask(&mut other, &"x".repeat(70_000)).await;
+    assert!(long.contains("the line is too long"), "{long}");
+    assert_eq!(other.read_to_end(&mut Vec::new()).await.unwrap(), 0, "that connection is closed");
+    daemon.stop().await;
+    assert_eq!(connection.read_to_end(&mut Vec::new()).await.unwrap(), 0, "it is closed");
+    assert!(!path.exists(), "the file goes with the daemon");
+}
+
+#[tokio::test]
+async fn a_client_that_speaks_something_else_is_disconnected() {
+    let (_home, daemon, _files, path) = serving().await;
+    for first in ["GET /rpc HTTP/1.1", "[]", "7", "{"] {
+        let mut connection = connected(&path).await;
+        assert_eq!(ask(&mut connection, first).await, "", "{first}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_socket_of_a_daemon_that_ended_is_replaced_and_other_files_are_not() {
+    let (home, daemon, files, path) = serving().await;
+    daemon.stop().await;
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let mut config = home.config(&[&files]);
+    config.server.rpc_socket = Some(path.clone());
+    let daemon = Daemon::ready(config.clone()).await;
+    // Once it answers, it serves the socket, too.
+    daemon.get("/healthz").await;
+    let mut connection = connected(&path).await;
+    assert!(ask(&mut connection, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#).await.contains("-32601"));
+    daemon.stop().await;
+
+    std::fs::write(&path, "mine").unwrap();
+    let app = callsheet::Callsheet::builder(config).start().await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let error = app.serve(listener).await.unwrap_err().to_string();
+    assert!(error.contains("`server.rpc_socket`") && error.contains("something else than a socket"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    app.stop();
+    app.finish().await;
+}
