@@ -44,10 +44,12 @@ use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
 use crate::state::StateError;
 use crate::transports::http::Client;
+use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::transports::stdio::Children;
 use crate::views::ViewCache;
 
 mod builder;
+mod logins;
 mod reload;
 mod service;
 mod unused;
@@ -68,6 +70,7 @@ pub struct Callsheet {
     /// The identity of this daemon on the network.
     id: Arc<str>,
     client: Arc<Client>,
+    logins: Arc<OAuthTokens>,
     children: Arc<Children>,
     reader: CatalogReader,
     engine: EngineHandle,
@@ -114,6 +117,7 @@ impl Callsheet {
             views: self.views.clone(),
             engine: self.engine.clone(),
             calls: self.calls.clone(),
+            logins: Arc::clone(&self.logins),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::logins::StoredLogins;
 use super::{Callsheet, StartError};
 use crate::calls::{self, Calls};
 use crate::config::Config;
@@ -21,6 +22,7 @@ use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::server::{self, OpenConnections};
 use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
+use crate::transports::http::credentials::TokenSources;
 use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::transports::stdio::Children;
 use crate::transports::stdio::watchdog::WatchdogCommand;
@@ -127,7 +129,8 @@ impl Builder {
         let config = Arc::new(config);
         let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
         let mut restored = store.load().await?;
-        let client = http_client(&config, clock, &tasks);
+        let (client, logins) = http_client(&config, clock, &tasks);
+        logins.keep_in(Arc::new(StoredLogins(Arc::clone(&store))), take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
@@ -160,6 +163,7 @@ impl Builder {
             settings: watch::Sender::new(Vec::new()),
             id,
             client,
+            logins,
             children,
             reader,
             engine,
@@ -222,9 +226,11 @@ impl std::fmt::Debug for ProgramProtocols {
 }
 
 /// The client for all scenarios, with the tokens that it gets by itself.
-fn http_client(config: &Config, clock: Clock, tasks: &Tasks) -> Arc<Client> {
+fn http_client(config: &Config, clock: Clock, tasks: &Tasks) -> (Arc<Client>, Arc<OAuthTokens>) {
     let client =
         Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
-    client.set_token_sources(Arc::new(OAuthTokens::new(&client)));
-    client
+    let tokens = Arc::new(OAuthTokens::new(&client));
+    tokens.adjust(config.login.clone());
+    client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
+    (client, tokens)
 }

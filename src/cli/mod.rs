@@ -31,6 +31,7 @@ mod explain;
 mod import;
 mod instance;
 mod log;
+mod login;
 mod man;
 mod mcp;
 mod operations;
@@ -100,6 +101,10 @@ enum Command {
     Trust(decide::TrustArgs),
     /// Forget a scenario that is removed or down.
     Forget(decide::ForgetArgs),
+    /// Log in for a scenario whose server wants a person's yes.
+    Login(login::LoginArgs),
+    /// Forget the login for a scenario.
+    Logout(login::LogoutArgs),
     /// Give the tools of the running daemon to an MCP client, over standard input and output.
     Mcp(mcp::McpArgs),
     /// Show or write how an MCP client is configured to use callsheet; needs no daemon.
@@ -216,6 +221,8 @@ impl Command {
             Self::Unblock(command) => command.run().await,
             Self::Trust(command) => command.run().await,
             Self::Forget(command) => command.run().await,
+            Self::Login(command) => command.run().await,
+            Self::Logout(command) => command.run().await,
             Self::Connect(command) => command.run(),
             Self::Import(command) => command.run(),
             Self::Mcp(command) => command.run().await,

@@ -98,10 +98,11 @@ fn token_address(text: &str) -> Result<Url, ValueError> {
 fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
     let (mut token_url, mut resource): (Option<Url>, Option<Url>) = (None, None);
     let (mut client_id, mut scopes): (Option<String>, Vec<String>) = (None, Vec::new());
-    let no_address = ValueError::new("the address for tokens is missing", "add `token_url = \"https://...\"` to it");
-    at.require("token_url", no_address);
-    let no_secret = ValueError::new("the secret of the client is missing", "add `client_secret = ...` to it");
-    at.require("client_secret", no_secret);
+    // Without an address for tokens a person logs in, which a client without a secret can do too.
+    if at.key("token_url").value.is_some() {
+        let no_secret = ValueError::new("the secret of the client is missing", "add `client_secret = ...` to it");
+        at.require("client_secret", no_secret);
+    }
     at.require("client_id", ValueError::new("the id of the client is missing", "add `client_id = \"...\"` to it"));
     at.key("token_url").text(&mut token_url, token_address);
     at.key("resource").text(&mut resource, address);
@@ -119,5 +120,5 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
         Ok(text.to_owned())
     });
     let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
-    Some(OAuthClient { token_url: token_url?, client_id: client_id?, client_secret, scopes, resource })
+    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource })
 }

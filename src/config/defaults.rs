@@ -13,6 +13,7 @@ use super::{
 };
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, UnknownLevel};
+use crate::transports::http::credentials::oauth::LoginSettings;
 
 /// `config/default.toml`: every key with its default and a sentence on what it does.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -33,6 +34,7 @@ impl Config {
             modules: ModulesConfig::default(),
             mcp: McpConfig::default(),
             mcp_face: McpFaceConfig::default(),
+            login: LoginSettings::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
             preferences: PreferenceSet::default(),

@@ -12,7 +12,7 @@ use super::rules::{
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
-use super::web::{host, web_origin};
+use super::web::{client_metadata_url, host, web_origin};
 use super::{Config, cache, client_servers, mdns, modules, preferences, profiles, scenarios};
 
 /// A key of the configuration.
@@ -107,6 +107,8 @@ keys! {
     "mcp.wait"                               Live    text(duration)               mcp_face.wait;
     "mcp.input_timeout"                      Live    text(positive_duration)               mcp_face.input_timeout;
     "mcp.approve_by_elicitation"             Live    switch()                     mcp_face.approve_by_elicitation;
+    "login.client_metadata_url"              Restart   text(client_metadata_url)    login.client_metadata_url;
+    "login.hosts"                            Restart texts(host)                  login.hosts;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;

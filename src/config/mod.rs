@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
+use crate::transports::http::credentials::oauth::LoginSettings;
 
 mod address;
 mod auth;
@@ -76,6 +77,8 @@ pub struct Config {
     pub mcp_face: McpFaceConfig,
     /// `[mcp]` and `mcpServers`
     pub mcp: McpConfig,
+    /// `[login]`
+    pub login: LoginSettings,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.

@@ -41,3 +41,17 @@ pub(super) fn web_origin(text: &str) -> Result<String, ValueError> {
         _ => Err(refused()),
     }
 }
+
+/// The address of a client metadata document, which is the id of a client: https, with a path
+/// (draft-ietf-oauth-client-id-metadata-document).
+pub(super) fn client_metadata_url(text: &str) -> Result<Url, ValueError> {
+    let refused = || {
+        ValueError::new(
+            format!("{:?} is not the address of a client metadata document", refused_address(text)),
+            "write an address with https and a path, such as \"https://tools.example/callsheet.json\"",
+        )
+    };
+    let url = Url::parse(text).map_err(|_| refused())?;
+    let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    if url.scheme() == "https" && url.path() != "/" && is_plain { Ok(url) } else { Err(refused()) }
+}

@@ -49,8 +49,9 @@ pub enum Auth {
 /// A client that is registered with an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthClient {
-    /// Where tokens are requested without a person (RFC 6749 section 4.4).
-    pub token_url: Url,
+    /// Where tokens are requested without a person (RFC 6749 section 4.4). `None` where a person
+    /// logs in.
+    pub token_url: Option<Url>,
     /// `client_id`
     pub client_id: String,
     /// `client_secret`, of a client that has one.
@@ -101,7 +102,7 @@ impl Auth {
                 source.add_to(hash);
             }
             Self::OAuth(client) => {
-                feed(hash, client.token_url.as_str().as_bytes());
+                feed(hash, client.token_url.as_ref().map(Url::as_str).unwrap_or_default().as_bytes());
                 feed(hash, client.client_id.as_bytes());
                 if let Some(secret) = &client.client_secret {
                     secret.add_to(hash);

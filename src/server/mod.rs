@@ -24,6 +24,7 @@ use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::model::Secret;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
+use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::views::ViewCache;
 
 mod api;
@@ -51,6 +52,8 @@ pub struct ServerParts {
     pub engine: EngineHandle,
     /// Calls tools.
     pub calls: Calls,
+    /// Logins at authorization servers.
+    pub logins: Arc<OAuthTokens>,
     /// Publishes events.
     pub events: Hub,
     /// The state for `/readyz`.
@@ -107,6 +110,7 @@ struct ServerState {
     views: ViewCache,
     engine: EngineHandle,
     calls: Calls,
+    logins: Arc<OAuthTokens>,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -136,6 +140,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         views,
         engine,
         calls,
+        logins,
         events,
         readiness,
         config,
@@ -158,6 +163,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         views,
         engine,
         calls,
+        logins,
         events,
         readiness,
         clock,

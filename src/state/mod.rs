@@ -1,5 +1,5 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, usage counts of tools, and the key of the server.
+//! for approval, operations under way, usage counts of tools, logins, and the key of the server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -37,6 +37,8 @@ pub struct Restored {
     pub revision: Option<(String, Timestamp)>,
     /// The key with which the server signs and encrypts what clients give back, in base64.
     pub server_key: Option<Secret>,
+    /// Logins of persons at authorization servers, each as the one text that was stored.
+    pub logins: Vec<(ScenarioName, Secret)>,
     /// Calls that need an approval, in every state, in the order of their requests.
     pub approvals: Vec<ApprovalRequest>,
     /// Long-running operations, in every state, in the order of their start.
@@ -133,6 +135,8 @@ pub enum Write {
     Revision(String, Timestamp),
     /// Stores the key with which the server signs and encrypts what clients give back.
     ServerKey(Secret),
+    /// Replaces or deletes the login for a scenario.
+    Login(ScenarioName, Option<Secret>),
     /// Notes that an operator accepted a loss.
     AcceptLoss,
 }

@@ -42,7 +42,7 @@ fn every_kind_can_be_written() {
     let whole = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\", \
                  scopes = [\"a\", \"b\"], resource = \"https://h/\" } }";
     let mut client = OAuthClient {
-        token_url: "https://as/token".parse().unwrap(),
+        token_url: Some("https://as/token".parse().unwrap()),
         client_id: "me".to_owned(),
         client_secret: Some(hush()),
         scopes: vec!["a".to_owned(), "b".to_owned()],
@@ -52,7 +52,10 @@ fn every_kind_can_be_written() {
     client.resource = None;
     client.scopes.clear();
     let least = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\" } }";
-    assert_eq!(auth(&written(least)), Auth::OAuth(client));
+    assert_eq!(auth(&written(least)), Auth::OAuth(client.clone()));
+    client.token_url = None;
+    client.client_secret = None;
+    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(client));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::support::upstream_server::{Request, UpstreamServer, answer, client, l
 
 fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
     let auth = OAuthClient {
-        token_url: server.url(),
+        token_url: Some(server.url()),
         client_id: "me:1".to_owned(),
         client_secret: Some(Secret::new("hush/+").into()),
         scopes: vec!["a".to_owned()],

@@ -18,6 +18,7 @@ use callsheet::protocols::Protocols;
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
 use callsheet::state::sqlite;
+use callsheet::transports::http::credentials::oauth::OAuthTokens;
 use callsheet::transports::http::{Client, ClientLimits};
 use callsheet::transports::stdio::Children;
 use callsheet::views::ViewCache;
@@ -97,6 +98,7 @@ impl Home {
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
             vec![Box::new(Told(SourceId::Mdns, network.subscribe()))];
         sources.extend(static_list::make(&config, clock));
+        let logins = Arc::new(OAuthTokens::new(&client));
         let setup = Setup {
             config: Arc::clone(&config),
             store,
@@ -116,6 +118,7 @@ impl Home {
         let parts = server::ServerParts {
             reader: reader.clone(),
             events,
+            logins,
             views: ViewCache::new(1 << 20, tasks.clone()),
             calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone()),
             engine: engine.clone(),

@@ -14,6 +14,8 @@ use callsheet::events::Hub;
 use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server::{self, ServeError, ServerParts};
+use callsheet::transports::http::Client;
+use callsheet::transports::http::credentials::oauth::OAuthTokens;
 use callsheet::views::ViewCache;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
@@ -122,7 +124,10 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
     let engine = EngineHandle::ended(reader.clone());
     let calls =
         Calls::new(config::CallsConfig::default(), engine.clone(), reader.clone(), Clock::system(), tasks.clone());
+    let limits = config::Config::for_state("state.db").http_limits();
+    let client = Client::new(limits, 1, Duration::ZERO, Clock::system(), tasks.clone());
     let parts = ServerParts {
+        logins: Arc::new(OAuthTokens::new(&client)),
         engine,
         calls,
         events: Hub::start(reader.clone(), config::EventsConfig::default(), Clock::system(), &tasks, &stopping),

@@ -4,7 +4,7 @@ use crate::engine::scenario::Scenario;
 use crate::model::{Auth, Finding, FindingCode, HttpTarget, Target};
 use crate::protocols::{ListError, module};
 use crate::transports::TransportError;
-use crate::transports::http::credentials::Challenge;
+use crate::transports::http::credentials::{Challenge, CredentialError};
 
 /// What is said where the configuration has no credential at all.
 const NONE: &str = "set its `auth` or `headers`, write its `url` as `http://name:password@host` if it takes these, or let it list its \
@@ -15,6 +15,9 @@ const NONE: &str = "set its `auth` or `headers`, write its `url` as `http://name
 pub(super) fn needs_authorization(record: &Scenario, error: &ListError, message: &str) -> Finding {
     let name = &record.name;
     let (missing, hint) = match error {
+        ListError::Transport(TransportError::Credential { error: CredentialError::LoginNeeded(_), .. }) => {
+            (None, login(record))
+        }
         ListError::Transport(TransportError::Credential { .. }) => (
             None,
             "correct it there, or where the configuration says that it is; it is read again for each request"
@@ -40,6 +43,7 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
     };
     let lacks_scope = challenge.is_some_and(Challenge::lacks_scope);
     match &target.auth {
+        Some(Auth::OAuth(client)) if client.token_url.is_none() => ("nobody is logged in", login(record)),
         Some(Auth::OAuth(_)) if lacks_scope => {
             ("its token does not allow enough", "add the scopes that it wants to its `auth.oauth.scopes`".to_owned())
         }
@@ -54,12 +58,21 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
             ("it does not accept the name and password of its address", "correct its `url`".to_owned())
         }
         None if is_module => ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`")),
+        None if target.login.is_some() && challenge.is_some_and(Challenge::is_bearer) => (
+            "it wants a bearer token, and none is configured for it",
+            format!("{}; or set its `auth` to a token", login(record)),
+        ),
         None if challenge.is_some_and(Challenge::is_bearer) => (
             "it wants a bearer token, and none is configured for it",
             "set its `auth` to a token, or to `{ oauth = ... }`".to_owned(),
         ),
         None => ("no credential is configured for it", NONE.to_owned()),
     }
+}
+
+/// How a person logs in.
+fn login(record: &Scenario) -> String {
+    format!("log in with `callsheet login {}`, or on its page", record.name)
 }
 
 fn has_password(target: &HttpTarget) -> bool {

@@ -12,6 +12,7 @@ pub(super) mod calls;
 pub(super) mod explain;
 pub(super) mod findings;
 pub(super) mod health;
+pub(super) mod login;
 pub(super) mod lookup;
 pub(super) mod metrics;
 pub(super) mod operations;

@@ -20,7 +20,7 @@ use crate::config::EffectiveValue;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::server::SharedState;
 use crate::server::auth::Right;
-use crate::server::auth::Right::{Call, Prefer, Read};
+use crate::server::auth::Right::{Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
 
 mod assets;
@@ -35,6 +35,7 @@ mod history;
 mod interactions;
 mod links;
 mod live;
+mod login;
 mod page;
 mod plots;
 mod preferences;
@@ -98,6 +99,8 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
     page_route("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
     page_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
+    page_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
+    page_route(login::CALLBACK, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
     page_route("/dashboard/tools/rows", Read, || get(tools::part)),
     page_route("/dashboard/tools/formats", Read, || get(tools::formats)),

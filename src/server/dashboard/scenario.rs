@@ -16,7 +16,7 @@ use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot,
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness, source_label};
 use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence};
-use crate::server::dashboard::{links, plots};
+use crate::server::dashboard::{links, login, plots};
 use crate::server::{ServerState, SharedState};
 
 /// At most this many changes of state are shown.
@@ -102,7 +102,7 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
     html! {
         h1 { (health.name) " " (badge(health.state)) }
         p { (relative_time(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
-        div class="actions wide row" { (actions(health)) }
+        div class="actions wide row" { (actions(health)) (login::buttons(shared, &health.name)) }
         section class="card" aria-labelledby="timeline-title" {
             h2 id="timeline-title" { "The last " (plots::timeline_span(history.since(), now).words) }
             (plots::timeline(&past, health, history.since(), now))

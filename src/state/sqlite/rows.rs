@@ -77,6 +77,14 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
+        Write::Login(scenario, None) => sql("DELETE FROM logins WHERE scenario = ?1")?.execute([scenario.as_str()]),
+        Write::Login(scenario, Some(login)) => {
+            sql("INSERT OR REPLACE INTO logins (scenario, document, updated_at) VALUES (?1, ?2, ?3)")?.execute([
+                scenario.as_str(),
+                login.expose(),
+                &now,
+            ])
+        }
         Write::AcceptLoss => sql("DELETE FROM meta WHERE key = 'loss'")?.execute([]),
     }
     .map(drop)
@@ -117,6 +125,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         manifests: read(connection, &MANIFESTS, manifest, &mut torn)?,
         decisions: read(connection, &DECISIONS, decision, &mut torn)?,
         claims: read(connection, &CLAIMS, claim, &mut torn)?,
+        logins: read(connection, &LOGINS, login, &mut torn)?,
         approvals: read(connection, &APPROVALS, calls::approval, &mut torn)?,
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
@@ -150,6 +159,7 @@ const MANIFESTS: TableQuery = TableQuery { name: "manifests", key_columns: 1, fi
 const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
 const DECISIONS: TableQuery = TableQuery { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
 const CLAIMS: TableQuery = TableQuery { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
+const LOGINS: TableQuery = TableQuery { name: "logins", key_columns: 1, filter: "ORDER BY scenario" };
 const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
@@ -315,6 +325,10 @@ fn loss(row: &Row<'_>) -> Result<StateLoss, String> {
 
 fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
     Ok((column(row, "value")?, parsed(row, "updated_at")?))
+}
+
+fn login(row: &Row<'_>) -> Result<(ScenarioName, Secret), String> {
+    Ok((parsed(row, "scenario")?, Secret::new(column::<String>(row, "document")?)))
 }
 
 fn server_key(row: &Row<'_>) -> Result<Secret, String> {

@@ -33,6 +33,11 @@ impl Token {
         Err(CredentialError::Unreadable(why.to_owned()))
     }
 
+    /// The text itself, for what stores it or sends it elsewhere than in a header.
+    pub(super) fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
     /// The text of the header `Authorization`.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::try_from(format!("Bearer {}", self.0.expose())).ok()?;

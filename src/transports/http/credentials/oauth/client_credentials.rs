@@ -2,38 +2,32 @@
 //! kept in memory only.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use url::Url;
 
-use super::token_request;
-use crate::model::{Auth, HttpTarget, OAuthClient};
+use super::metadata::resource_of;
+use super::token_request::{self, TokenForm, TokenRefusal, client_header};
+use crate::model::OAuthClient;
 use crate::runtime::Clock;
 use crate::transports::http::Client;
 use crate::transports::http::credentials::challenge::Challenge;
 use crate::transports::http::credentials::error::CredentialError;
 use crate::transports::http::credentials::secret_reader::SecretReader;
-use crate::transports::http::credentials::token::{Token, TokenSource, TokenSources};
+use crate::transports::http::credentials::token::{Token, TokenSource};
 
 /// How long no further request is sent after one that failed, or after a token that was just
 /// renewed is refused.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// The sources for all clients of a daemon.
-#[derive(Debug)]
-pub struct OAuthTokens {
-    /// The client holds these sources.
-    http: Weak<Client>,
-    secrets: SecretReader,
-    clock: Clock,
-    all: Mutex<Vec<(OAuthClient, Url, Arc<ClientTokens>)>>,
-}
+/// How long a token is used whose lifetime is not told, and the longest time that one is used.
+const LIFETIME: Duration = Duration::from_secs(3600);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The token of one client for one scenario.
-struct ClientTokens {
+pub(super) struct ClientTokens {
     http: Weak<Client>,
     secrets: SecretReader,
     clock: Clock,
@@ -51,39 +45,20 @@ struct HeldToken {
     renewed: Option<Instant>,
 }
 
-impl OAuthTokens {
-    /// None yet. Requests go out through this client.
-    pub fn new(http: &Arc<Client>) -> Self {
-        Self { http: Arc::downgrade(http), secrets: http.secrets.clone(), clock: http.clock, all: Mutex::default() }
-    }
-}
-
-impl TokenSources for OAuthTokens {
-    fn source(&self, target: &HttpTarget) -> Option<Arc<dyn TokenSource>> {
-        let Some(Auth::OAuth(client)) = &target.auth else { return None };
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|(other, url, _)| other == client && *url == target.url);
-        if let Some((_, _, tokens)) = known {
-            return Some(Arc::clone(tokens) as Arc<dyn TokenSource>);
-        }
-        let mut resource = client.resource.clone().unwrap_or_else(|| target.url.clone());
-        resource.set_fragment(None);
-        let _ = resource.set_username("");
-        let _ = resource.set_password(None);
-        let tokens = Arc::new(ClientTokens {
-            http: Weak::clone(&self.http),
-            secrets: self.secrets.clone(),
-            clock: self.clock,
-            client: client.clone(),
-            resource: resource.as_str().trim_end_matches('/').to_owned(),
-            held: tokio::sync::Mutex::default(),
-        });
-        all.push((client.clone(), target.url.clone(), Arc::clone(&tokens)));
-        Some(tokens)
-    }
-}
-
 impl ClientTokens {
+    /// None requested yet. `server` is the address of the scenario.
+    pub(super) fn new(http: &Weak<Client>, parts: (SecretReader, Clock), client: &OAuthClient, server: &Url) -> Self {
+        let resource = client.resource.as_ref().unwrap_or(server);
+        Self {
+            http: Weak::clone(http),
+            secrets: parts.0,
+            clock: parts.1,
+            client: client.clone(),
+            resource: resource_of(resource),
+            held: tokio::sync::Mutex::default(),
+        }
+    }
+
     async fn request(&self, held: &mut HeldToken) -> Result<Token, CredentialError> {
         let requested = self.requested().await;
         // At 80 % of its lifetime, so that no request carries one that lapses on its way.
@@ -98,8 +73,28 @@ impl ClientTokens {
         let missing = || CredentialError::Unreadable("its `auth.oauth` has no secret".to_owned());
         let secret = self.secrets.read(self.client.client_secret.as_ref().ok_or_else(missing)?).await?;
         let unusable = |error: crate::transports::TransportError| CredentialError::Unreadable(error.to_string());
-        let server = http.upstream(self.client.token_url.clone()).map_err(unusable)?;
-        token_request::request(&server, &self.client, &secret, &self.resource).await
+        let token_url = self.client.token_url.clone();
+        let token_url =
+            token_url.ok_or_else(|| CredentialError::Unreadable("its `auth.oauth` has no `token_url`".to_owned()))?;
+        let server = http.upstream(token_url).map_err(unusable)?;
+        let shown = client_header(&self.client.client_id, &secret)?;
+        let granted =
+            token_request::request(&server, Some(shown), &self.form()).await.map_err(|refusal| match refusal {
+                TokenRefusal::Refused(code) => {
+                    CredentialError::Unreadable(format!("the authorization server {server} refused the client: {code}"))
+                }
+                TokenRefusal::Failed(error) => error,
+            })?;
+        Ok((granted.token, granted.lifetime.unwrap_or(LIFETIME).min(LONGEST)))
+    }
+
+    /// The body of the request (RFC 6749 section 4.4.2).
+    fn form(&self) -> TokenForm {
+        let mut form = vec![("grant_type", "client_credentials".to_owned()), ("resource", self.resource.clone())];
+        if !self.client.scopes.is_empty() {
+            form.push(("scope", self.client.scopes.join(" ")));
+        }
+        form
     }
 }
 

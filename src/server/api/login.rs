@@ -1,0 +1,182 @@
+//! Logins of persons for scenarios: begun here, finished with what the browser came back with.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use url::{Host, Url};
+
+use crate::model::ScenarioName;
+use crate::server::api::scenarios::find;
+use crate::server::api::shared_json;
+use crate::server::http::body::JsonBody;
+use crate::server::http::error::Problem;
+use crate::server::http::query::NoQuery;
+use crate::server::{ServerState, SharedState};
+use crate::transports::http::credentials::oauth::{LoginError, LoginRedirect, LoginStatus, StartedLogin};
+
+/// Where the browser comes back to.
+#[derive(JsonSchema)]
+#[schemars(rename = "LoginStart", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member")]
+pub(in crate::server) struct LoginStartBody {
+    /// An `http` address of loopback with a port, at which the caller waits for the browser.
+    redirect_uri: String,
+}
+
+/// What the browser came back with.
+#[derive(JsonSchema)]
+#[schemars(rename = "LoginFinish", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member")]
+pub(in crate::server) struct LoginFinishBody {
+    /// The query of the address that it came back to, as it is.
+    query: String,
+}
+
+/// A login that a person has to finish.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StartedLogin")]
+pub(in crate::server) struct StartedLoginJson {
+    /// What the person opens in a browser.
+    authorization_url: String,
+    /// How long they have.
+    expires_in_ms: u64,
+}
+
+/// What is known of a login; nothing of it is secret.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Login")]
+pub(in crate::server) struct LoginJson {
+    /// The scenario.
+    name: String,
+    /// `logged-out`, `waiting` for a person, `logged-in`, or `ended` because it was not renewed.
+    state: &'static str,
+    /// The authorization server.
+    issuer: Option<String>,
+    /// What its token allows.
+    scopes: Vec<String>,
+    /// When its token lapses, if that is known.
+    expires_at: Option<String>,
+    /// Whether it is renewed without a person.
+    renews: bool,
+    /// Why it ended or was not renewed.
+    reason: Option<String>,
+}
+
+/// Whether a login was forgotten.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Logout")]
+pub(in crate::server) struct LogoutJson {
+    /// The scenario.
+    name: String,
+    /// Whether there was a login.
+    was_logged_in: bool,
+}
+
+impl From<LoginError> for Problem {
+    fn from(error: LoginError) -> Self {
+        let status = match &error {
+            LoginError::NotTaken(_) | LoginError::NotUnderWay(_) | LoginError::Refused(_) => StatusCode::CONFLICT,
+            LoginError::Unusable(_) => StatusCode::BAD_GATEWAY,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// `GET /api/v1/scenarios/{name}/login`: what is known of it.
+pub(in crate::server) async fn show(
+    State(shared): State<SharedState>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let name = known(&shared, &name)?;
+    status_of(&shared, &name).await
+}
+
+/// `POST /api/v1/scenarios/{name}/login`: begins one.
+pub(in crate::server) async fn begin(
+    State(shared): State<SharedState>,
+    Path(name): Path<String>,
+    _: NoQuery,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    let name = known(&shared, &name)?;
+    let redirect = Url::parse(text(&body, "redirect_uri")?).ok().filter(is_loopback);
+    let next =
+        "`redirect_uri` has to be an `http` address of loopback with a port, such as `http://127.0.0.1:8123/callback`";
+    let redirect = redirect.ok_or_else(|| Problem::bad_request(next))?;
+    let started = shared.logins.begin(&name, &redirect).await?;
+    let StartedLogin { authorization_url, expires_in } = started;
+    let expires_in_ms = u64::try_from(expires_in.as_millis()).unwrap_or(u64::MAX);
+    shared_json::json(&StartedLoginJson { authorization_url: authorization_url.into(), expires_in_ms })
+}
+
+/// `POST /api/v1/scenarios/{name}/login/finish`: ends one, and polls the scenario.
+pub(in crate::server) async fn finish(
+    State(shared): State<SharedState>,
+    Path(name): Path<String>,
+    _: NoQuery,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    known(&shared, &name)?;
+    let name = finished(&shared, text(&body, "query")?).await?;
+    status_of(&shared, &name).await
+}
+
+/// `DELETE /api/v1/scenarios/{name}/login`: forgets it, and polls the scenario.
+pub(in crate::server) async fn logout(
+    State(shared): State<SharedState>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let name = known(&shared, &name)?;
+    let was_logged_in = shared.logins.logout(&name).await?;
+    polled(&shared, &name).await;
+    shared_json::json(&LogoutJson { name: name.to_string(), was_logged_in })
+}
+
+/// Ends the login that this query of a redirect belongs to, and polls the scenario.
+pub(in crate::server) async fn finished(shared: &ServerState, query: &str) -> Result<ScenarioName, Problem> {
+    let name = shared.logins.finish(&LoginRedirect::parse(query)).await?;
+    polled(shared, &name).await;
+    Ok(name)
+}
+
+/// Polls a scenario so that what changed is seen at once. That it fails shows in its health.
+async fn polled(shared: &ServerState, name: &ScenarioName) {
+    if let Err(error) = shared.engine.refresh(vec![name.clone()]).await {
+        tracing::debug!(scenario = %name, %error, "not polled after a login or logout");
+    }
+}
+
+async fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Problem> {
+    let LoginStatus { state, issuer, scopes, expires_at, renews, reason } = shared.logins.status(name).await?;
+    let (name, expires_at) = (name.to_string(), expires_at.map(|at| at.to_string()));
+    shared_json::json(&LoginJson { name, state: state.as_str(), issuer, scopes, expires_at, renews, reason })
+}
+
+fn known(shared: &ServerState, name: &str) -> Result<ScenarioName, Problem> {
+    Ok(find(&shared.reader.snapshot(), name)?.name.clone())
+}
+
+/// The one member of a body.
+fn text<'a>(body: &'a Map<String, Value>, member: &str) -> Result<&'a str, Problem> {
+    if let Some(other) = body.keys().find(|key| *key != member) {
+        return Err(Problem::bad_request(format!("unknown member `{other}`; known is `{member}`")));
+    }
+    let value = body.get(member).and_then(Value::as_str);
+    value.ok_or_else(|| Problem::bad_request(format!("`{member}` has to be a text")))
+}
+
+/// Only a program of this machine may wait for the browser, for the code comes back there.
+fn is_loopback(url: &Url) -> bool {
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    is_here && url.scheme() == "http" && url.port().is_some() && url.fragment().is_none() && url.username().is_empty()
+}

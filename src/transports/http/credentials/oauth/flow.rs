@@ -1,0 +1,241 @@
+//! A login from its beginning to its end: the authorization code with a proof key (RFC 6749 section
+//! 4.1, RFC 7636), for one resource (RFC 8707).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use url::Url;
+use url::form_urlencoded::parse;
+
+use super::client::{ClientChoice, LoginClient};
+use super::guard::Guard;
+use super::login::LoginTokens;
+use super::metadata::{self, ResourceMetadata, ServerMetadata, shown};
+use super::random;
+use super::stored::{StoredLogin, StoredTokens};
+use super::token_request::TokenRefusal;
+use crate::model::Secret;
+
+/// How long a person has for a login.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often a login may be begun for the same missing scopes.
+const MAX_STEPS: u8 = 3;
+/// The most bytes of all scopes together.
+const MAX_SCOPES: usize = 4 * 1024;
+
+/// A login that a person has to finish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedLogin {
+    /// What the person has to open.
+    pub authorization_url: Url,
+    /// How long they have.
+    pub expires_in: Duration,
+}
+
+/// What an authorization server sends back with the browser (RFC 6749 section 4.1.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginRedirect {
+    /// `state`
+    pub state: String,
+    /// `code`
+    pub code: Option<Secret>,
+    /// `iss` (RFC 9207)
+    pub issuer: Option<String>,
+    /// `error`
+    pub error: Option<String>,
+}
+
+impl LoginRedirect {
+    /// Reads the query of a redirect. The first member of a name counts.
+    pub fn parse(query: &str) -> Self {
+        let value = |name: &str| parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value);
+        Self {
+            state: value("state").unwrap_or_default().into_owned(),
+            code: value("code").map(|code| Secret::new(&*code)),
+            issuer: value("iss").map(Into::into),
+            error: value("error").map(Into::into),
+        }
+    }
+}
+
+/// Why a login did not begin, or did not succeed. Texts hold no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    /// The scenario takes no login.
+    #[error("{0}")]
+    NotTaken(String),
+    /// There is no such login under way.
+    #[error("{0}")]
+    NotUnderWay(String),
+    /// A server says something that cannot be used, or does not answer.
+    #[error("{0}")]
+    Unusable(String),
+    /// The authorization server refused it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A login that waits for a person.
+pub(super) struct PendingLogin {
+    pub(super) until: Instant,
+    pub(super) state: String,
+    verifier: String,
+    redirect: Url,
+    server: ServerMetadata,
+    resource: String,
+    client: LoginClient,
+    scopes: Vec<String>,
+}
+
+/// Begins a login. It replaces one that was begun before. The browser comes back to `redirect`.
+pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
+    let stops = || LoginError::Unusable("the daemon stops".to_owned());
+    let http = login.parts.http.upgrade().ok_or_else(stops)?;
+    let settings = login.parts.settings.load_full();
+    let guard = Guard { http: &http, scenario: &login.server, hosts: &settings.hosts };
+    let challenge = login.wanted().challenge.clone();
+    let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
+    let resource = metadata::of_resource(&guard, named).await.map_err(LoginError::Unusable)?;
+    let server = metadata::of_server(&guard, &resource.issuer).await.map_err(LoginError::Unusable)?;
+    let (known, granted) = login.known(&server.issuer).await;
+    let missing = challenge.as_ref().filter(|challenge| challenge.lacks_scope());
+    let missing = missing.map(|challenge| challenge.scope.clone().unwrap_or_default());
+    if let Some(missing) = &missing {
+        count_step(login, missing)?;
+    }
+    let asked = challenge.and_then(|challenge| challenge.scope);
+    let scopes =
+        scopes(login, asked.as_deref(), (&resource, &server), if missing.is_some() { granted } else { vec![] });
+    let document = settings.client_metadata_url.as_ref();
+    let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
+    let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;
+    let (state, verifier) = random::text().zip(random::text()).ok_or_else(stops)?;
+    let mut url = server.authorization.clone();
+    url.set_fragment(None);
+    url.query_pairs_mut()
+        .append_pair("response_type", "code")
+        .append_pair("client_id", &client.id)
+        .append_pair("redirect_uri", redirect.as_str())
+        .append_pair("state", &state)
+        .append_pair("code_challenge", &random::challenge(&verifier))
+        .append_pair("code_challenge_method", "S256")
+        .append_pair("resource", &resource.resource);
+    if !scopes.is_empty() {
+        url.query_pairs_mut().append_pair("scope", &scopes.join(" "));
+    }
+    let (redirect, resource) = (redirect.clone(), resource.resource);
+    let until = login.parts.clock.now() + PATIENCE;
+    let pending = PendingLogin { until, state, verifier, redirect, server, resource, client, scopes };
+    let mut wanted = login.wanted();
+    wanted.replaced = wanted.pending.replace(pending).map(|before| before.state);
+    Ok(StartedLogin { authorization_url: url, expires_in: PATIENCE })
+}
+
+/// Counts a login for these missing scopes. Fails when there were enough of them.
+fn count_step(login: &LoginTokens, missing: &str) -> Result<(), LoginError> {
+    let mut wanted = login.wanted();
+    let before = if wanted.steps.0 == missing { wanted.steps.1 } else { 0 };
+    if before >= MAX_STEPS {
+        return Err(LoginError::Refused(format!(
+            "{MAX_STEPS} logins did not give the scopes that `{0}` wants ({missing}); its authorization server does not \
+             grant them to you; `callsheet logout {0}` begins anew",
+            login.name
+        )));
+    }
+    wanted.steps = (missing.to_owned(), before + 1);
+    Ok(())
+}
+
+/// What to request: what the challenge names, or else the configuration, or else the scenario; and
+/// that the login can be renewed, where the server has a scope for that.
+fn scopes(
+    login: &LoginTokens,
+    challenge: Option<&str>,
+    (resource, server): (&ResourceMetadata, &ServerMetadata),
+    granted: Vec<String>,
+) -> Vec<String> {
+    let configured = login.client.as_ref().map(|client| client.scopes.clone()).unwrap_or_default();
+    let mut all = granted;
+    match challenge {
+        Some(challenge) => all.extend(configured.into_iter().chain(challenge.split(' ').map(str::to_owned))),
+        None if configured.is_empty() => all.extend(resource.scopes.iter().cloned()),
+        None => all.extend(configured),
+    }
+    all.extend(server.scopes.iter().filter(|scope| *scope == "offline_access").cloned());
+    let mut left = MAX_SCOPES;
+    let mut kept: Vec<String> = Vec::new();
+    for scope in all {
+        // RFC 6749 section 3.3.
+        let is_scope = scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+        if is_scope && !scope.is_empty() && scope.len() < left && !kept.contains(&scope) {
+            left -= scope.len() + 1;
+            kept.push(scope);
+        }
+    }
+    kept
+}
+
+/// Ends a login with what the browser came back with.
+pub(super) async fn finish(login: &LoginTokens, redirect: &LoginRedirect) -> Result<(), LoginError> {
+    let again = format!("begin it anew with `callsheet login {}`", login.name);
+    let Some(pending) = login.wanted().pending.take() else {
+        return Err(LoginError::NotUnderWay(format!("no login is under way; {again}")));
+    };
+    if login.parts.clock.now() >= pending.until {
+        return Err(LoginError::NotUnderWay(format!("the login took longer than {} s; {again}", PATIENCE.as_secs())));
+    }
+    let issuer = &pending.server.issuer;
+    // RFC 9207 section 2.4: compared as it is written.
+    match &redirect.issuer {
+        Some(named) if named != issuer => {
+            let (named, issuer) = (shown(named), shown(issuer));
+            return Err(LoginError::Refused(format!(
+                "the answer is of another authorization server: {named:?}, not {issuer:?}; {again}"
+            )));
+        }
+        None if pending.server.sends_issuer => {
+            let issuer = shown(issuer);
+            return Err(LoginError::Refused(format!("the answer does not name {issuer:?} as its server; {again}")));
+        }
+        _ => {}
+    }
+    if let Some(code) = &redirect.error {
+        return Err(LoginError::Refused(format!("{} refused the login: {}", shown(issuer), shown(code))));
+    }
+    let Some(code) = &redirect.code else {
+        return Err(LoginError::Refused(format!("{} answered without a code; {again}", shown(issuer))));
+    };
+    exchange(login, pending, code).await
+}
+
+/// Exchanges the code for tokens (RFC 6749 section 4.1.3).
+async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> Result<(), LoginError> {
+    let mut form = vec![
+        ("grant_type", "authorization_code".to_owned()),
+        ("code", code.expose().to_owned()),
+        ("redirect_uri", pending.redirect.as_str().to_owned()),
+        ("code_verifier", pending.verifier),
+        ("resource", pending.resource.clone()),
+    ];
+    let unusable = |error: String| LoginError::Unusable(error);
+    let header = login.prove(&pending.client, &mut form).await.map_err(|error| unusable(error.to_string()))?;
+    let endpoint = pending.server.token.as_str().to_owned();
+    let granted = login.request(&endpoint, header, &form).await.map_err(|refusal| match refusal {
+        TokenRefusal::Refused(code) => {
+            LoginError::Refused(format!("{} refused the login: {code}", shown(&pending.server.issuer)))
+        }
+        TokenRefusal::Failed(error) => unusable(error.to_string()),
+    })?;
+    let tokens = StoredTokens::of(&granted, None, pending.scopes, login.parts.clock);
+    let stored = StoredLogin {
+        server: login.server.as_str().to_owned(),
+        issuer: pending.server.issuer,
+        token_endpoint: endpoint,
+        resource: pending.resource,
+        client: pending.client,
+        tokens: Some(tokens),
+    };
+    login.accept(stored).await;
+    login.wanted().challenge = None;
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The sources of tokens of all scenarios of a daemon, and the logins among them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+use url::Url;
+
+use super::client_credentials::ClientTokens;
+use super::flow::{self, LoginError, LoginRedirect, StartedLogin};
+use super::login::{LoginParts, LoginStatus, LoginTokens};
+use super::settings::{LoginSettings, LoginStore};
+use super::stored::StoredLogin;
+use crate::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
+use crate::transports::http::Client;
+use crate::transports::http::credentials::token::{TokenSource, TokenSources};
+
+/// The tokens of authorization servers for all scenarios of a daemon.
+pub struct OAuthTokens {
+    parts: Arc<LoginParts>,
+    clients: Mutex<Vec<(OAuthClient, Url, Arc<ClientTokens>)>>,
+    logins: Mutex<HashMap<ScenarioName, Arc<LoginTokens>>>,
+    stored: Mutex<HashMap<ScenarioName, Secret>>,
+}
+
+impl OAuthTokens {
+    /// None yet. Requests go out through this client, which may hold these sources.
+    pub fn new(http: &Arc<Client>) -> Self {
+        let parts = LoginParts {
+            http: Arc::downgrade(http),
+            secrets: http.secrets.clone(),
+            clock: http.clock,
+            tasks: http.tasks.clone(),
+            settings: ArcSwap::default(),
+            store: OnceLock::new(),
+        };
+        Self { parts: Arc::new(parts), clients: Mutex::default(), logins: Mutex::default(), stored: Mutex::default() }
+    }
+
+    /// Keeps logins in this store, and goes on with those that it had. Only the first call counts.
+    pub fn keep_in(&self, store: Arc<dyn LoginStore>, stored: Vec<(ScenarioName, Secret)>) {
+        if self.parts.store.set(store).is_ok() {
+            *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = stored.into_iter().collect();
+        }
+    }
+
+    /// Takes what an operator says about logins, for later ones.
+    pub fn adjust(&self, settings: LoginSettings) {
+        self.parts.settings.store(Arc::new(settings));
+    }
+
+    /// Begins a login for a scenario. It replaces one that was begun before. The browser of the
+    /// person comes back to `redirect`, and [`Self::finish`] gets what it brings.
+    pub async fn begin(&self, name: &ScenarioName, redirect: &Url) -> Result<StartedLogin, LoginError> {
+        flow::begin(&*self.of(name)?, redirect).await
+    }
+
+    /// Ends a login with what the browser came back with. Returns the scenario.
+    pub async fn finish(&self, redirect: &LoginRedirect) -> Result<ScenarioName, LoginError> {
+        let all: Vec<Arc<LoginTokens>> = self.logins().values().cloned().collect();
+        let is_pending = |login: &&Arc<LoginTokens>| {
+            login.wanted().pending.as_ref().is_some_and(|pending| pending.state == redirect.state)
+        };
+        if let Some(login) = all.iter().find(is_pending) {
+            return flow::finish(login, redirect).await.map(|()| login.name.clone());
+        }
+        let was = all.iter().find(|login| login.wanted().replaced.as_ref() == Some(&redirect.state));
+        Err(LoginError::NotUnderWay(match was {
+            Some(login) => format!("another login for `{}` was begun after this one; finish that one", login.name),
+            None => {
+                "no such login is under way: it was finished, or it took too long, or the daemon was started anew; \
+                     begin it anew with `callsheet login NAME`"
+                    .to_owned()
+            }
+        }))
+    }
+
+    /// What is known of the login for a scenario.
+    pub async fn status(&self, name: &ScenarioName) -> Result<LoginStatus, LoginError> {
+        Ok(self.of(name)?.status().await)
+    }
+
+    /// Forgets the login for a scenario, and one that is under way. Returns whether there was one.
+    pub async fn logout(&self, name: &ScenarioName) -> Result<bool, LoginError> {
+        Ok(self.of(name)?.forget().await)
+    }
+
+    /// Whether a person can log in for a scenario.
+    pub fn takes_login(&self, name: &ScenarioName) -> bool {
+        self.logins().contains_key(name)
+    }
+
+    fn of(&self, name: &ScenarioName) -> Result<Arc<LoginTokens>, LoginError> {
+        self.logins().get(name).cloned().ok_or_else(|| {
+            LoginError::NotTaken(format!(
+                "`{name}` takes no login: only a scenario at an `http` or `https` address that the configuration names \
+                 does, and no other `auth` may be set for it"
+            ))
+        })
+    }
+
+    fn logins(&self) -> MutexGuard<'_, HashMap<ScenarioName, Arc<LoginTokens>>> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self, client: &OAuthClient, server: &Url) -> Arc<dyn TokenSource> {
+        let mut all = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|(other, url, _)| other == client && url == server);
+        if let Some((_, _, tokens)) = known {
+            return Arc::clone(tokens) as Arc<dyn TokenSource>;
+        }
+        let parts = (self.parts.secrets.clone(), self.parts.clock);
+        let tokens = Arc::new(ClientTokens::new(&Weak::clone(&self.parts.http), parts, client, server));
+        all.push((client.clone(), server.clone(), Arc::clone(&tokens)));
+        tokens
+    }
+
+    fn login(&self, name: &ScenarioName, client: Option<&OAuthClient>, server: &Url) -> Arc<dyn TokenSource> {
+        let mut all = self.logins();
+        if let Some(login) = all.get(name).filter(|login| login.server == *server && login.client.as_ref() == client) {
+            return Arc::clone(login) as Arc<dyn TokenSource>;
+        }
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let stored = stored.as_ref().and_then(StoredLogin::parse);
+        let login = LoginTokens::new((name.clone(), server.clone(), client.cloned()), Arc::clone(&self.parts), stored);
+        all.insert(name.clone(), Arc::clone(&login));
+        login
+    }
+}
+
+impl TokenSources for OAuthTokens {
+    fn source(&self, target: &HttpTarget) -> Option<Arc<dyn TokenSource>> {
+        match (&target.auth, &target.login) {
+            (Some(Auth::OAuth(client)), _) if client.token_url.is_some() => Some(self.client(client, &target.url)),
+            (Some(Auth::OAuth(client)), Some(name)) => Some(self.login(name, Some(client), &target.url)),
+            (None, Some(name)) => Some(self.login(name, None, &target.url)),
+            _ => None,
+        }
+    }
+}
+
+/// The names alone.
+impl fmt::Debug for OAuthTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.logins().keys()).finish()
+    }
+}
