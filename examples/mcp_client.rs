@@ -29,6 +29,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use url::Url;
 
 /// The longest time of a call.
@@ -198,14 +200,25 @@ impl Client {
     /// Logs in as a person would, whose authorization server says yes.
     async fn login(&self) -> Result<()> {
         let started = self.tokens.begin(&NAME.parse()?, &REDIRECT.parse()?).await?;
-        let plain = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
-        let answer = plain.get(started.authorization_url).send().await?;
-        let location = answer.headers().get("location").context("the authorization server does not redirect")?;
-        let back = Url::parse(location.to_str()?)?;
+        let back = redirected(&started.authorization_url).await?;
         self.tokens.finish(&LoginRedirect::parse(back.query().unwrap_or_default())).await?;
         println!("logged in");
         Ok(())
     }
+}
+
+/// Where the authorization server of the suite, which speaks plain HTTP, sends the browser.
+async fn redirected(url: &Url) -> Result<Url> {
+    let (host, port) = (url.host_str().context("no host")?, url.port_or_known_default().context("no port")?);
+    let mut stream = TcpStream::connect((host, port)).await?;
+    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let lines = answer.lines().filter_map(|line| line.split_once(": "));
+    let location = lines.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("location"));
+    Ok(location.context("the authorization server does not redirect")?.1.trim().parse()?)
 }
 
 #[tokio::main]

@@ -1,0 +1,198 @@
+//! A scenario and its authorization server on one port of loopback, which says yes by itself.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use url::Url;
+use url::form_urlencoded::parse;
+
+use crate::support::scripted::manifest;
+
+/// In every secret that it gives.
+pub(crate) const MARKER: &str = "m4rk3r";
+
+/// What the test says, and what came.
+#[derive(Debug, Clone)]
+pub(crate) struct Inner {
+    pub(crate) url: Url,
+    /// Members of both documents that are other than usual; `null` takes one out.
+    pub(crate) wrong: Vec<(&'static str, Value)>,
+    pub(crate) issuer: String,
+    /// `iss` of the redirect.
+    pub(crate) named: Option<String>,
+    pub(crate) lifetime: u64,
+    pub(crate) refuses_renewal: bool,
+    /// How many bytes a token has more than it needs.
+    pub(crate) padding: usize,
+    pub(crate) tokens: usize,
+    /// What a token has to allow; it is told when it does not.
+    pub(crate) wants: Option<&'static str>,
+    pub(crate) came: Vec<(String, String)>,
+}
+
+pub(crate) struct LoginServer {
+    pub(crate) inner: Arc<Mutex<Inner>>,
+    _serving: JoinSet<()>,
+}
+
+impl LoginServer {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let issuer = url.join("as").unwrap().to_string();
+        let inner = Inner {
+            named: Some(issuer.clone()),
+            issuer,
+            url,
+            wrong: Vec::new(),
+            lifetime: 3600,
+            refuses_renewal: false,
+            padding: 0,
+            tokens: 0,
+            wants: None,
+            came: Vec::new(),
+        };
+        let inner = Arc::new(Mutex::new(inner));
+        let router = Router::new().fallback(handle).with_state(Arc::clone(&inner));
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { inner, _serving: serving }
+    }
+
+    pub(crate) fn set(&self, change: impl FnOnce(&mut Inner)) {
+        change(&mut self.inner.lock().unwrap());
+    }
+
+    pub(crate) fn url(&self) -> Url {
+        self.inner.lock().unwrap().url.clone()
+    }
+
+    /// The bodies of the requests for this path.
+    pub(crate) fn of(&self, path: &str) -> Vec<String> {
+        let inner = self.inner.lock().unwrap();
+        inner
+            .came
+            .iter()
+            .filter(|(target, _)| target.split('?').next() == Some(path))
+            .map(|(_, body)| body.clone())
+            .collect()
+    }
+}
+
+/// A member of a form or query.
+pub(crate) fn member(form: &str, name: &str) -> Option<String> {
+    parse(form.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// Goes where a browser would: the query that it comes back with.
+pub(crate) async fn say_yes(authorization: &Url) -> String {
+    let answer = crate::support::serving::ask(
+        authorization.socket_addrs(|| None).unwrap()[0],
+        "GET",
+        &authorization[url::Position::BeforePath..],
+        &[],
+        "",
+    )
+    .await;
+    let location = answer.header("location").to_owned();
+    Url::parse(&location).unwrap().query().unwrap().to_owned()
+}
+
+async fn handle(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let mut inner = inner.lock().unwrap();
+    let target = head.uri.to_string();
+    inner.came.push((target, body.clone()));
+    let shown = head.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    match (&head.method, head.uri.path()) {
+        (_, "/.well-known/oauth-protected-resource") => {
+            let url = inner.url.as_str().trim_end_matches('/');
+            let document =
+                json!({"resource": url, "authorization_servers": [inner.issuer], "scopes_supported": ["read"]});
+            said(200, &inner.with_wrong(document))
+        }
+        (_, "/.well-known/oauth-authorization-server/as") => {
+            let url = inner.url.as_str();
+            let document = json!({
+                "issuer": inner.issuer,
+                "authorization_endpoint": format!("{url}authorize"),
+                "token_endpoint": format!("{url}token"),
+                "registration_endpoint": format!("{url}register"),
+                "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+                "authorization_response_iss_parameter_supported": true,
+            });
+            said(200, &inner.with_wrong(document))
+        }
+        (&Method::POST, "/register") => said(201, &json!({"client_id": "registered"})),
+        (_, "/authorize") => {
+            let query = head.uri.query().unwrap();
+            let mut back = Url::parse(&member(query, "redirect_uri").unwrap()).unwrap();
+            let state = member(query, "state").unwrap();
+            back.query_pairs_mut().append_pair("code", &format!("{MARKER}-code")).append_pair("state", &state);
+            if let Some(issuer) = &inner.named {
+                back.query_pairs_mut().append_pair("iss", issuer);
+            }
+            Response::builder().status(302).header("location", back.as_str()).body(Body::empty()).unwrap()
+        }
+        (&Method::POST, "/token") => inner.token(&body),
+        (_, path) if path.starts_with("/.well-known/") => said(404, &json!({})),
+        _ => inner.list(shown.as_deref()),
+    }
+}
+
+impl Inner {
+    fn with_wrong(&self, mut document: Value) -> Value {
+        for (key, value) in &self.wrong {
+            if document.get(*key).is_some() {
+                document[*key] = value.clone();
+            }
+        }
+        document
+    }
+
+    fn current(&self) -> String {
+        format!("{MARKER}-a{}{}", self.tokens, "x".repeat(self.padding))
+    }
+
+    fn token(&mut self, form: &str) -> Response {
+        if member(form, "grant_type").as_deref() == Some("refresh_token") {
+            let refresh = format!("{MARKER}-r{}", self.tokens);
+            if self.refuses_renewal || member(form, "refresh_token") != Some(refresh) {
+                return said(400, &json!({"error": "invalid_grant"}));
+            }
+        }
+        self.tokens += 1;
+        let refresh = format!("{MARKER}-r{}", self.tokens);
+        let (access, expires) = (self.current(), self.lifetime);
+        said(
+            200,
+            &json!({"access_token": access, "token_type": "Bearer", "expires_in": expires, "refresh_token": refresh}),
+        )
+    }
+
+    fn list(&self, shown: Option<&str>) -> Response {
+        let challenge = match self.wants {
+            _ if shown != Some(&format!("Bearer {}", self.current())) => "Bearer scope=\"read\"".to_owned(),
+            Some(scope) => format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
+            None => return said(200, &manifest("tickets", &["find"])),
+        };
+        let status = if self.wants.is_some() && !challenge.contains("read") { 403 } else { 401 };
+        Response::builder().status(status).header("www-authenticate", challenge).body(Body::empty()).unwrap()
+    }
+}
+
+fn said(status: u16, body: &Value) -> Response {
+    let status = StatusCode::from_u16(status).unwrap();
+    let answer = Response::builder().status(status).header("content-type", "application/json");
+    answer.body(Body::from(body.to_string())).unwrap()
+}
