@@ -43,8 +43,11 @@ pub(super) fn web_origin(text: &str) -> Result<String, ValueError> {
 }
 
 /// The address of a client metadata document, which is the id of a client: https, with a path
-/// (draft-ietf-oauth-client-id-metadata-document).
-pub(super) fn client_metadata_url(text: &str) -> Result<Url, ValueError> {
+/// (draft-ietf-oauth-client-id-metadata-document). An empty text is none.
+pub(super) fn client_metadata_url(text: &str) -> Result<Option<Url>, ValueError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
     let refused = || {
         ValueError::new(
             format!("{:?} is not the address of a client metadata document", refused_address(text)),
@@ -53,5 +56,5 @@ pub(super) fn client_metadata_url(text: &str) -> Result<Url, ValueError> {
     };
     let url = Url::parse(text).map_err(|_| refused())?;
     let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-    if url.scheme() == "https" && url.path() != "/" && is_plain { Ok(url) } else { Err(refused()) }
+    if url.scheme() == "https" && url.path() != "/" && is_plain { Ok(Some(url)) } else { Err(refused()) }
 }

@@ -32,6 +32,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("naming.style", "always"),
     ("mcp.naming", "on-collision"),
     ("mcp.mode", "search"),
+    ("login.hosts", "[h]"),
+    ("login.client_metadata_url", "https://h/c.json"),
     ("state.path", "/s.db"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),

@@ -77,13 +77,9 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
-        Write::Login(scenario, None) => sql("DELETE FROM logins WHERE scenario = ?1")?.execute([scenario.as_str()]),
+        Write::Login(scenario, None) => sql("DELETE FROM meta WHERE key = ?1")?.execute([format!("{LOGIN}{scenario}")]),
         Write::Login(scenario, Some(login)) => {
-            sql("INSERT OR REPLACE INTO logins (scenario, document, updated_at) VALUES (?1, ?2, ?3)")?.execute([
-                scenario.as_str(),
-                login.expose(),
-                &now,
-            ])
+            put_meta(transaction, &format!("{LOGIN}{scenario}"), login.expose(), &now)
         }
         Write::AcceptLoss => sql("DELETE FROM meta WHERE key = 'loss'")?.execute([]),
     }
@@ -159,7 +155,9 @@ const MANIFESTS: TableQuery = TableQuery { name: "manifests", key_columns: 1, fi
 const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
 const DECISIONS: TableQuery = TableQuery { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
 const CLAIMS: TableQuery = TableQuery { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
-const LOGINS: TableQuery = TableQuery { name: "logins", key_columns: 1, filter: "ORDER BY scenario" };
+const LOGINS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key GLOB 'login:*' ORDER BY key" };
+/// What keys of logins begin with.
+const LOGIN: &str = "login:";
 const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
@@ -328,7 +326,9 @@ fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
 }
 
 fn login(row: &Row<'_>) -> Result<(ScenarioName, Secret), String> {
-    Ok((parsed(row, "scenario")?, Secret::new(column::<String>(row, "document")?)))
+    let key = column::<String>(row, "key")?;
+    let name = key.strip_prefix(LOGIN).unwrap_or(&key).parse().map_err(|error| bad("key", error))?;
+    Ok((name, Secret::new(column::<String>(row, "value")?)))
 }
 
 fn server_key(row: &Row<'_>) -> Result<Secret, String> {

@@ -143,13 +143,6 @@ const STEPS: &[&str] = &["
     DELETE FROM meta WHERE key = 'content';
 ", "
     ALTER TABLE manifests DROP COLUMN outline;
-", "
-    -- Logins at authorization servers. `document` is secret: this file is readable by its owner only.
-    CREATE TABLE logins (
-        scenario   TEXT NOT NULL PRIMARY KEY,
-        document   TEXT NOT NULL,
-        updated_at TEXT NOT NULL
-    ) STRICT;
 "];
 
 /// The owner of a file, according to its header and tables.

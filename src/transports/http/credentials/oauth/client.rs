@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::guard::Guard;
+use super::guard::AddressGuard;
 use super::metadata::{ServerMetadata, shown};
 use crate::model::OAuthClient;
 use crate::transports::http::CallLimits;
@@ -51,7 +51,7 @@ pub(super) struct ClientChoice<'a> {
 
 impl ClientChoice<'_> {
     /// The client for a login at this server. It is registered where that is the only way.
-    pub(super) async fn take(self, guard: &Guard<'_>, server: &ServerMetadata) -> Result<LoginClient, String> {
+    pub(super) async fn take(self, guard: &AddressGuard<'_>, server: &ServerMetadata) -> Result<LoginClient, String> {
         let methods = server.auth_methods.as_deref();
         if let Some(configured) = self.configured {
             let method = method_of(configured.client_secret.is_some(), None, methods)?;
@@ -78,7 +78,7 @@ impl ClientChoice<'_> {
 
 /// Registers callsheet (RFC 7591 section 3).
 async fn register(
-    guard: &Guard<'_>,
+    guard: &AddressGuard<'_>,
     place: &Url,
     methods: Option<&[String]>,
     redirect: &Url,

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use url::Url;
 use url::form_urlencoded::parse;
 
-use super::client::{ClientChoice, LoginClient};
-use super::guard::Guard;
+use super::client::ClientChoice;
+use super::guard::AddressGuard;
 use super::login::LoginTokens;
 use super::metadata::{self, ResourceMetadata, ServerMetadata, shown};
+use super::pending::PendingLogin;
 use super::random;
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::TokenRefusal;
@@ -75,24 +75,12 @@ pub enum LoginError {
     Refused(String),
 }
 
-/// A login that waits for a person.
-pub(super) struct PendingLogin {
-    pub(super) until: Instant,
-    pub(super) state: String,
-    verifier: String,
-    redirect: Url,
-    server: ServerMetadata,
-    resource: String,
-    client: LoginClient,
-    scopes: Vec<String>,
-}
-
 /// Begins a login. It replaces one that was begun before. The browser comes back to `redirect`.
 pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
     let stops = || LoginError::Unusable("the daemon stops".to_owned());
     let http = login.parts.http.upgrade().ok_or_else(stops)?;
     let settings = login.parts.settings.load_full();
-    let guard = Guard { http: &http, scenario: &login.server, hosts: &settings.hosts };
+    let guard = AddressGuard { http: &http, scenario: &login.server, hosts: &settings.hosts };
     let challenge = login.wanted().challenge.clone();
     let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
     let resource = metadata::of_resource(&guard, named).await.map_err(LoginError::Unusable)?;

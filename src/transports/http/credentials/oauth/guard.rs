@@ -19,7 +19,7 @@ use crate::transports::http::{Client, Upstream};
 const LOOKUP: Duration = Duration::from_secs(10);
 
 /// Checks the addresses that the servers around one scenario name.
-pub(super) struct Guard<'a> {
+pub(super) struct AddressGuard<'a> {
     pub(super) http: &'a Arc<Client>,
     /// The address of the scenario.
     pub(super) scenario: &'a Url,
@@ -27,7 +27,7 @@ pub(super) struct Guard<'a> {
     pub(super) hosts: &'a [String],
 }
 
-impl Guard<'_> {
+impl AddressGuard<'_> {
     /// What sends requests to this address. Fails with the reason why none may be sent.
     pub(super) async fn upstream(&self, url: &Url) -> Result<Upstream, String> {
         self.check_scheme(url)?;

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::client::{ClientAuthMethod, LoginClient};
-use super::flow::PendingLogin;
-use super::guard::Guard;
+use super::guard::AddressGuard;
+use super::pending::PendingLogin;
 use super::settings::{LoginSettings, LoginStore};
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::{self, GrantedToken, TokenForm, TokenRefusal, client_header};
@@ -227,7 +227,7 @@ impl LoginTokens {
         let unavailable = |why: String| TokenRefusal::Failed(CredentialError::Unavailable(why));
         let http = self.parts.http.upgrade().ok_or_else(|| unavailable("the daemon stops".to_owned()))?;
         let settings = self.parts.settings.load_full();
-        let guard = Guard { http: &http, scenario: &self.server, hosts: &settings.hosts };
+        let guard = AddressGuard { http: &http, scenario: &self.server, hosts: &settings.hosts };
         let url = Url::parse(endpoint).map_err(|_| unavailable("its address for tokens is none".to_owned()))?;
         let server = guard.upstream(&url).await.map_err(unavailable)?;
         token_request::request(&server, client, form).await

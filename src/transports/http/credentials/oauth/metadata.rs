@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::guard::Guard;
+use super::guard::AddressGuard;
 use crate::model::redacted_url;
 
 /// Bytes of a document that are read.
@@ -44,7 +44,7 @@ pub(super) struct ServerMetadata {
 /// Finds what the scenario says of itself: at the address of its challenge, or else at the
 /// well-known ones. A scenario without such a document is its own authorization server, as in the
 /// revision 2025-03-26 of MCP.
-pub(super) async fn of_resource(guard: &Guard<'_>, named: Option<&str>) -> Result<ResourceMetadata, String> {
+pub(super) async fn of_resource(guard: &AddressGuard<'_>, named: Option<&str>) -> Result<ResourceMetadata, String> {
     let scenario = canonical(guard.scenario);
     let mut places = Vec::new();
     if let Some(named) = named {
@@ -64,7 +64,7 @@ pub(super) async fn of_resource(guard: &Guard<'_>, named: Option<&str>) -> Resul
 }
 
 /// Finds what an authorization server says of itself, in the order of MCP.
-pub(super) async fn of_server(guard: &Guard<'_>, issuer: &str) -> Result<ServerMetadata, String> {
+pub(super) async fn of_server(guard: &AddressGuard<'_>, issuer: &str) -> Result<ServerMetadata, String> {
     let unusable = || format!("the authorization server {:?} is not an address that can be used", shown(issuer));
     let url = Url::parse(issuer).map_err(|_| unusable())?;
     if url.query().is_some() || url.fragment().is_some() || !url.has_host() {
@@ -108,7 +108,7 @@ fn at(url: &Url, path: &str) -> Url {
 }
 
 /// Reads the document at an address. `None` where the server has none there.
-async fn fetch(guard: &Guard<'_>, place: &Url) -> Result<Option<Map<String, Value>>, String> {
+async fn fetch(guard: &AddressGuard<'_>, place: &Url) -> Result<Option<Map<String, Value>>, String> {
     let upstream = guard.upstream(place).await?.with_max_body(Some(MAX_DOCUMENT));
     let answer = upstream.get_any_status("", None).await.map_err(|error| error.to_string())?;
     let status = answer.head.status;

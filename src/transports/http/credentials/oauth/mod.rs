@@ -12,6 +12,7 @@ mod flow;
 mod guard;
 mod login;
 mod metadata;
+mod pending;
 mod random;
 mod settings;
 mod sources;
