@@ -129,8 +129,7 @@ impl Builder {
         let config = Arc::new(config);
         let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
         let mut restored = store.load().await?;
-        let (client, logins) = http_client(&config, clock, &tasks);
-        logins.keep_in(Arc::new(StoredLogins(Arc::clone(&store))), take(&mut restored.logins));
+        let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
@@ -226,10 +225,16 @@ impl std::fmt::Debug for ProgramProtocols {
 }
 
 /// The client for all scenarios, with the tokens that it gets by itself.
-fn http_client(config: &Config, clock: Clock, tasks: &Tasks) -> (Arc<Client>, Arc<OAuthTokens>) {
+fn http_client(
+    config: &Config,
+    (clock, tasks): (Clock, &Tasks),
+    store: &Arc<dyn StateStore>,
+    logins: Vec<(ScenarioName, Secret)>,
+) -> (Arc<Client>, Arc<OAuthTokens>) {
     let client =
         Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
     let tokens = Arc::new(OAuthTokens::new(&client));
+    tokens.keep_in(Arc::new(StoredLogins(Arc::clone(store))), logins);
     tokens.adjust(config.login.clone());
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
     (client, tokens)

@@ -92,8 +92,6 @@ const TOO_MANY_STREAMS: RefusalSpec =
     refusal(503, "Too many clients follow already; `Retry-After` says when to try again.")
         .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
 const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
-const NO_LOGIN: RefusalSpec = refusal(409, "It takes no login, or there is none under way; the answer says why.");
-const LOGIN_UNUSABLE: RefusalSpec = refusal(502, "A server says something that cannot be used, or does not answer.");
 const TOO_MANY_PREFERENCES: RefusalSpec =
     refusal(409, "There are as many preferences as are kept.").with_example(|| EngineError::TooManyPreferences.into());
 const NOT_ALLOWED: RefusalSpec = refusal(409, "Its state does not allow that now; the answer says what to do first.");
@@ -192,21 +190,15 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/login", &[params::SCENARIO_NAME], &[
-        operation(Get, Read, Scenarios, "getLogin", "the state of a person's login for it", json::<login::LoginJson>("the login; nothing of it is secret"), || get(login::show))
-            .refuses(&[UNKNOWN_SCENARIO, NO_LOGIN]),
+        operation(Get, Read, Scenarios, "getLogin", "the state of a person's login for it", json::<login::LoginJson>("the login; nothing of it is secret"), || get(login::show)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]),
         operation(Post, Operate, Scenarios, "beginLogin", "begins a login for it", json::<login::StartedLoginJson>("what the person opens in a browser"), || post(login::begin))
             .about("The browser comes back to the given address of loopback, and `finishLogin` gets what it brings. A login that was begun before is replaced. It has to be finished within 10 minutes.")
-            .body::<login::LoginStartBody>()
-            .refuses(&[UNKNOWN_SCENARIO, NO_LOGIN, LOGIN_UNUSABLE]),
-        operation(Delete, Operate, Scenarios, "logout", "forgets the login for it", json::<login::LogoutJson>("whether there was one"), || delete(login::logout))
-            .refuses(&[UNKNOWN_SCENARIO, NO_LOGIN])
-            .stores(),
+            .body::<login::LoginStartBody>().refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]),
+        operation(Delete, Operate, Scenarios, "logout", "forgets the login for it", json::<login::LogoutJson>("whether there was one"), || delete(login::logout)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]).stores(),
     ]),
     route("/api/v1/scenarios/{name}/login/finish", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "finishLogin", "finishes a login, and polls the scenario", json::<login::LoginJson>("the login as it is now"), || post(login::finish))
-            .body::<login::LoginFinishBody>()
-            .refuses(&[UNKNOWN_SCENARIO, NO_LOGIN, LOGIN_UNUSABLE])
-            .stores(),
+            .body::<login::LoginFinishBody>().refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]).stores(),
     ]),
     route("/api/v1/preferences", &[], &[
         operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list))

@@ -14,8 +14,17 @@ use crate::server::api::shared_json;
 use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::http::credentials::oauth::{LoginError, LoginRedirect, LoginStatus, StartedLogin};
+
+/// Without a login.
+pub(in crate::server) const NO_LOGIN: RefusalSpec =
+    refusal(409, "It takes no login, or there is none under way; the answer says why.");
+/// With a server that cannot be used.
+pub(in crate::server) const UNUSABLE: RefusalSpec =
+    refusal(502, "A server says something that cannot be used, or does not answer.")
+        .with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned()).into());
 
 /// Where the browser comes back to.
 #[derive(JsonSchema)]

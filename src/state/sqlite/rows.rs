@@ -77,13 +77,23 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
-        Write::Login(scenario, None) => sql("DELETE FROM meta WHERE key = ?1")?.execute([format!("{LOGIN}{scenario}")]),
-        Write::Login(scenario, Some(login)) => {
-            put_meta(transaction, &format!("{LOGIN}{scenario}"), login.expose(), &now)
-        }
+        Write::Login(scenario, login) => put_login(transaction, scenario, login.as_ref(), &now),
         Write::AcceptLoss => sql("DELETE FROM meta WHERE key = 'loss'")?.execute([]),
     }
     .map(drop)
+}
+
+fn put_login(
+    transaction: &Transaction<'_>,
+    scenario: &ScenarioName,
+    login: Option<&Secret>,
+    now: &str,
+) -> rusqlite::Result<usize> {
+    let key = format!("{LOGIN}{scenario}");
+    match login {
+        Some(login) => put_meta(transaction, &key, login.expose(), now),
+        None => transaction.prepare_cached("DELETE FROM meta WHERE key = ?1")?.execute([key]),
+    }
 }
 
 fn put_meta(transaction: &Transaction<'_>, key: &str, value: &str, at: &str) -> rusqlite::Result<usize> {
