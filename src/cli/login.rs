@@ -154,13 +154,11 @@ async fn query(mut stream: TcpStream) -> Option<(String, TcpStream)> {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.strip_prefix("GET ")?.split(' ').next()?;
-    match target.strip_prefix(CALLBACK).and_then(|rest| rest.strip_prefix('?')) {
-        Some(query) => Some((query.to_owned(), stream)),
-        None => {
-            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
-            None
-        }
-    }
+    let Some(query) = target.strip_prefix(CALLBACK).and_then(|rest| rest.strip_prefix('?')) else {
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
+        return None;
+    };
+    Some((query.to_owned(), stream))
 }
 
 /// Shows the person what came of it.

@@ -115,23 +115,21 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_loopback()
         || ip.is_link_local()
         || ip.is_documentation()
-        || matches!((a, b, c), (0, ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18 | 19, _) | (224.., ..));
+        || matches!((a, b, c), (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18 | 19, _));
     !is_special
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let [a, b, c, d, e, f, g, h] = ip.segments();
-    let inside = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match (a, b) {
+    let parts = ip.segments();
+    let [first, second, third, ..] = parts;
+    let inside = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    match (first, second) {
         // Translated (RFC 6052) and tunnelled (RFC 3056) addresses hold one of the older kind.
-        (0x64, 0xff9b) => (c, d, e, f) == (0, 0, 0, 0) && inside(g, h),
-        (0x2002, _) => inside(b, c),
+        (0x64, 0xff9b) => parts[2..6] == [0; 4] && inside(parts[6], parts[7]),
+        (0x2002, _) => inside(second, third),
         (0x2001, 0xdb8 | 0) => false,
         // All public addresses begin so (RFC 4291 section 2.4).
-        _ => a & 0xe000 == 0x2000,
+        _ => first & 0xe000 == 0x2000,
     }
 }
 
