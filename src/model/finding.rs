@@ -244,6 +244,8 @@ codes! {
     HealthRoute = "health-route", Warning;
     /// The tool can be called as a task only, which callsheet does not do.
     TaskRequired = "task-required", Warning;
+    /// The identity of a JSON-RPC server does not follow its list of tools.
+    ServerIdentity = "server-identity", Warning;
     /// A program writes lines to its standard output that are no messages; they are skipped.
     OutputNoise = "output-noise", Warning;
     /// A prompt, a resource or a template of an MCP server is left out, or their list failed.

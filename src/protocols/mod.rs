@@ -24,6 +24,7 @@ mod input;
 mod io;
 mod json;
 pub(crate) mod json_rpc;
+pub mod json_rpc_tools;
 mod listing;
 pub mod mcp;
 pub mod module;
@@ -104,6 +105,7 @@ pub const PROTOCOLS: &[MakeProtocol] = &[
     || Arc::new(tool_discovery::ToolDiscovery),
     || Arc::new(module::ModuleProtocol),
     || Arc::new(mcp::Mcp::default()),
+    || Arc::new(json_rpc_tools::JsonRpcTools),
 ];
 
 /// The protocols of one daemon. Cheap to clone.

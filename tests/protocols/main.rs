@@ -19,6 +19,7 @@ mod decoding;
 mod decoding_bounds;
 mod decoding_large;
 mod decoding_round_trip;
+mod json_rpc_tools;
 mod polling;
 mod polling_limits;
 mod sessions;

@@ -129,6 +129,22 @@ pub(super) fn decode(
     Ok(DecodedTools { manifest, findings: findings.finish(), quarantined, headers: table })
 }
 
+/// Decodes a list that is no MCP server's and has the members of one: `{"tools": [...]}`. Also
+/// gives the number of malformed tools.
+pub(in crate::protocols) fn decode_list(
+    list: &JsonText,
+    bounds: Bounds,
+    judged: Option<Digest>,
+) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
+    let pages = std::slice::from_ref(list);
+    let DecodedTools { mut manifest, findings, quarantined, .. } =
+        decode(pages, (&ServerDescription::default(), ""), (bounds, false))?;
+    if judged != Some(manifest.digest) {
+        manifest.sent_findings = sent_findings(pages, &manifest, &findings);
+    }
+    Ok((manifest, findings, quarantined))
+}
+
 /// What the author of the tools on these pages should know. Pointers count the tools of all pages
 /// as one list.
 pub(super) fn sent_findings(pages: &[JsonText], manifest: &Manifest, decoded: &[Finding]) -> SentFindings {

@@ -50,6 +50,7 @@ use super::{ConnectError, Fits, Protocol, ProtocolId, Session};
 use crate::model::Target;
 use crate::transports::Transports;
 
+pub(super) use decode::decode_list;
 pub(crate) use headers::{HeaderArgument, header_arguments};
 pub use patience::Patience;
 pub(crate) use request::header_value;

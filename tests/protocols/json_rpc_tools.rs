@@ -1,0 +1,129 @@
+//! Scenarios that speak plain JSON-RPC, against scripted servers and another daemon.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
+use crate::support::scripted::{Reply, Scripted};
+
+/// An answer that fits `server/identity` and `tools/list`.
+fn both(identity: &str, tools: &[&str]) -> Reply {
+    let tool = |name: &&str| json!({"name": name, "description": "Does it", "inputSchema": {"type": "object"}});
+    let tools: Vec<Value> = tools.iter().map(tool).collect();
+    Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": identity, "tools": tools}, "id": 1}))
+}
+
+/// A daemon with one scenario at this server, which is polled once.
+async fn daemon_with(server: &Scripted, protocol: Option<&str>) -> (Home, Daemon) {
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    config.refresh.min_interval = NEVER;
+    config.refresh.max_interval = NEVER;
+    config.scenarios = vec![configured("plain", server.address())];
+    config.scenarios[0].protocol = protocol.map(str::to_owned);
+    (home, Daemon::ready(config).await)
+}
+
+#[tokio::test]
+async fn the_list_is_requested_again_only_when_the_identity_changes() {
+    let server = Scripted::saying(both("a", &["one"]));
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    let often = Duration::from_millis(20);
+    (config.refresh.min_interval, config.refresh.max_interval) = (often, often);
+    config.refresh.default_lifetime = often;
+    config.scenarios = vec![configured("plain", server.address())];
+    config.scenarios[0].protocol = Some("json-rpc".into());
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["one"]).await;
+    // A list could not be read any more.
+    server.say(Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 1})));
+    server.until_asked(server.count() + 10).await;
+    let health = daemon.json("/api/v1/scenarios/plain").await;
+    assert_eq!(health["last_error"], Value::Null, "{health}");
+    server.say(both("b", &["one", "two"]));
+    daemon.until_tools(&["one", "two"]).await;
+    // A person who wants the list now gets the whole of it, whatever the identity is.
+    server.say(both("b", &["three"]));
+    daemon.send("POST", "/api/v1/scenarios/plain/refresh").await;
+    daemon.until_tools(&["three"]).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_named_is_found_after_all_other_protocols() {
+    let answer = both("a", &["one"]);
+    let server =
+        Scripted::start(
+            move |request| {
+                if request.target() == "/rpc" { answer.clone() } else { Reply::status("404 Not Found") }
+            },
+        );
+    let (_home, daemon) = daemon_with(&server, None).await;
+    daemon.until_tools(&["one"]).await;
+    let health = daemon.json("/api/v1/scenarios/plain").await;
+    assert_eq!(health["protocol"], "json-rpc", "{health}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_identity_that_changes_with_each_answer_is_a_finding_and_the_tools_are_listed() {
+    let mut count = 0;
+    let server = Scripted::start(move |_| {
+        count += 1;
+        both(&count.to_string(), &["one"])
+    });
+    let (_home, daemon) = daemon_with(&server, Some("json-rpc")).await;
+    daemon.until_tools(&["one"]).await;
+    let findings = daemon.findings("server-identity").await;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(server.count() <= 6, "it gives up after some: {}", server.count());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_costs_that_scenario_only() {
+    let files = Scenario::of("files", &["read"]).await;
+    for (body, part) in [
+        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 7}), "another request"),
+        (json!([]), "one JSON-RPC response"),
+        (json!({"jsonrpc": "2.0", "result": {"server_id": 7}, "id": 1}), "server/identity"),
+        (json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}), "refuses `tools/list`"),
+        (json!("text"), "JSON-RPC"),
+    ] {
+        let server = Scripted::saying(Reply::json(&body));
+        let home = Home::new();
+        let mut config = home.config(&[&files]);
+        let mut plain = configured("plain", server.address());
+        plain.protocol = Some("json-rpc".into());
+        config.scenarios.push(plain);
+        let daemon = Daemon::ready(config).await;
+        daemon.until_tools(&["read"]).await;
+        let health = daemon.json("/api/v1/scenarios/plain").await;
+        let reason = health["last_error"].to_string();
+        assert!(reason.contains(part), "{body}: {health}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn another_daemon_is_listed_and_called_over_json_rpc() {
+    let files = Scenario::of("files", &["read"]).await;
+    let (home, own_home) = (Home::new(), Home::new());
+    let other = home.start(&[&files]).await;
+    other.until_tools(&["read"]).await;
+    let mut config = own_home.config(&[]);
+    let mut plain = configured("plain", other.address);
+    plain.protocol = Some("json-rpc".into());
+    config.scenarios = vec![plain];
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["read"]).await;
+    let call = json!({"tool_name": "read", "arguments": {}});
+    let answer = daemon.send_json("POST", "/api/v1/tools/execute", &call).await.json();
+    let direct = other.send_json("POST", "/api/v1/tools/execute", &call).await.json();
+    assert_eq!(answer["result"], direct["result"], "{answer} and {direct}");
+    assert_eq!(answer["success"], direct["success"]);
+    daemon.stop().await;
+    other.stop().await;
+}
