@@ -1,6 +1,9 @@
 //! Which revision a server speaks is found out for each server alone.
 
+use std::sync::Arc;
+
 use callsheet::discovery::SourceTrust;
+use callsheet::model::{Health, ScenarioState};
 use serde_json::{Value, json};
 
 use crate::support::house::{House, scenario};
@@ -192,5 +195,21 @@ async fn a_discovered_address_is_asked_by_this_protocol_after_trust_only() {
     assert!(server.came().iter().all(|came| came.http == http::Method::GET), "{:?}", server.came());
     house.app.engine().decide(scenario("files"), Some(callsheet::state::Decision::Trusted)).await.unwrap();
     house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("files")).is_some()).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_modern_server_that_wants_credentials_says_so_although_it_refuses_the_old_greeting() {
+    let server = McpServer::start(|came| match came.method() {
+        "server/discover" => came.error(401, -32_001, "log in"),
+        _ => came.error(400, -32_020, "the headers are missing"),
+    });
+    let server = server.await;
+    let house = House::of(&[]).await;
+    house.place("files", server.url(), SourceTrust::Trusted);
+    let name = scenario("files");
+    let is_refused = |health: &Arc<Health>| health.state == ScenarioState::NeedsAuthorization;
+    house.until("needs authorization", |snapshot| snapshot.health.get(&name).is_some_and(is_refused)).await;
+    assert_eq!(server.of("initialize").len(), 1, "a legacy server might have answered it");
     house.finish().await;
 }

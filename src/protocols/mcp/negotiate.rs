@@ -30,6 +30,9 @@ pub(super) enum Discovered {
     Again,
     /// It does not know the method, or answers it like no modern server.
     Legacy,
+    /// It wants credentials. The legacy greeting may still be answered. If it is refused, too, then
+    /// this is the reason that counts.
+    Unauthorized(ListError),
     /// No verdict: the server was not reached, or is out of order.
     Unreachable(ListError),
 }
@@ -65,10 +68,11 @@ pub(super) fn judge(answered: Result<Reply, RequestError>) -> Discovered {
             RequestError::NotRpc { .. }
             | RequestError::SessionLost
             | RequestError::Cancelled
-            | RequestError::Unanswered(
-                TransportError::Timeout { .. } | TransportError::Status { status: 401 | 403 | 500 | 501, .. },
-            ),
+            | RequestError::Unanswered(TransportError::Timeout { .. } | TransportError::Status { status: 500 | 501, .. }),
         ) => Discovered::Legacy,
+        Err(error @ RequestError::Unanswered(TransportError::Status { status: 401 | 403, .. })) => {
+            Discovered::Unauthorized(error.into_list_error())
+        }
         Err(error) => Discovered::Unreachable(error.into_list_error()),
     }
 }

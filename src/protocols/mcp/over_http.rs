@@ -27,6 +27,7 @@ pub(super) async fn connect(
     setup: &ServerSetup,
 ) -> Result<(McpServer, Era), ListError> {
     let limit = upstream.poll_limits().timeout;
+    let mut unauthorized = None;
     if !matches!(known, Some(Era::Legacy | Era::Sse)) {
         let modern =
             HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(&setup.interaction));
@@ -46,6 +47,10 @@ pub(super) async fn connect(
                 }
                 Discovered::Again => {}
                 Discovered::Legacy => break,
+                Discovered::Unauthorized(error) => {
+                    unauthorized = Some(error);
+                    break;
+                }
                 Discovered::Unreachable(error) => return Err(error),
             }
         }
@@ -53,6 +58,12 @@ pub(super) async fn connect(
     if known == Some(Era::Sse) {
         return sse::connect(upstream, setup).await.map(|connected| (connected, Era::Sse));
     }
+    connect_legacy(upstream, setup).await.map_err(|error| unauthorized.unwrap_or(error))
+}
+
+/// Greets a server in the old way.
+async fn connect_legacy(upstream: &Upstream, setup: &ServerSetup) -> Result<(McpServer, Era), ListError> {
+    let limit = upstream.poll_limits().timeout;
     let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(&setup.interaction));
     match handshake.send(&negotiate::initialize(limit, setup), &mut NoCaller).await {
         Ok(answered) if !is_http_refusal(answered.head.status) => {

@@ -102,7 +102,7 @@ async fn discover(lines: &Lines, patience: Patience) -> Option<(ServerDescriptio
         match negotiate::judge(answered) {
             Discovered::Modern(info, revision) => return Some((info, revision)),
             Discovered::Again => {}
-            Discovered::Legacy | Discovered::Unreachable(_) => return None,
+            Discovered::Legacy | Discovered::Unauthorized(_) | Discovered::Unreachable(_) => return None,
         }
     }
     None
