@@ -190,13 +190,13 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/login", &[params::SCENARIO_NAME], &[
-        operation(Get, Read, Scenarios, "getLogin", "the state of a person's login for it", json::<login::LoginJson>("the login; nothing of it is secret"), || get(login::show)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]),
-        operation(Post, Operate, Scenarios, "beginLogin", "begins a login for it", json::<login::StartedLoginJson>("what the person opens in a browser"), || post(login::begin))
-            .about("The browser comes back to the given address of loopback, and `finishLogin` gets what it brings. A login that was begun before is replaced. It has to be finished within 10 minutes.").body::<login::LoginStartBody>().refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]),
-        operation(Delete, Operate, Scenarios, "logout", "forgets the login for it", json::<login::LogoutJson>("whether there was one"), || delete(login::logout)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]).stores(),
+        operation(Get, Read, Scenarios, "getLogin", "the state of a person's login for it", json::<login::LoginJson>("the login; nothing of it is secret").with_example(login::logged_in), || get(login::show)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]),
+        operation(Post, Operate, Scenarios, "beginLogin", "begins a login for it", json::<login::StartedLoginJson>("what the person opens in a browser").with_example(login::started), || post(login::begin))
+            .about("The browser comes back to the given address of loopback, and `finishLogin` gets what it brings. A login that was begun before is replaced. It has to be finished within 10 minutes.").body_like::<login::LoginStartBody>(login::redirect).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]),
+        operation(Delete, Operate, Scenarios, "logout", "forgets the login for it", json::<login::LogoutJson>("whether there was one").with_example(login::logged_out), || delete(login::logout)).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN]).stores(),
     ]),
     route("/api/v1/scenarios/{name}/login/finish", &[params::SCENARIO_NAME], &[
-        operation(Post, Operate, Scenarios, "finishLogin", "finishes a login, and polls the scenario", json::<login::LoginJson>("the login as it is now"), || post(login::finish)).body::<login::LoginFinishBody>().refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]).stores(),
+        operation(Post, Operate, Scenarios, "finishLogin", "finishes a login, and polls the scenario", json::<login::LoginJson>("the login as it is now").with_example(login::logged_in), || post(login::finish)).body_like::<login::LoginFinishBody>(login::came_back).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]).stores(),
     ]),
     route("/api/v1/preferences", &[], &[
         operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list))

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
 use crate::model::ScenarioName;
@@ -82,6 +82,40 @@ pub(in crate::server) struct LogoutJson {
     name: String,
     /// Whether there was a login.
     was_logged_in: bool,
+}
+
+/// A login, for the description of the API.
+pub(in crate::server) fn logged_in() -> Value {
+    json!({
+        "name": "tracker",
+        "state": "logged-in",
+        "issuer": "https://login.example",
+        "scopes": ["issues:read"],
+        "expires_at": "2026-03-01T10:30:00Z",
+        "renews": true,
+        "reason": null,
+    })
+}
+
+/// Where the caller waits for the browser, for the description of the API.
+pub(in crate::server) fn redirect() -> Value {
+    json!({"redirect_uri": "http://127.0.0.1:49152/callback"})
+}
+
+/// What the browser came back with, for the description of the API.
+pub(in crate::server) fn came_back() -> Value {
+    json!({"query": "code=9b2f71&state=5a1c9f3e"})
+}
+
+/// A login that was begun, for the description of the API.
+pub(in crate::server) fn started() -> Value {
+    let url = "https://login.example/authorize?response_type=code&client_id=callsheet&state=5a1c9f3e";
+    json!({"authorization_url": url, "expires_in_ms": 600_000})
+}
+
+/// A login that was forgotten, for the description of the API.
+pub(in crate::server) fn logged_out() -> Value {
+    json!({"name": "tracker", "was_logged_in": true})
 }
 
 impl From<LoginError> for Problem {

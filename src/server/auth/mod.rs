@@ -179,12 +179,15 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 9] = [
+    const RESERVED: [&str; 12] = [
         "acceptStateLoss",
         "approveCall",
+        "beginLogin",
         "blockScenario",
         "cancelOperation",
+        "finishLogin",
         "forgetScenario",
+        "logout",
         "rejectCall",
         "trustScenario",
         "unblockScenario",
