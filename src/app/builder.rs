@@ -234,7 +234,7 @@ fn http_client(
     let client =
         Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
     let tokens = Arc::new(OAuthTokens::new(&client));
-    tokens.keep_in(Arc::new(StoredLogins(Arc::clone(store))), logins);
+    tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
     (client, tokens)

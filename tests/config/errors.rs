@@ -289,7 +289,7 @@ work/callsheet.toml:9:8: scenarios[2].name: "-x" is not a scenario name
 work/callsheet.toml:13:7: scenarios[3].url: "ftp://***@h/#part" is neither http nor https
   hint: write it whole, such as "http://127.0.0.1:15000"
 work/callsheet.toml:14:12: scenarios[3].protocol: "soap" is not a protocol
-  hint: known are: tool-discovery, module, mcp; leave it out to find out by probing
+  hint: known are: tool-discovery, module, mcp, json-rpc; leave it out to find out by probing
 work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is not an address: invalid port number
   hint: write it whole, such as "http://127.0.0.1:15000""#,
     );

@@ -38,7 +38,12 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
         };
         assert_eq!(finding.scenario, Some(name("files")));
         assert_eq!(finding.message.as_str(), error.message.as_str());
-        assert!(server.seen().iter().all(|seen| ["/api/v1/tools", "/manifest", "/"].contains(&seen.request.target())));
+        assert!(
+            server
+                .seen()
+                .iter()
+                .all(|seen| ["/api/v1/tools", "/manifest", "/", "/rpc"].contains(&seen.request.target()))
+        );
 
         server.say(Reply::tools("files", &["read"]));
         let live = sheet.until_state("files", ScenarioState::Live).await;
