@@ -24,7 +24,7 @@ fn following(processes: &Processes) -> Setting {
 }
 
 /// Answers 304 to whoever knows what it said.
-fn validating(tools: &'static [&'static str]) -> impl FnMut(&crate::support::upstream_server::Request) -> Reply + Send {
+fn validating(tools: &'static [&'static str]) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send {
     move |request| match request.header("if-none-match") {
         Some(_) => Reply::status("304 Not Modified"),
         None => Reply::tools("files", tools).header("ETag: \"v1\""),

@@ -94,7 +94,7 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
 
 /// Answers that are stamped anew and in another order each time; `about` describes one of the
 /// tools.
-fn restamped(about: &'static str) -> impl FnMut(&crate::support::upstream_server::Request) -> Reply + Send + 'static {
+fn restamped(about: &'static str) -> impl FnMut(&crate::support::scripted::Request) -> Reply + Send + 'static {
     let mut times = 0;
     move |_| {
         times += 1;

@@ -1,37 +1,23 @@
-//! A scenario that is called: a real server that lists tools and runs them as the test says, and
-//! keeps what it was asked to run. It can be stopped and started again, at its port or at another
-//! one.
+//! The scripted scenario that is called: it lists tools, runs them as the test says, and keeps
+//! what it ran.
 
-#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
-
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpSocket;
+use tokio::sync::watch;
 use url::Url;
 
 pub(crate) use super::in_process::PATIENCE;
+use super::scripted::{Request, Scripted};
 
 /// Runs tools. Stopped when it is dropped.
 pub(crate) struct Callee {
+    scripted: Scripted,
     stage: Arc<Stage>,
-    address: SocketAddr,
-    serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
-    /// Holds the port while nobody listens there: connections to it are refused.
-    held: Option<TcpSocket>,
 }
 
 struct Stage {
@@ -59,6 +45,7 @@ impl Callee {
     }
 
     /// Serves this manifest at a free port and runs tools so.
+    #[allow(clippy::unused_async, reason = "it needs a runtime, which a caller that awaits it has")]
     pub(crate) async fn start<F, A>(manifest: Value, run: F) -> Self
     where
         F: Fn(Ran) -> A + Send + Sync + 'static,
@@ -66,20 +53,10 @@ impl Callee {
     {
         let run: Run = Arc::new(move |ran| Box::pin(run(ran)));
         let stage = Stage { manifest: Mutex::new(manifest), run: Mutex::new(run), ran: watch::Sender::default() };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut callee = Self { stage: Arc::new(stage), address, serving: None, held: None };
-        callee.serve(listener);
-        callee
-    }
-
-    fn serve(&mut self, listener: TcpListener) {
-        let app = Router::new()
-            .route("/api/v1/tools", get(list))
-            .route("/api/v1/tools/execute", post(execute))
-            .with_state(Arc::clone(&self.stage));
-        let (stop, stopped) = oneshot::channel();
-        self.serving = Some((stop, tokio::spawn(accept(listener, app, stopped))));
+        let stage = Arc::new(stage);
+        let of_script = Arc::clone(&stage);
+        let scripted = Scripted::start_slow(move |request| Arc::clone(&of_script).answer(request));
+        Self { scripted, stage }
     }
 
     /// Runs tools otherwise from now on.
@@ -97,11 +74,11 @@ impl Callee {
     }
 
     pub(crate) fn url(&self) -> Url {
-        Url::parse(&format!("http://{}/", self.address)).unwrap()
+        self.scripted.url()
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.address.port()
+        self.scripted.port()
     }
 
     /// Every call so far.
@@ -116,72 +93,43 @@ impl Callee {
         assert!(waited, "called {} times, not {times}", self.ran().len());
     }
 
-    /// Ends at once, as a killed process does: nobody listens at the port, which nobody else gets.
+    /// Ends at once, as a killed process does: connections to its port are refused.
     pub(crate) async fn kill(&mut self) {
-        if let Some((stop, serving)) = self.serving.take() {
-            drop(stop);
-            serving.await.unwrap();
-        }
-        let free = async {
-            loop {
-                match hold(self.address) {
-                    Ok(held) => return held,
-                    Err(_) => tokio::task::yield_now().await,
-                }
-            }
-        };
-        self.held = Some(tokio::time::timeout(PATIENCE, free).await.expect("the port becomes free"));
+        self.scripted.close().await;
     }
 
     /// Listens at its port again.
     pub(crate) fn revive(&mut self) {
-        let listener = self.held.take().expect("it is dead").listen(1024).unwrap();
-        self.serve(listener);
+        self.scripted.open();
     }
 
     /// Ends where it is, and listens at another port. The old port stays held, so that connections
     /// to it are refused.
     pub(crate) async fn move_on(&mut self) -> TcpSocket {
-        self.kill().await;
-        let old = self.held.take().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        self.address = listener.local_addr().unwrap();
-        self.serve(listener);
-        old
+        self.scripted.move_on().await
     }
 }
 
-/// Serves until it is stopped, which ends every connection too, as the end of a process does.
-async fn accept(listener: TcpListener, app: Router, stop: oneshot::Receiver<()>) {
-    let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let (stream, _) = tokio::select! {
-            accepted = listener.accept() => accepted.unwrap(),
-            _ = &mut stop => break,
-        };
-        let service = TowerToHyperService::new(app.clone());
-        // A client that goes away ends its connection, which is no failure here.
-        connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        while connections.try_join_next().is_some() {}
+impl Stage {
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        match (request.method.as_str(), request.target()) {
+            ("GET", "/api/v1/tools") => {
+                let manifest = self.manifest.lock().unwrap().to_string();
+                text(200, manifest)
+            }
+            ("POST", "/api/v1/tools/execute") => self.execute(request).await,
+            _ => text(404, ""),
+        }
     }
-    drop(listener);
-    connections.shutdown().await;
-}
 
-async fn list(State(stage): State<Arc<Stage>>) -> Response {
-    let manifest = stage.manifest.lock().unwrap().to_string();
-    ([("content-type", "application/json")], manifest).into_response()
-}
-
-async fn execute(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
-    let text = String::from_utf8(body.to_vec()).unwrap();
-    let body: Value = serde_json::from_str(&text).unwrap();
-    let tool = body["tool_name"].as_str().unwrap().to_owned();
-    let ran = Ran { tool, arguments: body["arguments"].clone(), headers, text };
-    stage.ran.send_modify(|all| all.push(ran.clone()));
-    let run = Arc::clone(&*stage.run.lock().unwrap());
-    run(ran).await
+    async fn execute(&self, request: Request) -> Response {
+        let body: Value = serde_json::from_str(&request.text).unwrap();
+        let tool = body["tool_name"].as_str().unwrap().to_owned();
+        let ran = Ran { tool, arguments: body["arguments"].clone(), headers: request.headers, text: request.text };
+        self.ran.send_modify(|all| all.push(ran.clone()));
+        let run = Arc::clone(&*self.run.lock().unwrap());
+        run(ran).await
+    }
 }
 
 /// A tool's answer: it did its work.
@@ -197,13 +145,6 @@ pub(crate) fn answer(status: u16, body: &Value) -> Response {
 /// An answer that need not be JSON.
 pub(crate) fn text(status: u16, body: impl Into<String>) -> Response {
     (StatusCode::from_u16(status).unwrap(), [("content-type", "application/json")], body.into()).into_response()
-}
-
-fn hold(address: SocketAddr) -> std::io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
 }
 
 /// A whole manifest of these tools.

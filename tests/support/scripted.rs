@@ -1,25 +1,39 @@
-//! A scenario whose every answer the test writes: a real server on loopback that counts, records,
-//! can be stopped and started again.
+//! The scripted scenario over HTTP: a real server on loopback whose every answer the test writes.
+//! It counts and records requests, and can be stopped, started again and moved to another port.
+//! [`callee`](super::callee) has the script of a scenario that lists tools and runs them; faults
+//! below HTTP are made by [`upstream_server`](super::upstream_server).
 
+#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
+
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use axum::body::Body;
+use axum::http::{self, HeaderMap, Method};
+use axum::response::Response;
 use callsheet::runtime::Clock;
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use url::Url;
 
 pub(crate) use super::in_process::PATIENCE;
-use super::upstream_server::{Request, UpstreamServer, answer};
 
 /// Answers as its script says. Stopped when it is dropped.
 pub(crate) struct Scripted {
-    server: Option<UpstreamServer>,
-    /// Holds the port while nobody listens there: connections to it are refused.
+    serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    /// Holds the port while it does not listen: connections to it are refused, and no other
+    /// process gets it.
     held: Option<TcpSocket>,
     address: SocketAddr,
     stage: Arc<Stage>,
@@ -33,7 +47,17 @@ struct Stage {
     left: watch::Sender<usize>,
 }
 
-type Script = Box<dyn FnMut(&Request) -> Reply + Send>;
+type Script = Box<dyn FnMut(Request) -> BoxFuture<'static, Response> + Send>;
+
+/// One request, whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    /// The body, byte for byte.
+    pub(crate) text: String,
+    target: String,
+}
 
 /// A request and when it came.
 #[derive(Debug, Clone)]
@@ -42,7 +66,7 @@ pub(crate) struct Seen {
     pub(crate) at: Instant,
 }
 
-/// Opens once, for all who wait at it.
+/// Opens once, for all that wait at it.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate(watch::Sender<bool>);
 
@@ -64,12 +88,24 @@ impl Scripted {
         scripted
     }
 
-    /// Gives the same answer to everyone.
+    /// Starts on a free port, with answers that may take their time.
+    pub(crate) fn start_slow<F, A>(mut script: F) -> Self
+    where
+        F: FnMut(Request) -> A + Send + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        let mut scripted = Self::absent();
+        *scripted.stage.script.lock().unwrap() = Box::new(move |request| Box::pin(script(request)));
+        scripted.open();
+        scripted
+    }
+
+    /// Gives the same answer to every request.
     pub(crate) fn saying(reply: Reply) -> Self {
         Self::start(move |_| reply.clone())
     }
 
-    /// Has an address where nobody listens until it is opened.
+    /// Has an address at which no server listens until it is opened.
     pub(crate) fn absent() -> Self {
         Self::absent_at([127, 0, 0, 1])
     }
@@ -85,21 +121,21 @@ impl Scripted {
     fn absent_at(host: [u8; 4]) -> Self {
         let held = hold(SocketAddr::from((host, 0))).unwrap();
         let stage = Stage {
-            script: Mutex::new(Box::new(|_| Reply::status("500 Internal Server Error"))),
+            script: Mutex::new(Box::new(|_| Box::pin(Reply::status("500 Internal Server Error").given()))),
             seen: watch::Sender::default(),
             open: AtomicUsize::new(0),
             most: watch::Sender::new(0),
             left: watch::Sender::new(0),
         };
-        Self { server: None, address: held.local_addr().unwrap(), held: Some(held), stage: Arc::new(stage) }
+        Self { serving: None, address: held.local_addr().unwrap(), held: Some(held), stage: Arc::new(stage) }
     }
 
     /// Answers by another script from now on.
-    pub(crate) fn script(&self, script: impl FnMut(&Request) -> Reply + Send + 'static) {
-        *self.stage.script.lock().unwrap() = Box::new(script);
+    pub(crate) fn script(&self, mut script: impl FnMut(&Request) -> Reply + Send + 'static) {
+        *self.stage.script.lock().unwrap() = Box::new(move |request| Box::pin(script(&request).given()));
     }
 
-    /// Gives the same answer to everyone from now on.
+    /// Gives the same answer to every request from now on.
     pub(crate) fn say(&self, reply: Reply) {
         self.script(move |_| reply.clone());
     }
@@ -107,16 +143,21 @@ impl Scripted {
     /// Listens at its address again.
     pub(crate) fn open(&mut self) {
         let listener = self.held.take().expect("it is closed").listen(1024).unwrap();
-        let stage = Arc::clone(&self.stage);
-        self.server = Some(UpstreamServer::bound(listener, move |request, stream| {
-            let stage = Arc::clone(&stage);
-            Box::pin(async move { stage.serve(request, stream).await })
-        }));
+        self.listen(listener);
     }
 
-    /// Ends every connection and listens no more; returns when nobody can connect.
+    fn listen(&mut self, listener: TcpListener) {
+        let (stop, stopped) = oneshot::channel();
+        self.serving = Some((stop, tokio::spawn(accept(listener, Arc::clone(&self.stage), stopped))));
+    }
+
+    /// Ends every connection and listens no more, as a killed process does; returns when
+    /// connections are refused.
     pub(crate) async fn close(&mut self) {
-        self.server = None;
+        if let Some((stop, serving)) = self.serving.take() {
+            drop(stop);
+            serving.await.unwrap();
+        }
         let free = async {
             loop {
                 match hold(self.address) {
@@ -126,6 +167,17 @@ impl Scripted {
             }
         };
         self.held = Some(tokio::time::timeout(PATIENCE, free).await.expect("the port becomes free"));
+    }
+
+    /// Ends where it is, and listens at another port. The old port stays held, so that connections
+    /// to it are refused.
+    pub(crate) async fn move_on(&mut self) -> TcpSocket {
+        self.close().await;
+        let old = self.held.take().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        self.listen(listener);
+        old
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -163,7 +215,7 @@ impl Scripted {
     pub(crate) async fn until_asked(&self, times: usize) {
         let mut seen = self.stage.seen.subscribe();
         let waited = tokio::time::timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= times)).await.is_ok();
-        assert!(waited, "asked {} times, not {times}", self.count());
+        assert!(waited, "{} requests, not {times}", self.count());
     }
 
     /// The most requests that were under way at one moment.
@@ -177,39 +229,89 @@ impl Scripted {
         assert!(waited, "{} at once, not {times}", self.most_at_once());
     }
 
-    /// Waits until so many askers went away without waiting for their answer.
+    /// Waits until so many clients went away without waiting for their answer.
     pub(crate) async fn until_left(&self, times: usize) {
         let mut left = self.stage.left.subscribe();
         let waited = tokio::time::timeout(PATIENCE, left.wait_for(|left| *left >= times)).await.is_ok();
-        assert!(waited, "{} askers left, not {times}", *self.stage.left.borrow());
+        assert!(waited, "{} clients left, not {times}", *self.stage.left.borrow());
     }
 }
 
-impl Stage {
-    async fn serve(&self, request: Request, mut stream: TcpStream) {
-        let reply = (self.script.lock().unwrap())(&request);
-        let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.send_modify(|most| *most = (*most).max(open));
-        let at = Clock::system().now();
-        self.seen.send_modify(|seen| seen.push(Seen { request, at }));
-        let mut stays = true;
-        if let Some(gate) = &reply.gate {
-            let mut gate = gate.0.subscribe();
-            let mut byte = [0];
-            stays = tokio::select! {
-                _ = gate.wait_for(|open| *open) => true,
-                // Askers send nothing more, so what is read is the end.
-                _ = stream.read(&mut byte) => false,
-            };
+/// Serves until it is stopped, which ends every connection too, as the end of a process does.
+async fn accept(listener: TcpListener, stage: Arc<Stage>, stop: oneshot::Receiver<()>) {
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let (stream, _) = tokio::select! {
+            accepted = listener.accept() => accepted.unwrap(),
+            _ = &mut stop => break,
+        };
+        let stage = Arc::clone(&stage);
+        let service = service_fn(move |request| serve(Arc::clone(&stage), request));
+        // Without a date of its own, an answer is as old as its script says.
+        let connection = http1::Builder::new().auto_date_header(false).serve_connection(TokioIo::new(stream), service);
+        // A client that goes away ends its connection, which is no failure here.
+        connections.spawn(async move { drop(connection.await) });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+async fn serve(stage: Arc<Stage>, request: http::Request<Incoming>) -> Result<Response, Infallible> {
+    let (head, body) = request.into_parts();
+    // A body that breaks off is a client that went away: its connection ends with it.
+    let Ok(body) = body.collect().await else { std::future::pending().await };
+    let request = Request {
+        method: head.method,
+        target: head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+        headers: head.headers,
+        text: String::from_utf8(body.to_bytes().to_vec()).unwrap(),
+    };
+    let at = Clock::system().now();
+    let answer = (stage.script.lock().unwrap())(request.clone());
+    let open = Open::new(&stage);
+    stage.seen.send_modify(|seen| seen.push(Seen { request, at }));
+    let answer = answer.await;
+    open.answered();
+    Ok(answer)
+}
+
+/// A request under way. Dropped before it is answered, its client went away.
+struct Open {
+    stage: Arc<Stage>,
+    answered: bool,
+}
+
+impl Open {
+    fn new(stage: &Arc<Stage>) -> Self {
+        let open = stage.open.fetch_add(1, Ordering::SeqCst) + 1;
+        stage.most.send_modify(|most| *most = (*most).max(open));
+        Self { stage: Arc::clone(stage), answered: false }
+    }
+
+    fn answered(mut self) {
+        self.answered = true;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.stage.open.fetch_sub(1, Ordering::SeqCst);
+        if !self.answered {
+            self.stage.left.send_modify(|left| *left += 1);
         }
-        self.open.fetch_sub(1, Ordering::SeqCst);
-        if stays {
-            let headers: Vec<&str> = reply.headers.iter().map(String::as_str).collect();
-            // Whoever went away needs no answer.
-            let _ = stream.write_all(&answer(reply.status, &headers, &reply.body)).await;
-        } else {
-            self.left.send_modify(|left| *left += 1);
-        }
+    }
+}
+
+impl Request {
+    /// Path and query.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 }
 
@@ -256,6 +358,19 @@ impl Reply {
     /// That only comes when the gate is open.
     pub(crate) fn behind(self, gate: &Gate) -> Self {
         Self { gate: Some(gate.clone()), ..self }
+    }
+
+    /// The answer as it is sent, once its gate is open.
+    async fn given(self) -> Response {
+        if let Some(gate) = &self.gate {
+            gate.0.subscribe().wait_for(|open| *open).await.unwrap();
+        }
+        let mut response = Response::builder().status(self.status.split(' ').next().unwrap());
+        for line in &self.headers {
+            let (name, value) = line.split_once(':').unwrap();
+            response = response.header(name, value.trim());
+        }
+        response.body(Body::from(self.body)).unwrap()
     }
 }
 
