@@ -304,9 +304,9 @@ fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
 /// The problems, each with its place.
 fn problems(error: &ConfigError) -> Vec<ConfigProblem> {
     let problems = error.problems.iter().take(TOLD);
-    let told =
-        problems.map(|problem| ConfigProblem { message: problem.line().into(), hint: problem.hint.as_str().into() });
-    told.collect()
+    problems
+        .map(|problem| ConfigProblem { message: problem.line().into(), hint: problem.hint.as_str().into() })
+        .collect()
 }
 
 /// The differences between two lists of scenarios.

@@ -35,12 +35,12 @@ pub(super) async fn tell(
 }
 
 /// Keeps the status line in line with the published snapshot.
-async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut told: String, clock: Clock) {
+async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut reported: String, clock: Clock) {
     while let Some(snapshot) = reader.changed().await {
         let now = line(&snapshot);
-        if now != told {
+        if now != reported {
             manager.tell(vec![ServiceNotification::Status(now.clone())]).await;
-            told = now;
+            reported = now;
         }
         clock.sleep(PAUSE).await;
     }

@@ -172,14 +172,13 @@ fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, f
     let named: BTreeSet<&ScenarioName> =
         [&found.added, &found.removed, &found.changed].into_iter().flatten().map(|named| &named.id.scenario).collect();
     let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
-    let told = touched.0.iter().filter(|(name, pair)| {
+    let silent = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
             && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
             && pair.iter().flatten().any(is_published)
             && !named.contains(*name)
     });
-    let told: Vec<ScenarioName> = told.map(|(name, _)| name.clone()).collect();
-    found.scenarios = told;
+    found.scenarios = silent.map(|(name, _)| name.clone()).collect();
 }
 
 /// The texts of one reason, for the present and for the past.

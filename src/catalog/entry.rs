@@ -145,18 +145,18 @@ impl CatalogEntry {
     }
 
     /// Mistakes of the author that did not lead to a refusal: warnings and errors of
-    /// [`crate::lint`], with pointers into the document as it was sent. Where nobody has the
-    /// document (functions, or a stored manifest before the first answer), they have no pointers,
+    /// [`crate::lint`], with pointers into the document as it was sent. Where the document is missing
+    /// (functions, or a stored manifest before the first answer), they have no pointers,
     /// and are computed at first use.
     pub fn lint(&self) -> &[Finding] {
         let own = |finding: Finding| finding.of_scenario(&self.name);
-        if let Some(told) = self.manifest.sent_findings.get() {
-            return self.linted.sent.get_or_init(|| told.iter().cloned().map(own).collect());
+        if let Some(sent) = self.manifest.sent_findings.get() {
+            return self.linted.sent.get_or_init(|| sent.iter().cloned().map(own).collect());
         }
         self.linted.unsent.get_or_init(|| {
             let findings = lint::check_manifest(&self.manifest).into_iter();
-            let told = findings.filter(|finding| finding.code.severity() != Severity::Info);
-            told.map(|finding| own(Finding { pointer: None, ..finding })).collect()
+            let important = findings.filter(|finding| finding.code.severity() != Severity::Info);
+            important.map(|finding| own(Finding { pointer: None, ..finding })).collect()
         })
     }
 

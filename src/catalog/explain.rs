@@ -65,13 +65,13 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.extend(names(&lens, entry, &tool));
     steps.extend(priority(&lens, &tool));
     steps.extend(pinned(&lens, &tool));
-    let mut told: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
+    let mut findings: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
     if !matches!(entry.visibility, Visibility::Hidden(_)) {
-        findings::of_tool(&lens, &tool, &mut told);
+        findings::of_tool(&lens, &tool, &mut findings);
     }
-    told.sort_unstable();
+    findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
-    Explanation { listed, verdict, tool, steps, findings: told }
+    Explanation { listed, verdict, tool, steps, findings }
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.

@@ -26,9 +26,9 @@ pub(super) struct ApprovalsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
-    /// Approve: runs exactly that call, once, and shows its answer.
+    /// Approve: sends exactly that call, once, and shows its answer.
     Approve(ApproveArgs),
-    /// Deny: it is never run.
+    /// Reject: the call is never sent.
     Reject(RejectArgs),
 }
 

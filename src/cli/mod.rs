@@ -86,7 +86,7 @@ enum Command {
     Call(call::CallArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
-    /// List calls that wait for approval, and approve or deny them.
+    /// List calls that wait for approval, and approve or reject them.
     Approvals(approvals::ApprovalsArgs),
     /// List long-running operations, and cancel them.
     Operations(operations::OperationsArgs),
@@ -101,7 +101,7 @@ enum Command {
     Trust(decide::TrustArgs),
     /// Forget a scenario that is removed or down.
     Forget(decide::ForgetArgs),
-    /// Log in for a scenario whose server wants a person's yes.
+    /// Log in to a scenario behind OAuth, in a browser.
     Login(login::LoginArgs),
     /// Forget the login for a scenario.
     Logout(login::LogoutArgs),

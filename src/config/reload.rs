@@ -76,18 +76,18 @@ mod tests {
         let (text, _) = text.split_once(".\n").unwrap();
         // Alternately what stands before a key, and the key.
         let parts: Vec<&str> = text.split('`').collect();
-        let (excepted, told): (Vec<&[&str]>, Vec<&[&str]>) =
+        let (excepted, listed): (Vec<&[&str]>, Vec<&[&str]>) =
             parts.chunks_exact(2).partition(|part| part[0].trim_end().ends_with("except"));
-        let [excepted, told] = [excepted, told].map(|all| all.iter().map(|part| part[1]).collect::<BTreeSet<_>>());
+        let [excepted, listed] = [excepted, listed].map(|all| all.iter().map(|part| part[1]).collect::<BTreeSet<_>>());
         let mut sections = BTreeSet::new();
         for key in KEYS {
             let whole = format!("{}.*", key.path.split_once('.').map_or("", |(section, _)| section));
-            let named = told.contains(key.path) || told.contains(whole.as_str());
+            let named = listed.contains(key.path) || listed.contains(whole.as_str());
             let waits = named && !excepted.contains(key.path);
             assert_eq!(waits, key.reload == Reload::Restart, "{}", key.path);
             sections.extend([key.path.to_owned(), whole]);
         }
-        assert!(told.union(&excepted).all(|named| sections.contains(*named)), "{text}");
+        assert!(listed.union(&excepted).all(|named| sections.contains(*named)), "{text}");
     }
 
     #[test]

@@ -47,9 +47,9 @@ impl Source for Embedded {
         Box::pin(async move {
             let (mut heard, mut running) = (Vec::new(), FuturesUnordered::new());
             for (index, source) in self.0.into_iter().enumerate() {
-                let (told, set) = watch::channel(EndpointSet::default());
+                let (sender, set) = watch::channel(EndpointSet::default());
                 heard.push(set);
-                let run = source.run(told, stop.clone());
+                let run = source.run(sender, stop.clone());
                 running.push(async move { (index, run.await) });
             }
             let mut failed = BTreeMap::new();

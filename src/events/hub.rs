@@ -49,7 +49,7 @@ struct HubInner {
     said: mpsc::Sender<Event>,
     state: Mutex<HubState>,
     /// The sequence of the latest snapshot that was published.
-    told: watch::Sender<u64>,
+    published: watch::Sender<u64>,
     counts: Arc<EventCounts>,
 }
 
@@ -99,7 +99,7 @@ impl Hub {
         stop: &Stop,
     ) -> Self {
         let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
-        let told = watch::Sender::new(moment.snapshot.sequence);
+        let published = watch::Sender::new(moment.snapshot.sequence);
         // Most readers follow the plain list, so its ring is never dropped and they can always
         // resume.
         let plain = Arc::new(Topic::new(ViewQuery::default(), &moment));
@@ -110,7 +110,7 @@ impl Hub {
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
         let (said, heard) = mpsc::channel(SAID);
-        let shared = Arc::new(HubInner { config, clock, tasks, stop, places, reader, said, state, told, counts });
+        let shared = Arc::new(HubInner { config, clock, tasks, stop, places, reader, said, state, published, counts });
         shared.tasks.spawn(Arc::clone(&shared).follow(followed, heard));
         Self(shared)
     }
@@ -123,10 +123,10 @@ impl Hub {
         let config = shared.config.load_full();
         let place = place.map_err(|_| SubscribeError::Full(config.max_subscribers))?;
         let published = shared.reader.snapshot().sequence;
-        let mut told = shared.told.subscribe();
+        let mut followed = shared.published.subscribe();
         tokio::select! {
             // The sender lives in `shared`.
-            _ = told.wait_for(|told| *told >= published) => {}
+            _ = followed.wait_for(|followed| *followed >= published) => {}
             () = shared.stop.wait() => {}
         }
         let SubscribeRequest { query, kinds, cursor, calls } = ask;
@@ -250,7 +250,7 @@ impl HubInner {
         let change = SnapshotDiff::between(before.epoch, before.seq, &before.snapshot, snapshot);
         let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
         let config = self.config.load_full();
-        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> = topics
+        let mut by_query: HashMap<ViewQuery, Vec<Arc<Message>>> = topics
             .iter()
             .map(|topic| (topic.query.clone(), messages_for_topic(&change, &topic.query, &moment, &config)))
             .collect();
@@ -258,13 +258,13 @@ impl HubInner {
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that was added meanwhile has none of these messages yet.
-            let messages = told.remove(&topic.query);
+            let messages = by_query.remove(&topic.query);
             let messages =
                 messages.unwrap_or_else(|| self::messages_for_topic(&change, &topic.query, &moment, &config));
             self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
-        self.told.send_replace(snapshot.sequence);
+        self.published.send_replace(snapshot.sequence);
     }
 }
 
@@ -282,15 +282,15 @@ fn messages_for_topic(
     if change.is_beyond(query, (config.ring / 2).max(1)) {
         return vec![snapshot()];
     }
-    let mut told = change.messages_for(query);
-    let bytes: usize = told.iter().map(|message| message.weight()).sum();
-    if told.len() > 1 && (told.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
+    let mut messages = change.messages_for(query);
+    let bytes: usize = messages.iter().map(|message| message.weight()).sum();
+    if messages.len() > 1 && (messages.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
         return vec![snapshot()];
     }
     if change.missed {
-        told.push(snapshot());
+        messages.push(snapshot());
     }
-    told
+    messages
 }
 
 impl HubState {

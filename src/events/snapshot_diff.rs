@@ -71,22 +71,22 @@ impl SnapshotDiff {
     /// The messages for a filter.
     pub(super) fn messages_for(&self, query: &ViewQuery) -> Vec<Arc<Message>> {
         let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
-        let mut told: Vec<_> =
+        let mut messages: Vec<_> =
             self.turns.iter().filter(|(name, _)| covers(name)).map(|(_, message)| Arc::clone(message)).collect();
         if let Some(place) = self.catalog {
             let difference = difference(&self.before.catalog, &self.after.catalog, &self.touched, query);
             if !difference.is_empty() {
                 let revision = revision(&self.after.catalog, query);
                 let change = CatalogChange { revision, generated_at: self.after.generated_at, difference };
-                told.push(Message::new(place, Event::Catalog(change)));
+                messages.push(Message::new(place, Event::Catalog(change)));
             }
         }
         let of_filter = self.findings.iter().filter(|(name, _)| match name {
             Some(name) => covers(name),
             None => query.scenarios.is_empty(),
         });
-        told.extend(of_filter.map(|(_, message)| Arc::clone(message)));
-        told
+        messages.extend(of_filter.map(|(_, message)| Arc::clone(message)));
+        messages
     }
 }
 

@@ -82,9 +82,9 @@ impl Subscription {
 
     async fn wait(&mut self) -> Next {
         if let Some(opening) = self.opening.clone() {
-            let told = self.tasks.off_thread(move || opening.message()).await;
+            let message = self.tasks.off_thread(move || opening.message()).await;
             self.opening = None;
-            return Next::Message(told);
+            return Next::Message(message);
         }
         loop {
             if self.stop.is_stopped() {

@@ -27,7 +27,7 @@ pub(super) struct Moment {
 pub(super) struct Opening {
     moment: Arc<Moment>,
     query: ViewQuery,
-    told: OnceLock<Arc<Message>>,
+    made: OnceLock<Arc<Message>>,
 }
 
 /// One filter with its ring and readers; see the head of the module.
@@ -93,13 +93,13 @@ pub(super) struct ReaderStart {
 
 impl Opening {
     pub(super) fn new(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
-        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), told: OnceLock::new() })
+        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), made: OnceLock::new() })
     }
 
     /// The snapshot message. The first reader makes it, which takes as long as a listing; others
     /// wait for it.
     pub(super) fn message(&self) -> Arc<Message> {
-        Arc::clone(self.told.get_or_init(|| {
+        Arc::clone(self.made.get_or_init(|| {
             let Moment { epoch, seq, snapshot } = &*self.moment;
             Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)))
         }))
@@ -201,7 +201,7 @@ impl Topic {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
         let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
-        let seen = resumed.map(|cursor| ring.messages.partition_point(|told| told.message.id.seq <= cursor.seq) as u64);
+        let seen = resumed.map(|cursor| ring.messages.partition_point(|kept| kept.message.id.seq <= cursor.seq) as u64);
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
         // The messages that it still has to catch up on do not count against it.
         let leeway = queue as u64 + behind(&ring.messages, ring.first, next);

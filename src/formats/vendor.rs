@@ -157,12 +157,12 @@ impl Format for Vendor {
     }
 
     fn encode_within(&self, tool: &ViewTool, loading: Loading, spent: &mut Spent) -> Encoded {
-        let told = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::tell(tool, note));
+        let to_findings = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::tell(tool, note));
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
             match self.fit(tool, loading, Some((strict, spent))) {
                 Ok((json, notes)) => {
-                    let findings = told(notes).chain(self.long(tool)).collect();
+                    let findings = to_findings(notes).chain(self.long(tool)).collect();
                     return Encoded { json: Some(json), findings };
                 }
                 Err(refused) => {
@@ -173,7 +173,7 @@ impl Format for Vendor {
         }
         match self.fit(tool, loading, None) {
             Ok((json, notes)) => {
-                findings.extend(told(notes).chain(self.long(tool)));
+                findings.extend(to_findings(notes).chain(self.long(tool)));
                 Encoded { json: Some(json), findings }
             }
             Err(refused) => {

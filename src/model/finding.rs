@@ -28,7 +28,7 @@ pub enum Severity {
 /// The findings of one document, bounded: at most 100 of each code, then one that counts the rest.
 #[derive(Debug, Default)]
 pub struct CappedFindings {
-    told: Vec<Finding>,
+    findings: Vec<Finding>,
     counts: BTreeMap<FindingCode, usize>,
 }
 
@@ -263,7 +263,7 @@ impl CappedFindings {
         let count = self.counts.entry(code).or_default();
         *count += 1;
         if *count <= TOLD_PER_CODE {
-            self.told.push(finding());
+            self.findings.push(finding());
         }
     }
 
@@ -272,10 +272,10 @@ impl CappedFindings {
     pub fn finish(mut self) -> Vec<Finding> {
         for (code, count) in self.counts {
             if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
-                self.told.push(Finding::new(code, format!("{more} more of this kind are not listed")));
+                self.findings.push(Finding::new(code, format!("{more} more of this kind are not listed")));
             }
         }
-        self.told
+        self.findings
     }
 }
 

@@ -96,12 +96,12 @@ impl SentFindings {
         Self(Arc::new(OnceLock::from(findings.into_boxed_slice())))
     }
 
-    /// The findings; `None` if nobody with the document has told them yet.
+    /// The findings; `None` as long as no document was seen that they are about.
     pub fn get(&self) -> Option<&[Finding]> {
         self.0.get().map(AsRef::as_ref)
     }
 
-    /// Takes those of a later document with the same content, unless they were told before.
+    /// Takes those of a later document with the same content, unless they are known already.
     pub fn learn(&self, later: &Self) {
         if let Some(findings) = later.get() {
             // Told before: the order of a document may change with each answer.

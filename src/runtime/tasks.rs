@@ -240,8 +240,8 @@ mod tests {
         assert_eq!(tasks.run_to_completion(std::future::ready(7)).await, 7);
         assert!(tasks.0.is_empty(), "no task was needed");
 
-        let (told, hears) = tokio::sync::oneshot::channel();
-        let mut begun = Box::pin(tasks.run_to_completion(async move { told.send(gone.await) }));
+        let (sender, hears) = tokio::sync::oneshot::channel();
+        let mut begun = Box::pin(tasks.run_to_completion(async move { sender.send(gone.await) }));
         assert!(futures_util::poll!(begun.as_mut()).is_pending());
         drop(begun);
         go.send(8).unwrap();

@@ -244,14 +244,14 @@ impl ViewCache {
         let render = move || {
             let view = View::select_for(&snapshot.catalog, &query, &FormatEstimator(format));
             let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: views.own_id.as_deref() };
-            let told = report::ReportBuilder { view: &view, query: &query, format };
+            let builder = report::ReportBuilder { view: &view, query: &query, format };
             let known = views.latest.get(format.id());
             let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
             if report {
-                rendered.body = told.report(&snapshot.catalog, &rendered);
-                return prepared(rendered, &told);
+                rendered.body = builder.report(&snapshot.catalog, &rendered);
+                return prepared(rendered, &builder);
             }
-            let prepared = prepared(rendered, &told);
+            let prepared = prepared(rendered, &builder);
             if prepared.body.len() as u64 <= views.max_bytes {
                 views.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
             }
@@ -318,8 +318,8 @@ mod tests {
             coding: Coding::Identity,
         };
         let (view, query) = (View::default(), ViewQuery::default());
-        let told = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
-        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &NativeFormat), &told);
+        let builder = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
+        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &NativeFormat), &builder);
         let short = weight(&key(ViewQuery::default()), &answer);
         let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
         assert!(short < 1_000 && long > 70_000, "{short} and {long}");

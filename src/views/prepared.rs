@@ -38,7 +38,7 @@ pub struct Prepared {
 }
 
 /// The answer for a rendered list.
-pub(super) fn prepared(rendered: Rendered, told: &ReportBuilder<'_>) -> Prepared {
+pub(super) fn prepared(rendered: Rendered, report: &ReportBuilder<'_>) -> Prepared {
     let etag = etag::strong(&rendered.body, Coding::Identity);
     Prepared {
         body: rendered.body.into(),
@@ -49,8 +49,8 @@ pub(super) fn prepared(rendered: Rendered, told: &ReportBuilder<'_>) -> Prepared
         left_out: rendered.left_out,
         deferred: rendered.deferred,
         tokens: rendered.tokens,
-        notes: told.notes(&rendered.lines),
-        selection: rendered.selection.filter(|_| told.query.chooses()).map(Into::into),
+        notes: report.notes(&rendered.lines),
+        selection: rendered.selection.filter(|_| report.query.chooses()).map(Into::into),
     }
 }
 

@@ -196,11 +196,11 @@ impl ReportBuilder<'_> {
 
     /// Every other published tool, in order, each with one reason.
     fn left_out(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<AbsentJson> {
-        let mut told: BTreeMap<(ToolId, &str), &Finding> = BTreeMap::new();
+        let mut first_findings: BTreeMap<(ToolId, &str), &Finding> = BTreeMap::new();
         for finding in &rendered.findings {
             if let (Some(scenario), Some(tool)) = (&finding.scenario, &finding.tool) {
                 let key = (ToolId::new(scenario.clone(), Arc::clone(tool)), finding.code.as_str());
-                told.entry(key).or_insert(finding);
+                first_findings.entry(key).or_insert(finding);
             }
         }
         let absences = self.view.absences(catalog, self.query).into_iter();
@@ -211,7 +211,8 @@ impl ReportBuilder<'_> {
         left.extend(unsaid.map(|tool| {
             // The native list reports a tool that it cannot embed as `lossy`, because programs
             // still get the rest of the tool elsewhere.
-            let why = ["tool-quarantined", "lossy"].iter().find_map(|code| told.get(&(tool.id.clone(), *code)));
+            let why =
+                ["tool-quarantined", "lossy"].iter().find_map(|code| first_findings.get(&(tool.id.clone(), *code)));
             let why = why.map_or("the format cannot express it", |finding| finding.message.as_str());
             (tool.id.clone(), absent(tool, "tool-quarantined", why))
         }));

@@ -85,8 +85,8 @@ impl<'a> ViewFilter<'a> {
             Visibility::Published => {}
         }
         if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
-            let told = || format!("the profile may not see scenario {}", entry.name);
-            return Some(Absence::Profile(self.unknown.as_ref().map_or_else(told, ToString::to_string)));
+            let out_of_profile = || format!("the profile may not see scenario {}", entry.name);
+            return Some(Absence::Profile(self.unknown.as_ref().map_or_else(out_of_profile, ToString::to_string)));
         }
         let asked = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
         (!asked).then_some(Absence::Filtered("scenario"))

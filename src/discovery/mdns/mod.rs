@@ -91,12 +91,12 @@ impl MdnsSource {
             trust: self.section.trust.clone(),
             max_instances: self.section.max_instances,
         };
-        let mut told = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, trouble: None };
+        let mut publisher = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, trouble: None };
         let mut wait = BACKOFF;
         loop {
             let kinds = interface_kinds(&self.section.interfaces);
             let broken = match MdnsDaemon::open(self.section.port, kinds).await {
-                Ok(daemon) => match self.listen(&daemon, &mut told, &mut wait, stop).await {
+                Ok(daemon) => match self.listen(&daemon, &mut publisher, &mut wait, stop).await {
                     Ok(ListenEnd::Stopped) => return daemon.close().await,
                     Ok(ListenEnd::Overfull) => {
                         tracing::warn!("the records of announcements take too much memory; mDNS is opened anew");
@@ -109,9 +109,9 @@ impl MdnsSource {
             };
             // The received announcements stay. The source counts as settled, because no more
             // announcements will arrive.
-            told.settled = true;
-            told.trouble = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
-            told.publish();
+            publisher.settled = true;
+            publisher.trouble = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
+            publisher.publish();
             tokio::select! {
                 () = stop.wait() => return,
                 () = self.clock.sleep(wait) => wait = cmp::min(wait * 2, RENEW),
@@ -123,7 +123,7 @@ impl MdnsSource {
     async fn listen(
         &self,
         daemon: &MdnsDaemon,
-        told: &mut SetPublisher,
+        publisher: &mut SetPublisher,
         wait: &mut Duration,
         stop: &Stop,
     ) -> Result<ListenEnd, mdns_sd::Error> {
@@ -136,10 +136,10 @@ impl MdnsSource {
         let mut session =
             BrowseSession { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
         loop {
-            let due = session.due(&told.table);
+            let due = session.due(&publisher.table);
             tokio::select! {
                 () = stop.wait() => return Ok(ListenEnd::Stopped),
-                event = ear.next() => session.take(event, told, wait, self.clock.now()),
+                event = ear.next() => session.take(event, publisher, wait, self.clock.now()),
                 () = self.clock.sleep_until(due) => {}
             }
             let now = self.clock.now();
@@ -153,12 +153,12 @@ impl MdnsSource {
                 for service_type in &types {
                     ear.browse(daemon, service_type).await?;
                 }
-                session.renewed(told, wait, now);
+                session.renewed(publisher, wait, now);
             }
             let settled = session.settle.take_if(|at| *at <= now).is_some();
-            told.settled |= settled;
-            if told.table.settle(now) || settled {
-                told.publish();
+            publisher.settled |= settled;
+            if publisher.table.settle(now) || settled {
+                publisher.publish();
             }
         }
     }
@@ -247,18 +247,18 @@ impl BrowseSession {
         others.into_iter().flatten().fold(self.renew, cmp::min)
     }
 
-    fn take(&mut self, event: BrowseEvent, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
+    fn take(&mut self, event: BrowseEvent, publisher: &mut SetPublisher, wait: &mut Duration, now: Instant) {
         match event {
             BrowseEvent::Resolved(received) => {
-                told.table.make_room(&received, |at| OwnAddresses::now().has(at));
-                told.table.resolved(received, now);
+                publisher.table.make_room(&received, |at| OwnAddresses::now().has(at));
+                publisher.table.resolved(received, now);
             }
-            BrowseEvent::Removed(fullname) => told.table.removed(&fullname, now),
+            BrowseEvent::Removed(fullname) => publisher.table.removed(&fullname, now),
             BrowseEvent::Asking { reachable } => {
                 let trouble = (!reachable).then_some(BrowseProblem::NoInterface);
-                if self.whole && told.trouble != trouble {
-                    told.trouble = trouble;
-                    told.publish();
+                if self.whole && publisher.trouble != trouble {
+                    publisher.trouble = trouble;
+                    publisher.publish();
                 }
             }
             BrowseEvent::Closed(service_type) => {
@@ -266,18 +266,18 @@ impl BrowseSession {
                 // A second type that breaks off meanwhile is heard again at the renewal.
                 self.reopen.get_or_insert((now + *wait, service_type));
                 *wait = cmp::min(*wait * 2, RENEW);
-                told.trouble = Some(BrowseProblem::TooMuch);
-                told.publish();
+                publisher.trouble = Some(BrowseProblem::TooMuch);
+                publisher.publish();
             }
         }
     }
 
-    fn renewed(&mut self, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
-        told.table.renewed(self.whole, now);
+    fn renewed(&mut self, publisher: &mut SetPublisher, wait: &mut Duration, now: Instant) {
+        publisher.table.renewed(self.whole, now);
         if self.whole {
             *wait = BACKOFF;
-            if told.trouble.take().is_some() {
-                told.publish();
+            if publisher.trouble.take().is_some() {
+                publisher.publish();
             }
         }
         (self.whole, self.reopen, self.renew) = (true, None, now + RENEW);

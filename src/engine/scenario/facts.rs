@@ -70,7 +70,7 @@ pub(in crate::engine) struct CurrentState {
     reason: String,
     since: Timestamp,
     /// The last state that was announced in an event; `None` for a scenario that was just found.
-    told: Option<ScenarioState>,
+    reported: Option<ScenarioState>,
 }
 
 /// Whether the current state was announced.
@@ -88,7 +88,7 @@ pub(super) enum StateNotice {
 impl CurrentState {
     /// The state of a scenario that was just found.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { lifecycle: Lifecycle::Connecting, reason: "not polled yet".into(), since: now, told: None }
+        Self { lifecycle: Lifecycle::Connecting, reason: "not polled yet".into(), since: now, reported: None }
     }
 
     pub(super) fn lifecycle(&self) -> Lifecycle {
@@ -105,13 +105,13 @@ impl CurrentState {
 
     /// The last announced state; `None` if none was announced.
     pub(super) fn announced_state(&self) -> Option<ScenarioState> {
-        self.told
+        self.reported
     }
 
     /// Takes over the announced state when the name goes to another scenario: for readers of events
     /// it is the name whose state changes.
     pub(super) fn follows(&mut self, before: &Self) {
-        self.told = before.told;
+        self.reported = before.reported;
     }
 
     /// Sets another state and reason. Returns whether the visible state changed, and whether the
@@ -130,7 +130,7 @@ impl CurrentState {
     /// Marks the current state as announced, and returns whether it was announced before.
     pub(super) fn mark_announced(&mut self) -> StateNotice {
         let state = self.lifecycle.shown();
-        let before = self.told.replace(state);
+        let before = self.reported.replace(state);
         if before == Some(state) { StateNotice::Already } else { StateNotice::Anew { before } }
     }
 }

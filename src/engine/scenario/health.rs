@@ -79,8 +79,8 @@ impl Scenario {
     /// Its findings, apart from its state.
     pub(in crate::engine) fn findings(&self) -> Vec<Finding> {
         let held = self.offer.iter().flat_map(|held| held.findings.iter());
-        let told = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
-        told.cloned().chain(lost_finding(self)).collect()
+        let own = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
+        own.cloned().chain(lost_finding(self)).collect()
     }
 }
 

@@ -145,9 +145,9 @@ mod tests {
             "b": {"description": "minimum: 1"}}});
         assert_eq!(schema.to_string(), expected.to_string());
         let notes = context.finish().0;
-        let told: Vec<_> = notes.iter().map(|note| note.message.as_str()).collect();
-        assert_eq!(told.len(), 2);
-        assert!(told[0].contains("`default`, `minimum`, `pattern`: moved into the description"), "{}", told[0]);
-        assert!(told[1].contains("`enum`, `title`: left out"), "{}", told[1]);
+        let messages: Vec<_> = notes.iter().map(|note| note.message.as_str()).collect();
+        assert_eq!(messages.len(), 2);
+        assert!(messages[0].contains("`default`, `minimum`, `pattern`: moved into the description"), "{}", messages[0]);
+        assert!(messages[1].contains("`enum`, `title`: left out"), "{}", messages[1]);
     }
 }

@@ -105,7 +105,7 @@ pub(in crate::protocols) fn first_by_name<'a>(
     let mut nameless = 0;
     let FirstByName { items, beyond, total } = FirstByName::select("name", list, most, |index, raw| {
         nameless += 1;
-        // There may be millions, of which few are told.
+        // There may be millions, of which few are reported.
         findings.push_with(FindingCode::ToolQuarantined, || {
             let flaw = Members::from_raw(raw).and_then(|mut members| tool::name(&mut members)).err();
             quarantined(index, flaw.unwrap_or_else(|| Flaw::new("/name", "cannot be read")), None)

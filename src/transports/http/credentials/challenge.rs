@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn only_a_refused_credential_is_renewed() {
-        let told = |status, value: &'static str| {
+        let wanted = |status, value: &'static str| {
             let headers = HeaderMap::from_iter([(WWW_AUTHENTICATE, HeaderValue::from_static(value))]);
             Challenge::parse(status, &headers).map(|challenge| challenge.wants_another())
         };
-        assert_eq!(told(StatusCode::UNAUTHORIZED, "Basic"), Some(true));
-        assert_eq!(told(StatusCode::FORBIDDEN, "Bearer"), Some(false));
-        assert_eq!(told(StatusCode::FORBIDDEN, "Bearer error=\"insufficient_scope\""), Some(true));
-        assert_eq!(told(StatusCode::OK, "Bearer"), None);
+        assert_eq!(wanted(StatusCode::UNAUTHORIZED, "Basic"), Some(true));
+        assert_eq!(wanted(StatusCode::FORBIDDEN, "Bearer"), Some(false));
+        assert_eq!(wanted(StatusCode::FORBIDDEN, "Bearer error=\"insufficient_scope\""), Some(true));
+        assert_eq!(wanted(StatusCode::OK, "Bearer"), None);
     }
 }

@@ -22,7 +22,7 @@ use crate::transports::http::credentials::token::{Token, TokenSource};
 /// How long no further request is sent after one that failed, or after a token that was just
 /// renewed is refused.
 const RETRY: Duration = Duration::from_secs(30);
-/// How long a token is used whose lifetime is not told, and the longest time that one is used.
+/// How long a token is used whose lifetime is unknown, and the longest time that one is used.
 const LIFETIME: Duration = Duration::from_secs(3600);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 

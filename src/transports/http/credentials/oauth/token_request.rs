@@ -72,8 +72,8 @@ pub(super) async fn request(
     let answer = server.post("", form, &limits).await.map_err(|error| failed(error.to_string()))?;
     let status = answer.head.status;
     // The message of the parser could quote the token.
-    let told: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
-    match told {
+    let parsed: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
+    match parsed {
         Some(TokenAnswer { error: Some(code), .. }) if status.is_client_error() => {
             Err(TokenRefusal::Refused(shown(&code)))
         }
