@@ -2,6 +2,8 @@
 //!
 //! It never decides when a list is wanted.
 
+use std::time::Duration;
+
 use crate::model::{AcceptedVersions, Bounds, Digest, Finding, Manifest};
 use crate::transports::TransportError;
 
@@ -23,6 +25,9 @@ pub struct ListRequest {
     /// The digest of the manifest whose [`SentFindings`](crate::model::SentFindings) are known:
     /// those of an equal one are not wanted again.
     pub judged: Option<Digest>,
+    /// How long a known list may stand by a sign that does not cover all of it
+    /// (`refresh.max_interval`). After that the whole list is requested.
+    pub whole_after: Duration,
 }
 
 /// What is remembered of the last good listing of a scenario.
@@ -94,7 +99,14 @@ pub enum ListError {
 impl ListRequest {
     /// The whole list, by the default configuration.
     pub fn whole() -> Self {
-        Self { known: None, accept: AcceptedVersions::default(), bounds: Bounds::NONE, max_body: None, judged: None }
+        Self {
+            known: None,
+            accept: AcceptedVersions::default(),
+            bounds: Bounds::NONE,
+            max_body: None,
+            judged: None,
+            whole_after: Duration::MAX,
+        }
     }
 }
 

@@ -40,7 +40,18 @@ pub struct Validity {
 /// What a session remembers of a listing for the next request of the same list: its own business,
 /// opaque to everything else.
 #[derive(Clone, Default)]
-pub struct Validators(Option<Arc<dyn Any + Send + Sync>>);
+pub struct Validators(Remembered);
+
+/// What is remembered, and for how long.
+#[derive(Clone, Default)]
+enum Remembered {
+    #[default]
+    Nothing,
+    /// Until the process ends.
+    InMemory(Arc<dyn Any + Send + Sync>),
+    /// Also over restarts, beside the manifest in the store.
+    Stored(Arc<str>),
+}
 
 impl Validity {
     /// The validity of what this process made itself just now. It is never stored.
@@ -90,19 +101,37 @@ fn date(value: &HeaderValue) -> Option<Timestamp> {
 }
 
 impl Validators {
-    /// Remembers this.
+    /// Remembers this until the process ends.
     pub fn new<T: Any + Send + Sync>(remembered: T) -> Self {
-        Self(Some(Arc::new(remembered)))
+        Self(Remembered::InMemory(Arc::new(remembered)))
     }
 
-    /// What is remembered, if it is of this type.
+    /// Remembers this text also over restarts, where the manifest is stored. The protocol that
+    /// wrote it has to refuse a text that it cannot read, or that an earlier version wrote by other
+    /// rules.
+    pub fn stored(text: impl Into<Arc<str>>) -> Self {
+        Self(Remembered::Stored(text.into()))
+    }
+
+    /// What is remembered until the process ends, if it is of this type.
     pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.as_deref()?.downcast_ref()
+        match &self.0 {
+            Remembered::InMemory(remembered) => remembered.downcast_ref(),
+            Remembered::Nothing | Remembered::Stored(_) => None,
+        }
+    }
+
+    /// The text that is remembered over restarts.
+    pub fn text(&self) -> Option<&Arc<str>> {
+        match &self.0 {
+            Remembered::Stored(text) => Some(text),
+            Remembered::Nothing | Remembered::InMemory(_) => None,
+        }
     }
 
     /// Whether anything is remembered, so that the next request may be answered by "unchanged".
     pub fn any(&self) -> bool {
-        self.0.is_some()
+        !matches!(self.0, Remembered::Nothing)
     }
 }
 

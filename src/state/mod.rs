@@ -82,6 +82,8 @@ pub struct StoredManifest {
     pub received_at: Timestamp,
     /// How many of its tools were left out as malformed.
     pub quarantined: usize,
+    /// What its protocol wants to have back with the next request, in the protocol's own form.
+    pub validators: Option<Arc<str>>,
 }
 
 /// What an operator decided about a scenario; replaces an earlier decision.

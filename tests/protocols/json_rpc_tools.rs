@@ -1,11 +1,15 @@
 //! Scenarios that speak plain JSON-RPC, against scripted servers and another daemon.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use callsheet::config::Config;
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
+use crate::support::rpc_server::{RpcServer, listed, offer};
 use crate::support::scripted::{Reply, Scripted};
+use crate::support::serving::Answer;
 
 /// An answer that fits `server/identity` and `tools/list`.
 fn both(identity: &str, tools: &[&str]) -> Reply {
@@ -25,17 +29,22 @@ async fn daemon_with(server: &Scripted, protocol: Option<&str>) -> (Home, Daemon
     (home, Daemon::ready(config).await)
 }
 
+/// A configuration with one scenario that speaks JSON-RPC and is polled often.
+fn polling_often(home: &Home, address: SocketAddr) -> Config {
+    let mut config = home.config(&[]);
+    let often = Duration::from_millis(20);
+    (config.refresh.min_interval, config.refresh.default_lifetime) = (often, often);
+    config.refresh.max_interval = NEVER;
+    config.scenarios = vec![configured("plain", address)];
+    config.scenarios[0].protocol = Some("json-rpc".into());
+    config
+}
+
 #[tokio::test]
 async fn the_list_is_requested_again_only_when_the_identity_changes() {
     let server = Scripted::saying(both("a", &["one"]));
     let home = Home::new();
-    let mut config = home.config(&[]);
-    let often = Duration::from_millis(20);
-    (config.refresh.min_interval, config.refresh.max_interval) = (often, often);
-    config.refresh.default_lifetime = often;
-    config.scenarios = vec![configured("plain", server.address())];
-    config.scenarios[0].protocol = Some("json-rpc".into());
-    let daemon = Daemon::ready(config).await;
+    let daemon = Daemon::ready(polling_often(&home, server.address())).await;
     daemon.until_tools(&["one"]).await;
     // A list could not be read any more.
     server.say(Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 1})));
@@ -48,6 +57,98 @@ async fn the_list_is_requested_again_only_when_the_identity_changes() {
     server.say(both("b", &["three"]));
     daemon.send("POST", "/api/v1/scenarios/plain/refresh").await;
     daemon.until_tools(&["three"]).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_requests_the_list_again_only_when_the_identity_changed() {
+    let server = RpcServer::offering("a", &[listed("one")]).await;
+    let home = Home::new();
+    let config = || polling_often(&home, server.address);
+    let daemon = Daemon::ready(config()).await;
+    daemon.until_tools(&["one"]).await;
+    daemon.stop().await;
+    assert_eq!(server.count("tools/list"), 1);
+
+    let known = server.count("server/identity");
+    let daemon = Daemon::ready(config()).await;
+    daemon.until_state("plain", "live").await;
+    server.until("server/identity", known + 3).await;
+    assert_eq!(daemon.tools("").await, ["one"]);
+    daemon.stop().await;
+    assert_eq!(server.count("tools/list"), 1, "the stored list stands");
+
+    server.script(offer("b", &[listed("one"), listed("two")]));
+    let daemon = Daemon::ready(config()).await;
+    daemon.until_tools(&["one", "two"]).await;
+    daemon.stop().await;
+    assert_eq!(server.count("tools/list"), 2);
+
+    // Other limits read another part of the same list.
+    let mut narrow = config();
+    narrow.refresh.max_tools = 1;
+    let daemon = Daemon::ready(narrow).await;
+    daemon.until_tools(&["one"]).await;
+    daemon.stop().await;
+    assert_eq!(server.count("tools/list"), 3);
+}
+
+#[tokio::test]
+async fn another_server_and_a_list_with_findings_are_listed_after_a_restart() {
+    let server = RpcServer::offering("a", &[listed("one"), json!({"name": ""})]).await;
+    let home = Home::new();
+    for times in 1..=2 {
+        let daemon = Daemon::ready(polling_often(&home, server.address)).await;
+        daemon.until_tools(&["one"]).await;
+        let findings = daemon.findings("tool-quarantined").await;
+        assert_eq!(findings.len(), 1, "start {times}: {findings:?}");
+        daemon.stop().await;
+        assert_eq!(server.count("tools/list"), times);
+    }
+
+    server.script(offer("a", &[listed("one")]));
+    let home = Home::new();
+    let daemon = Daemon::ready(polling_often(&home, server.address)).await;
+    daemon.until_tools(&["one"]).await;
+    daemon.stop().await;
+    let other = RpcServer::offering("a", &[listed("three")]).await;
+    let daemon = Daemon::ready(polling_often(&home, other.address)).await;
+    daemon.until_tools(&["three"]).await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn schemas_that_changed_under_one_identity_are_found_by_a_whole_list_each_longest_interval() {
+    let server = RpcServer::offering("a", &[listed("one")]).await;
+    let home = Home::new();
+    let mut config = polling_often(&home, server.address);
+    config.refresh.max_interval = Duration::from_secs(1);
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["one"]).await;
+    let mut wider = listed("one");
+    wider["inputSchema"]["properties"]["lines"] = json!({"type": "integer", "description": "How many"});
+    server.script(offer("a", &[wider]));
+    let has_lines = |answer: &Answer| !answer.json()["parameters"]["properties"]["lines"].is_null();
+    daemon.until("/api/v1/tools/one", has_lines).await;
+    let findings = daemon.findings("server-identity").await;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0]["message"].as_str().unwrap().contains("stayed the same"), "{findings:?}");
+    assert!(server.count("tools/list") < server.count("server/identity"), "most polls request the identity only");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn tools_of_a_server_are_called_with_its_own_results_and_errors() {
+    let server = RpcServer::offering("a", &[listed("one"), listed("fails")]).await;
+    let home = Home::new();
+    let daemon = Daemon::ready(polling_often(&home, server.address)).await;
+    daemon.until_tools(&["fails", "one"]).await;
+    let call = |tool: &str| json!({"tool_name": tool, "arguments": {"path": "/tmp/a"}});
+    let answer = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();
+    assert_eq!(answer["result"], json!({"called": "one", "with": {"path": "/tmp/a"}}), "{answer}");
+    let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("fails")).await.json();
+    assert_eq!((&failed["success"], &failed["error"]), (&json!(false), &json!("the disk is full")), "{failed}");
+    assert_eq!(failed["code"], "-32600", "{failed}");
     daemon.stop().await;
 }
 

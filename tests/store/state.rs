@@ -60,6 +60,7 @@ fn manifest(scenario: &str, document: &str) -> StoredManifest {
         document: document.into(),
         received_at: "2026-03-04T05:06:07.125Z".parse().unwrap(),
         quarantined: 2,
+        validators: Some(r#"{"id":"a"}"#.into()),
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) mod mcp_server;
 pub(crate) mod mdns;
 pub(crate) mod module;
 pub(crate) mod offers;
+pub(crate) mod rpc_server;
 pub(crate) mod scrape;
 pub(crate) mod scripted;
 pub(crate) mod scripted_session;

@@ -9,8 +9,8 @@ use crate::engine::scenario::facts::ManifestTerm;
 use crate::engine::scenario::{AcceptedManifest, Scenario, ScenarioMap};
 use crate::model::text::truncate_at_char_boundary;
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
-use crate::protocols::Protocols;
 use crate::protocols::tool_discovery::{self, Decoded};
+use crate::protocols::{Protocols, Validators};
 use crate::runtime::tasks;
 use crate::state::{StoredManifest, TrustDecision, manifest};
 
@@ -86,6 +86,7 @@ fn record(
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
+        validators: stored.validators.clone().map(Validators::stored).unwrap_or_default(),
         term: ManifestTerm::Restored,
         freshness,
     };

@@ -110,7 +110,7 @@ impl Scenario {
     /// Failed writes to the store, and failed removals from it, are tried again.
     fn not_stored(&mut self) {
         if self.kept.take().is_none() && self.claimed.take().is_none() {
-            self.kept = self.offer.as_ref().map(|held| held.manifest.digest);
+            self.kept = self.offer.as_ref().map(AcceptedManifest::to_keep);
         }
     }
 
@@ -178,6 +178,9 @@ impl Scenario {
                 self.target = Some(target);
                 let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
                 self.restart_poll(at, now);
+                // Before the first poll only the stored validators are known, and the protocol that
+                // stored them judges whether they are of this address.
+                self.polls.unconditional = self.polls.last.is_some();
             }
             Err(error) => {
                 self.mark_unreachable(&error, now);
@@ -318,13 +321,13 @@ impl Scenario {
             return self.take_claim();
         }
         let (held, protocol) = (self.offer.as_ref()?, self.protocol.as_ref()?);
-        let wanted = held.fresh.as_ref()?.may_store.then_some(held.manifest.digest);
+        let wanted = held.fresh.as_ref()?.may_store.then(|| held.to_keep());
         if self.kept == wanted {
             return None;
         }
         self.kept = wanted;
         self.claimed = None;
-        if wanted.is_none() {
+        if self.kept.is_none() {
             return Some(SaveRequest::Forget(self.name.clone()));
         }
         let stored = StoredManifest {
@@ -338,6 +341,7 @@ impl Scenario {
             document: "".into(),
             received_at: held.freshness.received_at,
             quarantined: held.quarantined,
+            validators: held.validators.text().cloned(),
         };
         Some(SaveRequest::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
     }
@@ -382,7 +386,7 @@ impl Scenario {
         self.approval.rule(&self.name, verdict);
         (self.party, self.protocol) = (party, protocol);
         self.last_success = Some(held.freshness.received_at);
-        self.kept = is_stored.then_some(held.manifest.digest);
+        self.kept = is_stored.then(|| held.to_keep());
         self.offer = Some(held);
     }
 }

@@ -25,7 +25,7 @@ use crate::model::{
     Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ScenarioName, ScenarioState, SourceId,
     StateTransition, Target,
 };
-use crate::protocols::{Protocol, Validity};
+use crate::protocols::{Protocol, Validators, Validity};
 
 pub(in crate::engine) mod backoff;
 pub(in crate::engine) mod facts;
@@ -63,8 +63,8 @@ pub(in crate::engine) struct Scenario {
     party: Option<PeerIdentity>,
     protocol: Option<Arc<dyn Protocol>>,
     offer: Option<AcceptedManifest>,
-    /// The digest of its manifest in the store.
-    kept: Option<Digest>,
+    /// Its manifest in the store.
+    kept: Option<KeptManifest>,
     /// The peer that holds the name in the store, for a scenario that waits for approval.
     claimed: Option<PeerIdentity>,
     /// The result of its last poll.
@@ -109,8 +109,25 @@ pub(in crate::engine) struct AcceptedManifest {
     pub(in crate::engine) findings: Vec<Finding>,
     /// How long the last good answer may be used; absent for a restored manifest.
     pub(in crate::engine) fresh: Option<Validity>,
+    /// What its session wants to have back with the next request; of a restored manifest what was
+    /// stored of it.
+    pub(in crate::engine) validators: Validators,
     pub(in crate::engine) term: ManifestTerm,
     pub(in crate::engine) freshness: Freshness,
+}
+
+/// What the store has of a manifest.
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::engine) struct KeptManifest {
+    digest: Digest,
+    validators: Option<Arc<str>>,
+}
+
+impl AcceptedManifest {
+    /// What the store should have of it.
+    fn to_keep(&self) -> KeptManifest {
+        KeptManifest { digest: self.manifest.digest, validators: self.validators.text().cloned() }
+    }
 }
 
 impl Scenario {

@@ -48,6 +48,7 @@ impl Scenario {
             // of such an answer is read.
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
             judged: held.filter(|held| held.manifest.sent_findings.get().is_some()).map(|held| held.manifest.digest),
+            whole_after: config.refresh.max_interval,
         };
         let (name, protocol) = (self.name.clone(), self.protocol.clone());
         Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })
@@ -230,6 +231,6 @@ impl Scenario {
 
 /// The validators that make a poll conditional, if the last answer had any.
 fn known(held: &AcceptedManifest) -> Option<Known> {
-    let validators = &held.fresh.as_ref()?.validators;
+    let validators = &held.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }

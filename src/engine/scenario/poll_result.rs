@@ -84,6 +84,7 @@ fn succeeded(
     if let Some(held) = &mut record.offer {
         held.term = ManifestTerm::Until(plan.live_until);
         held.fresh = Some(fresh.clone());
+        held.validators = fresh.validators.clone();
         held.freshness = Freshness { generated_at: held.freshness.generated_at, ..shown(fresh) };
     }
     plan
@@ -116,6 +117,7 @@ fn accept_manifest(
         quarantined,
         findings,
         fresh: Some(fresh.clone()),
+        validators: fresh.validators.clone(),
         term: ManifestTerm::Until(plan.live_until),
         freshness,
     });

@@ -2,18 +2,19 @@
 //! one address. There is no handshake and no session.
 //!
 //! The identity is requested first: the list is requested only when it differs from the one of the
-//! known list, and once an hour, because an identity does not cover the schemas. It is requested
-//! again after the list, so that a list never counts under the identity of another one. Servers
-//! without `server/identity` are listed each time.
+//! known list, and each `refresh.max_interval`, because an identity does not cover the schemas. It
+//! is requested again after the list, so that a list never counts under the identity of another
+//! one. Servers without `server/identity` are listed each time. What `known_identity` remembers is
+//! stored with the list, so that this holds over restarts, too.
 //!
 //! Tools are decoded like those of an MCP server, whose list has the same members. A malformed tool
 //! is left out with a finding. This module never guesses tools that a list does not have.
 
 mod exchange;
+mod known_identity;
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -29,13 +30,12 @@ use crate::model::{Finding, FindingCode, JsonText, Target};
 use crate::transports::Transports;
 
 use exchange::{Exchange, RequestFailure};
+use known_identity::KnownIdentity;
 
 /// The protocol's id.
 pub const ID: ProtocolId = "json-rpc";
 /// Where messages go, below a base address without a path. Any other address is used as it is.
 pub const PATH: &str = "/rpc";
-/// After this long the list is requested although the identity is the known one.
-const WHOLE_LIST: Duration = Duration::from_secs(60 * 60);
 /// Lists that are requested at most, while the identity changes from one answer to the next.
 const ATTEMPTS: usize = 2;
 
@@ -47,14 +47,6 @@ pub struct JsonRpcTools;
 struct JsonRpcSession {
     exchange: Exchange,
     transports: Transports,
-}
-
-/// What is remembered of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct KnownIdentity {
-    id: String,
-    /// When the list was requested.
-    listed: Instant,
 }
 
 impl Protocol for JsonRpcTools {
@@ -111,14 +103,18 @@ impl Session for JsonRpcSession {
 
 impl JsonRpcSession {
     async fn listed(&self, request: &ListRequest) -> Result<Listing, ListError> {
-        let begun = self.transports.clock().now();
-        let known = request.known.as_ref().and_then(|known| known.validators.get::<KnownIdentity>());
+        let clock = self.transports.clock();
+        let (begun, listed) = (clock.now(), clock.wall());
+        let address = &*self.exchange.upstream.shown();
+        let known = request.known.as_ref();
+        let remembered = known.and_then(|known| KnownIdentity::read(&known.validators, address, request.bounds));
         let mut identity = self.identity(request).await?;
-        if let (Some(known), Some(id)) = (known, &identity)
-            && known.id == *id
-            && begun.saturating_duration_since(known.listed) < WHOLE_LIST
+        let same_id = remembered.as_ref().zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
+        if same_id
+            && let Some((known, remembered)) = known.zip(remembered.as_ref())
+            && remembered.stands(listed, request.whole_after)
         {
-            return Ok(Listing::Unchanged(self.validity(begun, Some(known.clone()))));
+            return Ok(Listing::Unchanged(self.validity(begun, known.validators.clone())));
         }
         let (mut list, mut is_steady) = (self.tools(request).await?, identity.is_none());
         for _ in 0..ATTEMPTS {
@@ -133,15 +129,19 @@ impl JsonRpcSession {
             }
         }
         let (manifest, mut findings, quarantined) = decode_list(&list, request.bounds, request.judged)?;
-        let same_id = known.zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
-        let changed = request.known.as_ref().is_some_and(|known| known.digest != manifest.digest);
+        let same_id = remembered.zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
         if !is_steady {
             findings.push(unsteady());
-        } else if same_id && changed {
+        } else if same_id && known.is_some_and(|known| known.digest != manifest.digest) {
             findings.push(unnoticed());
         }
-        let remembered = identity.filter(|_| is_steady).map(|id| KnownIdentity { id, listed: begun });
-        Ok(Listing::Manifest { manifest, findings, quarantined, validity: self.validity(begun, remembered) })
+        let validators = identity.filter(|_| is_steady).map(|id| {
+            let known = KnownIdentity::new(id, listed, address, request.bounds);
+            // The findings of a list are not stored, so the list is requested again after a restart.
+            if findings.is_empty() { known.stored() } else { Validators::new(known) }
+        });
+        let validity = self.validity(begun, validators.unwrap_or_default());
+        Ok(Listing::Manifest { manifest, findings, quarantined, validity })
     }
 
     /// The identity of the list as it is now; `None` of a server that has none.
@@ -169,7 +169,7 @@ impl JsonRpcSession {
         })
     }
 
-    fn validity(&self, begun: Instant, remembered: Option<KnownIdentity>) -> Validity {
+    fn validity(&self, begun: Instant, validators: Validators) -> Validity {
         let clock = self.transports.clock();
         let received = clock.now();
         Validity {
@@ -180,7 +180,7 @@ impl JsonRpcSession {
             usable_for: None,
             may_store: true,
             modified: None,
-            validators: remembered.map(Validators::new).unwrap_or_default(),
+            validators,
         }
     }
 }
@@ -192,6 +192,7 @@ fn unsteady() -> Finding {
 }
 
 fn unnoticed() -> Finding {
-    let what = "its tools changed while its identity stayed the same, which is noticed once an hour only";
+    let what =
+        "its tools changed while its identity stayed the same, which is noticed each `refresh.max_interval` only";
     Finding::new(FindingCode::ServerIdentity, what).hint("change the identity when a tool changes")
 }

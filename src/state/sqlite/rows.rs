@@ -107,8 +107,8 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO manifests
-             (scenario, url, source, trusted, protocol, document, received_at, quarantined, identity, origin)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (scenario, url, source, trusted, protocol, document, received_at, quarantined, identity, origin, validators)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             manifest.scenario.as_str(),
@@ -121,6 +121,7 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
             i64::try_from(manifest.quarantined).unwrap_or(i64::MAX),
             manifest.party.identity.as_deref(),
             manifest.party.origin.as_deref(),
+            manifest.validators.as_deref(),
         ])
 }
 
@@ -278,6 +279,9 @@ impl UnreadableRow {
 }
 
 fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
+    // A file that cannot be written may be older than this column.
+    let has_validators = row.as_ref().column_index("validators").is_ok();
+    let validators: Option<String> = if has_validators { column(row, "validators")? } else { None };
     Ok(StoredManifest {
         scenario: parsed(row, "scenario")?,
         url: column(row, "url")?,
@@ -288,6 +292,7 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
         document: column(row, "document")?,
         received_at: parsed(row, "received_at")?,
         quarantined: count(column(row, "quarantined")?, "quarantined")?,
+        validators: validators.map(Into::into),
     })
 }
 

@@ -143,6 +143,9 @@ const STEPS: &[&str] = &["
     DELETE FROM meta WHERE key = 'content';
 ", "
     ALTER TABLE manifests DROP COLUMN outline;
+", "
+    -- What the protocol of a scenario wants to have back with the next request.
+    ALTER TABLE manifests ADD COLUMN validators TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.
