@@ -5,8 +5,9 @@
 //! Tool Discovery Protocol 1.0 requires: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with
 //! caching headers and conditional requests. Providers are called at each manifest, so a tool that
 //! comes or goes shows at the next request. `POST /api/v1/tools/execute` runs the tools that have a
-//! function ([`StaticProvider::runs`], [`Provider::run`]). An [`Announcement`] makes it known on
-//! the local network.
+//! function ([`StaticProvider::runs`], [`Provider::run`]), and `POST /rpc` lists and runs them over
+//! plain JSON-RPC ([`json_rpc`]). While the program starts ([`Registry::starting`]), every route
+//! answers 503. An [`Announcement`] makes it known on the local network.
 //!
 //! ```
 //! use callsheet_provide::{
@@ -49,6 +50,7 @@
 mod announce;
 pub mod conditional;
 mod definition;
+pub mod json_rpc;
 #[cfg(feature = "announce")]
 pub mod mdns;
 mod parameter;
@@ -61,5 +63,5 @@ pub use announce::{AnnounceError, Announced, Announcement, SERVICE_TYPE};
 pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
 pub use parameter::Parameter;
 pub use provider::{Function, Provider, StaticProvider, ToolFuture, function};
-pub use registry::{Registry, RegistryConfig, Shadowed};
+pub use registry::{Registry, RegistryConfig, Shadowed, Starting};
 pub use router::{router, serve};

@@ -4,7 +4,9 @@
 //! bytes in any order of registration.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::definition::InvalidDefinition;
+use super::json_rpc::RpcOffer;
 use super::provider::{Provider, ToolFuture};
 
 /// The version of the protocol that manifests are written in.
@@ -65,6 +68,25 @@ struct RegistryState {
     providers: RwLock<Vec<Arc<dyn Provider>>>,
     /// What was last served.
     current: Mutex<Option<Arc<ServedOffer>>>,
+    /// How many parts of the program are still starting.
+    starting: AtomicUsize,
+}
+
+/// A part of the program that is still starting, until this is dropped; see
+/// [`Registry::starting`].
+#[must_use = "the program counts as started when this is dropped"]
+pub struct Starting(Arc<RegistryState>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.starting.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Starting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Starting")
+    }
 }
 
 /// A tool that is left out because an earlier provider offers one of the same name.
@@ -95,6 +117,15 @@ pub(super) struct ServedOffer {
     /// Each tool alone, by name.
     pub(super) tools: BTreeMap<String, JsonDocument>,
     shadowed: Vec<Shadowed>,
+    /// The same over JSON-RPC, once it was requested so.
+    rpc: OnceLock<RpcOffer>,
+}
+
+impl ServedOffer {
+    /// The offer over JSON-RPC.
+    pub(super) fn rpc(&self) -> &RpcOffer {
+        self.rpc.get_or_init(|| RpcOffer::new(self))
+    }
 }
 
 /// A JSON text with the digest of its content (`generated_at` left out), which is equal for equal
@@ -127,7 +158,21 @@ impl Registry {
             }
         }
         let (providers, current) = (RwLock::default(), Mutex::default());
-        Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current })))
+        let starting = AtomicUsize::new(0);
+        Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current, starting })))
+    }
+
+    /// Says that a part of the program is still starting: until the returned value is dropped, all
+    /// routes answer 503, so that nobody takes a half-filled list for the whole one. Consumers come
+    /// back soon and keep what they knew.
+    pub fn starting(&self) -> Starting {
+        self.0.starting.fetch_add(1, Ordering::Release);
+        Starting(Arc::clone(&self.0))
+    }
+
+    /// Whether a part of the program is still starting.
+    pub fn is_starting(&self) -> bool {
+        self.0.starting.load(Ordering::Acquire) > 0
     }
 
     /// The identity of the scenario.
@@ -260,7 +305,8 @@ impl MergedDefinitions {
             let digest = xxh3_128(text.as_bytes());
             (name, JsonDocument { body: text.into(), digest })
         };
-        ServedOffer { manifest, tools: self.tools.into_iter().map(document).collect(), shadowed: self.shadowed }
+        let tools = self.tools.into_iter().map(document).collect();
+        ServedOffer { manifest, tools, shadowed: self.shadowed, rpc: OnceLock::new() }
     }
 }
 

@@ -13,11 +13,12 @@ use std::io;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::registry::{CallStart, JsonDocument, Registry};
-use crate::conditional;
+use crate::{conditional, json_rpc};
 
 /// How long requests that are under way may take once stopping was requested.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -34,14 +35,17 @@ const DRAIN: Duration = Duration::from_secs(5);
 const EXECUTE: &str = "execute";
 
 /// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`,
-/// `POST /api/v1/tools/execute` and `GET /health`. Merge it with a program's own.
+/// `POST /api/v1/tools/execute`, `POST /rpc` ([`json_rpc`]) and `GET /health`. Merge it with a
+/// program's own.
 pub fn router(registry: Registry) -> Router {
     Router::new()
         .route("/api/v1/tools", get(manifest).options(options))
         .route("/api/v1/tools/", get(no_name).options(options))
         .route("/api/v1/tools/{name}", get(tool).options(options))
         .route("/api/v1/tools/execute", get(tool_of_that_name).post(execute).options(options_of_calls))
+        .route("/rpc", post(json_rpc::receive).options(options_of_messages))
         .route("/health", get(health).options(options))
+        .route_layer(middleware::from_fn_with_state(registry.clone(), started))
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_route)
         .with_state(registry)
@@ -145,8 +149,22 @@ async fn options_of_calls() -> Response {
     (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, POST, OPTIONS")]).into_response()
 }
 
+async fn options_of_messages() -> Response {
+    (StatusCode::NO_CONTENT, [(ALLOW, "POST, OPTIONS")]).into_response()
+}
+
+/// Answers 503 while the program starts.
+async fn started(State(registry): State<Registry>, request: Request, next: Next) -> Response {
+    if !registry.is_starting() {
+        return next.run(request).await;
+    }
+    let message = format!("{} is still starting: try again soon", registry.config().scenario_name);
+    ([(RETRY_AFTER, "1")], refuse(StatusCode::SERVICE_UNAVAILABLE, &message)).into_response()
+}
+
 async fn wrong_method(method: Method, uri: Uri) -> Response {
-    refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not allowed on {}: use GET", uri.path()))
+    let allowed = if uri.path() == "/rpc" { "POST" } else { "GET" };
+    refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not allowed on {}: use {allowed}", uri.path()))
 }
 
 async fn no_route(uri: Uri) -> Response {

@@ -1,6 +1,7 @@
 //! `tools/call`: the result is what the tool gave back, and a tool that failed is an error with its
 //! text.
 
+use callsheet_provide::json_rpc::AnswerError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +13,6 @@ use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, Operatio
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
 use crate::server::json_rpc::RpcContext;
-use crate::server::json_rpc::envelope::Error;
 
 /// A person has to approve the call first. The codes of callsheet are outside the range that
 /// JSON-RPC reserves.
@@ -21,7 +21,7 @@ const WAITS_FOR_APPROVAL: i64 = 1001;
 const WAITS_FOR_INPUT: i64 = 1002;
 
 /// Calls a tool.
-pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Result<String, Error> {
+pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Result<String, AnswerError> {
     let shared = &context.shared;
     let request = Request {
         profile: context.view.profile.clone(),
@@ -30,13 +30,13 @@ pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Res
         collects: true,
         ..Request::new(&name(params)?, arguments(params)?)
     };
-    let refused = |error: crate::calls::active::AttendError| Error::refused(error.to_string());
+    let refused = |error: crate::calls::active::AttendError| AnswerError::refused(error.to_string());
     let call = shared.calls.attend(&request, None, LogLevel::Info).map_err(refused)?;
     match shared.calls.execute_attended(request, call.clone()).await {
         Attended::NeedsInput(input) => {
             let why = format!("the tool needs input to continue: {}", input.message);
             let interaction = call_event_json::interaction(&input);
-            Err(Error::new(WAITS_FOR_INPUT, why)
+            Err(AnswerError::new(WAITS_FOR_INPUT, why)
                 .with_data(json!({"call_id": &**call.id(), "interaction": interaction})))
         }
         Attended::Over(answered) => match &*answered {
@@ -50,24 +50,24 @@ pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Res
 }
 
 /// The member `name` of the parameters.
-pub(super) fn name(params: Option<&JsonText>) -> Result<String, Error> {
+pub(super) fn name(params: Option<&JsonText>) -> Result<String, AnswerError> {
     #[derive(Deserialize)]
     struct Named {
         name: String,
     }
     let named = params.filter(|params| params.get().starts_with('{'));
     let named = named.and_then(|params| serde_json::from_str::<Named>(params.get()).ok());
-    named.map(|named| named.name).ok_or_else(|| Error::invalid_params("Missing 'name'"))
+    named.map(|named| named.name).ok_or_else(|| AnswerError::invalid_params("Missing 'name'"))
 }
 
 /// The arguments: an object, which is empty if they are left out.
-fn arguments(params: Option<&JsonText>) -> Result<JsonText, Error> {
+fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
     #[derive(Deserialize)]
     struct Arguments<'a> {
         #[serde(borrow)]
         arguments: Option<&'a RawValue>,
     }
-    let invalid = |why: String| Error::invalid_params("Invalid parameters").with_data(why.into());
+    let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
     let params = params.map_or("{}", JsonText::get);
     let sent: Arguments<'_> = serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
     match sent.arguments.map_or("{}", RawValue::get) {
@@ -79,7 +79,7 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, Error> {
 
 impl RpcContext {
     /// The result of a call that was made, waited for up to `mcp.wait` if it goes on.
-    async fn result(&self, answered: &CallResponse) -> Result<String, Error> {
+    async fn result(&self, answered: &CallResponse) -> Result<String, AnswerError> {
         let outcome = &answered.outcome;
         match &answered.going {
             FollowUp::Followed(operation) => {
@@ -99,7 +99,7 @@ impl RpcContext {
     }
 
     /// The result of a call that needs approval. The same call hands out its outcome once.
-    async fn approved(&self, mut request: std::sync::Arc<ApprovalRequest>) -> Result<String, Error> {
+    async fn approved(&self, mut request: std::sync::Arc<ApprovalRequest>) -> Result<String, AnswerError> {
         let approvals = self.shared.calls.approvals();
         if let Some(approvals) = approvals.as_ref().filter(|_| request.state == ApprovalState::Started) {
             let limit = self.shared.config.borrow().mcp_face.wait;
@@ -117,15 +117,15 @@ fn text(result: Option<&JsonText>) -> String {
 }
 
 /// A tool that failed.
-fn failure(error: Option<&str>, code: Option<&str>) -> Error {
-    let failed = Error::invalid_request(error.unwrap_or("the tool failed"));
+fn failure(error: Option<&str>, code: Option<&str>) -> AnswerError {
+    let failed = AnswerError::invalid_request(error.unwrap_or("the tool failed"));
     match code {
         Some(code) => failed.with_data(json!({"code": code})),
         None => failed,
     }
 }
 
-fn of_operation(operation: &Operation) -> Result<String, Error> {
+fn of_operation(operation: &Operation) -> Result<String, AnswerError> {
     if operation.state == OperationState::Succeeded {
         return Ok(text(operation.result.as_ref()));
     }
@@ -133,10 +133,10 @@ fn of_operation(operation: &Operation) -> Result<String, Error> {
     Err(failure(error, None).with_data(json!({"operation_id": &*operation.id, "state": operation.state.to_string()})))
 }
 
-fn of_approval(request: &ApprovalRequest) -> Result<String, Error> {
+fn of_approval(request: &ApprovalRequest) -> Result<String, AnswerError> {
     let (tool, id) = (&request.tool, &request.id);
     let data = || json!({"approval_id": &**id, "state": request.state.to_string(), "expires_at": request.expires_at.to_string()});
-    let waits = |why: String| Err(Error::new(WAITS_FOR_APPROVAL, why).with_data(data()));
+    let waits = |why: String| Err(AnswerError::new(WAITS_FOR_APPROVAL, why).with_data(data()));
     match (request.state, &request.answer) {
         (ApprovalState::Waiting, _) => waits(format!(
             "the call of `{tool}` waits for the approval of a person; once it is decided, the same call gives its outcome"
@@ -154,13 +154,14 @@ fn of_approval(request: &ApprovalRequest) -> Result<String, Error> {
         (ApprovalState::Rejected, _) => {
             let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            Err(Error::refused(format!("the call of `{tool}` was rejected{reason}; it was not run")).with_data(data()))
-        }
-        (ApprovalState::Expired, _) => {
-            Err(Error::refused(format!("the call of `{tool}` was not approved in time; it was not run"))
+            Err(AnswerError::refused(format!("the call of `{tool}` was rejected{reason}; it was not run"))
                 .with_data(data()))
         }
-        (ApprovalState::Unknown, _) => Err(Error::refused(format!(
+        (ApprovalState::Expired, _) => {
+            Err(AnswerError::refused(format!("the call of `{tool}` was not approved in time; it was not run"))
+                .with_data(data()))
+        }
+        (ApprovalState::Unknown, _) => Err(AnswerError::refused(format!(
             "the call of `{tool}` was approved, and whether it ran to its end is not known"
         ))
         .with_data(data())),
@@ -168,20 +169,20 @@ fn of_approval(request: &ApprovalRequest) -> Result<String, Error> {
 }
 
 /// A call that was not made, or got no valid answer.
-fn refusal(refused: &ExecuteError) -> Error {
+fn refusal(refused: &ExecuteError) -> AnswerError {
     match refused {
-        ExecuteError::Unknown(_) => Error::invalid_request(refused.to_string()),
+        ExecuteError::Unknown(_) => AnswerError::invalid_request(refused.to_string()),
         ExecuteError::Invalid { violations, .. } => {
             let shown = violations.iter().map(|found| json!({"pointer": found.pointer, "message": found.message}));
             let data = json!({"violations": shown.collect::<Vec<Value>>()});
-            Error::invalid_params(refused.to_string()).with_data(data)
+            AnswerError::invalid_params(refused.to_string()).with_data(data)
         }
         _ => {
             let mut data = json!({"code": refused.kind()});
             if let Some(wait) = refused.retry_after() {
                 data["retry_after_s"] = json!(wait.as_secs());
             }
-            Error::refused(refused.to_string()).with_data(data)
+            AnswerError::refused(refused.to_string()).with_data(data)
         }
     }
 }

@@ -1,37 +1,21 @@
-//! `server/identity`: what tells one list of tools from another.
-//!
-//! `server_id` is a UUID of version 5 (RFC 9562 section 5.5) over the names and descriptions of the
-//! tools, sorted by name; `schema_id` over their schemas, too. Each text has its length before it,
-//! so no two lists give the same bytes. Both follow from the list alone: every daemon that
-//! publishes it gives the same ids.
+//! The identity of each list that clients use, computed once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callsheet_provide::json_rpc::{IdentifiedTool, ListIdentity};
 use http::HeaderValue;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 use crate::views::Prepared;
 
-/// The namespace of both ids.
-const NAMESPACE: Uuid = Uuid::from_u128(0x6c1b_60a1_0f5d_4c52_9f0e_3a7d_61c4_8b2e);
 /// The identities that are kept: one for each list that clients use at a time.
 const KEPT: usize = 64;
 
-/// The result of `server/identity`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Identity {
-    server_id: Uuid,
-    tools_count: usize,
-    protocol_version: &'static str,
-    schema_id: Uuid,
-}
-
 /// Identities by the `ETag` of their list, so that each is computed once.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Identities(Mutex<VecDeque<(HeaderValue, Arc<Identity>)>>);
+pub(in crate::server) struct Identities(Mutex<VecDeque<(HeaderValue, Arc<ListIdentity>)>>);
 
 #[derive(Deserialize)]
 struct ToolList<'a> {
@@ -39,21 +23,17 @@ struct ToolList<'a> {
     tools: Vec<ListedTool<'a>>,
 }
 
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Deserialize)]
 struct ListedTool<'a> {
     name: String,
     description: String,
-    #[serde(borrow, rename = "inputSchema", deserialize_with = "as_text")]
-    schema: &'a str,
-}
-
-fn as_text<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<&'a str, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(RawValue::get)
+    #[serde(borrow, rename = "inputSchema")]
+    schema: &'a RawValue,
 }
 
 impl Identities {
     /// The identity of a list; `None` if its text cannot be read.
-    pub(super) fn of(&self, list: &Prepared) -> Option<Arc<Identity>> {
+    pub(super) fn of(&self, list: &Prepared) -> Option<Arc<ListIdentity>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = kept.iter().find(|(etag, _)| *etag == list.etag) {
             return Some(Arc::clone(known));
@@ -67,64 +47,12 @@ impl Identities {
     }
 }
 
-fn identity(list: &[u8]) -> Option<Identity> {
-    let mut tools = serde_json::from_slice::<ToolList<'_>>(list).ok()?.tools;
-    tools.sort_unstable();
-    let (mut named, mut whole) = (Vec::new(), Vec::new());
-    for tool in &tools {
-        for text in [&*tool.name, &*tool.description] {
-            add(&mut named, text);
-            add(&mut whole, text);
-        }
-        add(&mut whole, tool.schema);
-    }
-    Some(Identity {
-        server_id: Uuid::new_v5(&NAMESPACE, &named),
-        tools_count: tools.len(),
-        protocol_version: "1.0",
-        schema_id: Uuid::new_v5(&NAMESPACE, &whole),
-    })
-}
-
-/// Adds a text: its length in bytes as 8 bytes, the highest first, and its UTF-8.
-fn add(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
-    bytes.extend_from_slice(text.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(tools: &[(&str, &str, &str)]) -> Identity {
-        let tool = |(name, description, schema): &(&str, &str, &str)| {
-            format!(r#"{{"name":"{name}","description":"{description}","inputSchema":{schema}}}"#)
-        };
-        let tools: Vec<String> = tools.iter().map(tool).collect();
-        identity(format!(r#"{{"tools":[{}]}}"#, tools.join(",")).as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn the_order_of_the_list_does_not_matter() {
-        assert_eq!(of(&[("a", "1", "{}"), ("b", "2", "{}")]), of(&[("b", "2", "{}"), ("a", "1", "{}")]));
-    }
-
-    #[test]
-    fn names_and_descriptions_make_the_server_id_and_schemas_only_the_other() {
-        let known = of(&[("a", "1", "{}")]);
-        for other in [&[("b", "1", "{}")][..], &[("a", "2", "{}")], &[("a1", "", "{}")], &[], &[("a", "1", "{}"); 2]] {
-            assert_ne!(of(other).server_id, known.server_id);
-        }
-        let other = of(&[("a", "1", r#"{"type":"object"}"#)]);
-        assert_eq!(other.server_id, known.server_id);
-        assert_ne!(other.schema_id, known.schema_id);
-    }
-
-    #[test]
-    fn the_ids_of_a_list_never_change() {
-        // Computed by a program of its own from the rule above.
-        let known = of(&[("a", "1", "{}")]);
-        assert_eq!(known.server_id.to_string(), "3e41d33c-bc17-536e-b4c9-a147c50ff017");
-        assert_eq!(known.schema_id.to_string(), "7ab7b14e-0bf5-5270-9345-009b9abe9edb");
-    }
+fn identity(list: &[u8]) -> Option<ListIdentity> {
+    let tools = serde_json::from_slice::<ToolList<'_>>(list).ok()?.tools;
+    let identified = tools.iter().map(|tool| IdentifiedTool {
+        name: &tool.name,
+        description: &tool.description,
+        schema: tool.schema.get(),
+    });
+    Some(ListIdentity::of(identified.collect()))
 }

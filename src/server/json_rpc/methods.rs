@@ -2,31 +2,36 @@
 
 use std::sync::Arc;
 
+use callsheet_provide::json_rpc::AnswerError;
+
 use crate::catalog::{NameLookup, find_in_scope};
 use crate::formats::native::NativeFormat;
 use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef};
 use crate::server::json_rpc::RpcContext;
 use crate::server::json_rpc::calls;
-use crate::server::json_rpc::envelope::Error;
 use crate::views::{Coding, Prepared};
 
 /// The result of a method as JSON text.
-pub(super) async fn answer(context: &RpcContext, method: &str, params: Option<&JsonText>) -> Result<String, Error> {
+pub(super) async fn answer(
+    context: &RpcContext,
+    method: &str,
+    params: Option<&JsonText>,
+) -> Result<String, AnswerError> {
     match method {
         "tools/list" => {
             let list = list(context).await;
             // Every list is UTF-8.
-            String::from_utf8(list.body.to_vec()).map_err(|_| Error::internal())
+            String::from_utf8(list.body.to_vec()).map_err(|_| AnswerError::internal())
         }
         "tools/call" => calls::call(context, params).await,
         "tools/describe" => describe(context, params),
         "server/identity" => {
             let identity = context.shared.identities.of(&*list(context).await);
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());
-            identity.ok_or_else(Error::internal)
+            identity.ok_or_else(AnswerError::internal)
         }
-        _ => Err(Error::method_not_found()),
+        _ => Err(AnswerError::method_not_found()),
     }
 }
 
@@ -36,17 +41,17 @@ async fn list(context: &RpcContext) -> Arc<Prepared> {
 }
 
 /// `tools/describe`: the tool as in the list, and in `details` as `GET /api/v1/tools/{name}` has it.
-fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, Error> {
+fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, AnswerError> {
     let name = calls::name(params)?;
     let snapshot = context.shared.reader.snapshot();
-    let unknown = || Error::invalid_request(format!("no tool is called `{name}`"));
+    let unknown = || AnswerError::invalid_request(format!("no tool is called `{name}`"));
     let tool = match find_in_scope(&snapshot.catalog, &context.view, &NameRef::parse(&name)) {
         NameLookup::One(tool) if tool.effective.enabled && !tool.tool.facts.internal_only => tool,
         _ => return Err(unknown()),
     };
     let text = |format: &dyn Format| format.encode(&tool).json.and_then(|json| String::from_utf8(json).ok());
     let listed = text(json_rpc_tools()).ok_or_else(unknown)?;
-    let details = text(&NativeFormat).ok_or_else(Error::internal)?;
-    let members = listed.strip_suffix('}').ok_or_else(Error::internal)?;
+    let details = text(&NativeFormat).ok_or_else(AnswerError::internal)?;
+    let members = listed.strip_suffix('}').ok_or_else(AnswerError::internal)?;
     Ok(format!(r#"{members},"details":{details}}}"#))
 }

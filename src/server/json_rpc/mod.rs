@@ -8,7 +8,6 @@
 //! Never here: sessions, and requests to the client.
 
 mod calls;
-mod envelope;
 mod identity;
 mod methods;
 #[cfg(unix)]
@@ -19,12 +18,14 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
+use callsheet_provide::json_rpc::{self, IncomingMessage, Received};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::catalog::ViewQuery;
+use crate::model::JsonText;
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::auth::Right::Call;
@@ -34,7 +35,6 @@ use crate::server::http::error::Problem;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams, once};
 
-use envelope::{IncomingMessage, Received};
 pub(super) use identity::Identities;
 #[cfg(unix)]
 pub(super) use socket::listen;
@@ -82,7 +82,7 @@ fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
 impl RpcContext {
     /// The answer to a text; `None` if nothing in it wants one.
     async fn answer(&self, text: &[u8]) -> Option<Bytes> {
-        match envelope::read(text) {
+        match json_rpc::read(text) {
             Received::One(message) => self.answer_one(message).await.map(Bytes::from),
             Received::Batch(messages) => {
                 let answers = stream::iter(messages).map(|message| self.answer_one(message)).buffered(AT_A_TIME);
@@ -95,12 +95,12 @@ impl RpcContext {
     async fn answer_one(&self, message: IncomingMessage) -> Option<String> {
         match message {
             IncomingMessage::Request { id, method, params } => {
-                let result = methods::answer(self, &method, params.as_ref()).await;
-                Some(envelope::answer(id.get(), result))
+                let result = methods::answer(self, &method, params.as_deref().map(JsonText::known).as_ref()).await;
+                Some(json_rpc::answer(&id, result))
             }
             IncomingMessage::Notification => None,
             IncomingMessage::Refused { id, error } => {
-                Some(envelope::answer(id.as_ref().map_or("null", |id| id.get()), Err(error)))
+                Some(json_rpc::answer(id.as_deref().unwrap_or("null"), Err(error)))
             }
         }
     }

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use callsheet_provide::json_rpc::{self, AnswerError};
 use futures_util::{StreamExt as _, stream};
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
@@ -20,7 +21,6 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
 use crate::server::SharedState;
-use crate::server::json_rpc::envelope::{self, Error};
 use crate::server::json_rpc::{AT_A_TIME, RpcContext};
 
 /// The most connections at a time; further ones wait.
@@ -125,8 +125,8 @@ async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> 
         Ok(line) if line.trim().is_empty() => None,
         Ok(line) => context.answer(line.as_bytes()).await.map(Vec::from),
         Err(_) => {
-            let error = Error::invalid_request("Invalid request").with_data("the line is too long".into());
-            Some(envelope::answer("null", Err(error)).into_bytes())
+            let error = AnswerError::invalid_request("Invalid request").with_data("the line is too long".into());
+            Some(json_rpc::answer("null", Err(error)).into_bytes())
         }
     }
 }

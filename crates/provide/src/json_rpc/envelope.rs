@@ -1,48 +1,58 @@
 //! Messages of JSON-RPC 2.0 as a server reads and writes them (JSON-RPC 2.0 sections 4 to 6).
 //!
-//! The texts of errors are those that the protocol's first server writes. This module knows no
-//! method.
+//! The texts of errors are those that the protocol's first server writes. A message that is no
+//! request is answered and never run. This module knows no method.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::model::JsonText;
-
 /// The most messages of one batch.
-pub(super) const MAX_BATCH: usize = 1_000;
+pub const MAX_BATCH: usize = 1_000;
 
 /// What a text holds.
-pub(super) enum Received {
+#[derive(Debug)]
+pub enum Received {
+    /// One message, or what is no JSON at all.
     One(IncomingMessage),
+    /// The messages of a batch.
     Batch(Vec<IncomingMessage>),
 }
 
 /// One message.
-pub(super) enum IncomingMessage {
+#[derive(Debug)]
+pub enum IncomingMessage {
+    /// It wants an answer with the same id.
     Request {
         /// The id as it was written: a string, a number or `null`.
-        id: JsonText,
+        id: String,
+        /// The method.
         method: String,
-        /// An array or an object.
-        params: Option<JsonText>,
+        /// The text of an array or an object.
+        params: Option<String>,
     },
     /// It wants no answer. No method here does anything without one, so it is not kept.
     Notification,
     /// It is no request. The id is there if it can be read.
-    Refused { id: Option<JsonText>, error: Error },
+    Refused {
+        /// The id as it was written.
+        id: Option<String>,
+        /// Why it is none.
+        error: AnswerError,
+    },
 }
 
 /// The error of an answer (JSON-RPC 2.0 section 5.1).
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Error {
+pub struct AnswerError {
     code: i64,
     message: String,
     data: Option<Value>,
 }
 
-impl Error {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+impl AnswerError {
+    /// An error of the server's own.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
@@ -52,28 +62,33 @@ impl Error {
     }
 
     /// The JSON is no request. A tool that failed is answered with the same code and its own text.
-    pub(super) fn invalid_request(message: impl Into<String>) -> Self {
+    pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(-32_600, message)
     }
 
-    pub(super) fn method_not_found() -> Self {
+    /// There is no such method.
+    pub fn method_not_found() -> Self {
         Self::new(-32_601, "Method not found")
     }
 
-    pub(super) fn invalid_params(message: impl Into<String>) -> Self {
+    /// The parameters are not those of the method.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(-32_602, message)
     }
 
-    pub(super) fn internal() -> Self {
+    /// The answer cannot be made.
+    pub fn internal() -> Self {
         Self::new(-32_603, "Internal error")
     }
 
     /// The call was refused, or did not reach its tool. The protocol leaves the code to the server.
-    pub(super) fn refused(message: impl Into<String>) -> Self {
+    pub fn refused(message: impl Into<String>) -> Self {
         Self::new(-32_000, message)
     }
 
-    pub(super) fn with_data(self, data: Value) -> Self {
+    /// The same with more about it.
+    #[must_use]
+    pub fn with_data(self, data: Value) -> Self {
         Self { data: Some(data), ..self }
     }
 }
@@ -96,11 +111,11 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 /// Reads a text.
-pub(super) fn read(text: &[u8]) -> Received {
+pub fn read(text: &[u8]) -> Received {
     let refused = |error| Received::One(IncomingMessage::Refused { id: None, error });
     let Some(whole) = std::str::from_utf8(text).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
     else {
-        return refused(Error::parse());
+        return refused(AnswerError::parse());
     };
     if !whole.get().starts_with('[') {
         return Received::One(message(whole.get()));
@@ -108,11 +123,11 @@ pub(super) fn read(text: &[u8]) -> Received {
     // The text is JSON, and it is an array.
     let messages: Vec<&RawValue> = serde_json::from_str(whole.get()).unwrap_or_default();
     match messages.len() {
-        0 => refused(Error::invalid_request("Invalid request")),
+        0 => refused(AnswerError::invalid_request("Invalid request")),
         1..=MAX_BATCH => Received::Batch(messages.into_iter().map(|raw| message(raw.get())).collect()),
         more => {
             let why = format!("a batch has {more} messages, more than {MAX_BATCH}; none was run");
-            refused(Error::invalid_request("Invalid request").with_data(why.into()))
+            refused(AnswerError::invalid_request("Invalid request").with_data(why.into()))
         }
     }
 }
@@ -120,8 +135,8 @@ pub(super) fn read(text: &[u8]) -> Received {
 /// Reads one message from JSON.
 fn message(text: &str) -> IncomingMessage {
     let refused = |id: Option<&RawValue>, why: &str| IncomingMessage::Refused {
-        id: id.map(|id| JsonText::known(id.get())),
-        error: Error::invalid_request(why),
+        id: id.map(|id| id.get().to_owned()),
+        error: AnswerError::invalid_request(why),
     };
     // An array would be read as the members in their order.
     let envelope = Some(text).filter(|text| text.starts_with('{'));
@@ -139,11 +154,7 @@ fn message(text: &str) -> IncomingMessage {
     if envelope.jsonrpc.is_none_or(|version| version.get() != r#""2.0""#) {
         return refused(Some(id), "Unsupported JSON-RPC protocol version");
     }
-    IncomingMessage::Request {
-        id: JsonText::known(id.get()),
-        method,
-        params: params.map(|params| JsonText::known(params.get())),
-    }
+    IncomingMessage::Request { id: id.get().to_owned(), method, params: params.map(|params| params.get().to_owned()) }
 }
 
 /// Whether this may be an id: a text, a number or `null`.
@@ -153,10 +164,10 @@ fn is_id(text: &str) -> bool {
 
 /// Writes an answer, its members in the order of the protocol's first server. The result is JSON
 /// text and is written as it is.
-pub(super) fn answer(id: &str, result: Result<String, Error>) -> String {
+pub fn answer(id: &str, result: Result<String, AnswerError>) -> String {
     match result {
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#),
-        Err(Error { code, message, data }) => {
+        Err(AnswerError { code, message, data }) => {
             let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
             let message = json!(message);
             format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#)
@@ -171,7 +182,7 @@ mod tests {
     fn refusal(text: &str) -> String {
         match read(text.as_bytes()) {
             Received::One(IncomingMessage::Refused { id, error }) => {
-                answer(id.as_ref().map_or("null", |id| id.get()), Err(error))
+                answer(id.as_deref().unwrap_or("null"), Err(error))
             }
             _ => panic!("{text} is taken"),
         }
@@ -211,9 +222,9 @@ mod tests {
             let Received::One(IncomingMessage::Request { id: read, method, params }) = read(text.as_bytes()) else {
                 panic!("{text} is refused")
             };
-            assert_eq!(read.get(), id);
+            assert_eq!(read, id);
             assert_eq!(method, "m");
-            assert_eq!(params.unwrap().get(), "[1]");
+            assert_eq!(params.unwrap(), "[1]");
         }
         let notification = br#"{"jsonrpc":"2.0","method":"m"}"#;
         assert!(matches!(read(notification), Received::One(IncomingMessage::Notification)));
