@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE};
-use serde_json::Value;
+use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
+use serde_json::{Value, json};
 use url::Url;
 
 use super::{CommandError, RemoteArgs, output, sse};
 use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
+mod answer_cache;
 mod location;
 mod mcp_messages;
 
+use answer_cache::AnswerCache;
 use location::located;
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
@@ -37,6 +39,7 @@ pub(super) struct DaemonClient {
     http: reqwest::Client,
     /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
+    cache: AnswerCache,
 }
 
 /// The query of a request, in order.
@@ -87,10 +90,9 @@ impl DaemonClient {
     }
 
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
-        match remote.address() {
-            Some(url) => Self::at(parse_url(url)?),
-            None => Self::at(located(remote, options)?),
-        }
+        let cache = AnswerCache::in_folder(options.cache_folder());
+        let base = remote.address().map_or_else(|| located(remote, options), parse_url)?;
+        Ok(Self { cache, ..Self::at(base)? })
     }
 
     /// The same for what an operator does: the token that this may need is that of the
@@ -122,7 +124,7 @@ impl DaemonClient {
             .tcp_keepalive(PROBE)
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
-        Ok(Self { base, http, token: None })
+        Ok(Self { base, http, token: None, cache: AnswerCache::default() })
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
@@ -147,9 +149,36 @@ impl DaemonClient {
         self.send(http::Method::GET, path, query, None, member).await
     }
 
+    /// Fetches one tool, by its name or by scenario and name.
+    pub(super) async fn tool(&self, path: &[&str], query: QueryPairs<'_>) -> Result<Value, CommandError> {
+        let (_, body) = self.get_kept(&[&["tools"], path].concat(), query).await?;
+        let tool = self.parse_json(&body)?;
+        if tool.get("name").is_none() {
+            return Err(self.unexpected_answer("its answer has no `name`"));
+        }
+        Ok(tool)
+    }
+
+    /// Requests a method of `POST /rpc`, and returns its result.
+    pub(super) async fn rpc(&self, method: &str, query: QueryPairs<'_>) -> Result<Value, CommandError> {
+        let mut url = self.below(&["rpc"]);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let request = self.http.post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let (_, body) = self.receive(response).await?;
+        let mut answer = self.parse_json(&body)?;
+        match answer.get_mut("result") {
+            Some(result) => Ok(result.take()),
+            None => Err(self.unexpected_answer(&format!("its answer to `{method}` has no `result`"))),
+        }
+    }
+
     /// Fetches the list of tools, in any format.
     pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
-        let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
+        let (headers, body) = self.get_kept(&["tools"], query).await?;
         if !headers.contains_key(REVISION) {
             return Err(self.unexpected_answer("its list of tools has no revision"));
         }
@@ -217,6 +246,26 @@ impl DaemonClient {
         self.receive(response).await
     }
 
+    /// Fetches what has an entity tag. If it was kept and still stands, only that is sent.
+    async fn get_kept(&self, path: &[&str], query: QueryPairs<'_>) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
+        let mut url = self.address(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let kept = self.cache.read(&url);
+        let mut request = self.http.get(url.clone());
+        if let Some(kept) = &kept {
+            request = request.header(IF_NONE_MATCH, kept.etag.clone());
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if let Some(kept) = kept.filter(|_| response.status() == http::StatusCode::NOT_MODIFIED) {
+            return Ok((kept.headers, kept.body));
+        }
+        let (headers, body) = self.receive(response).await?;
+        self.cache.keep(&url, &headers, &body);
+        Ok((headers, body))
+    }
+
     /// Reads a whole answer.
     async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         let status = response.status();
@@ -268,11 +317,15 @@ impl DaemonClient {
                 hint,
             });
         }
+        Ok(self.below(&[&["api", "v1"], path].concat()))
+    }
+
+    fn below(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+            segments.pop_if_empty().extend(path);
         }
-        Ok(url)
+        url
     }
 
     /// Its address.

@@ -28,6 +28,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod explain;
+mod identity;
 mod import;
 mod instance;
 mod log;
@@ -82,6 +83,8 @@ enum Command {
     Scenarios(scenarios::ScenariosArgs),
     /// Show why a tool is or is not in the list.
     Explain(explain::ExplainArgs),
+    /// Show the identity of the list: it stays as long as the list does.
+    Identity(identity::IdentityArgs),
     /// Run a tool.
     Call(call::CallArgs),
     /// Show, set and reset preferences.
@@ -212,6 +215,7 @@ impl Command {
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
+            Self::Identity(command) => command.run().await,
             Self::Call(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,

@@ -27,6 +27,9 @@ pub(super) struct ToolsArgs {
     /// Show for each tool why it is or is not in the list.
     #[arg(long, help_heading = "Output")]
     report: bool,
+    /// Show each tool with its whole description and the schema of its arguments.
+    #[arg(long, conflicts_with_all = ["format", "watch", "report"], help_heading = "Output")]
+    schemas: bool,
     /// With the vendor's strict mode, where the format has one.
     #[arg(long, requires = "format", help_heading = "Output")]
     strict: bool,
@@ -117,6 +120,8 @@ impl ToolsArgs {
             show_report(&answer.value);
         } else if output::list(&answer.value, "tools").is_empty() {
             output::line(self.filter.nothing());
+        } else if self.schemas {
+            show_schemas(&answer.value);
         } else {
             show(&answer.value);
         }
@@ -229,6 +234,22 @@ fn show_report(answer: &Value) {
     }
     sheet.print();
     output::line(&format!("{} in the list", output::count(output::list(report, "listed").len(), "tool")));
+}
+
+/// Prints each tool with its description and its schema.
+fn show_schemas(list: &Value) {
+    let tools = output::list(list, "tools");
+    for tool in tools {
+        output::line(&output::text(tool, "/name"));
+        let about = output::lines(tool["description"].as_str().unwrap_or_default().trim());
+        // A value can always be written as text.
+        let schema = serde_json::to_string_pretty(&tool["parameters"]).unwrap_or_default();
+        for line in about.lines().chain(output::lines(&schema).lines()) {
+            output::line(format!("  {line}").trim_end());
+        }
+        output::line("");
+    }
+    output::line(&output::count(tools.len(), "tool"));
 }
 
 /// Prints a native list as a table.

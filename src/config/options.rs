@@ -84,6 +84,11 @@ impl LoadOptions {
         set.or_else(|| self.base_folder("XDG_STATE_HOME", ".local/state")).map(|folder| folder.join("callsheet"))
     }
 
+    /// The folder of what may be deleted at any time.
+    pub fn cache_folder(&self) -> Option<PathBuf> {
+        Some(self.base_folder("XDG_CACHE_HOME", ".cache")?.join("callsheet"))
+    }
+
     /// Where Vrooli's process files are by default.
     pub(super) fn vrooli_path(&self) -> Option<PathBuf> {
         Some(self.home()?.join(".vrooli/processes/scenarios"))

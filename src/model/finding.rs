@@ -186,6 +186,8 @@ codes! {
     RequiredUnknown = "required-unknown", Error;
     /// A `type` that JSON Schema does not know.
     SchemaType = "schema-type", Error;
+    /// A tool of a JSON-RPC server comes without a schema, which its protocol requires.
+    SchemaMissing = "schema-missing", Warning;
     /// A parameter without a type.
     SchemaUntyped = "schema-untyped", Warning;
     /// A keyword of a schema that has a value it cannot have.
@@ -234,7 +236,7 @@ codes! {
     /// The route of a single tool does not answer as the protocol says.
     ToolRoute = "tool-route", Warning;
     /// The list of an MCP server comes in several pages, or pages have no tools: several clients
-    /// read the first page only.
+    /// read the first page only. The list of a JSON-RPC server says that it goes on elsewhere.
     Paging = "paging", Warning;
     /// An MCP server does not promise to signal changes of its list.
     ListChangedMissing = "list-changed-missing", Info;

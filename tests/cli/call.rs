@@ -104,6 +104,12 @@ fn arguments_may_be_json() {
     assert_eq!(sent(call(&home, &daemon, &["--args", given, "research_web_search"])), expected);
     home.write("given.json", given);
     assert_eq!(sent(call(&home, &daemon, &["--args", "@given.json", "research_web_search"])), expected);
+    // Behind the name, too: it is an option of every tool without a parameter of that name.
+    assert_eq!(sent(call(&home, &daemon, &["research_web_search", "--args", given])), expected);
+    let behind = call(&home, &daemon, &["research_web_search", "--max-results", "9", "--args=@given.json"]);
+    assert_eq!(sent(behind), json!({"query": "x", "max_results": 9}));
+    let twice = call(&home, &daemon, &["--args", given, "research_web_search", "--args", given]).failed(2);
+    assert!(twice.contains("`--args` is given twice"), "{twice}");
     let mut command = home.command(&["call", "--args", "-", "--url", &daemon.url, "research_web_search"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(given.as_bytes()).unwrap();

@@ -22,12 +22,24 @@ const FLAGS: usize = 500;
 /// Characters of the list of parameters without a flag that the help shows at most.
 const UNFLAGGED: usize = 2_000;
 
+/// The id of `--args` behind the name of a tool. No parameter with a flag is called so.
+const ARGS: &str = "callsheet args";
+
 /// One parameter with a flag.
 struct Flag<'a> {
     parameter: &'a str,
     schema: &'a Value,
     kind: FlagKind,
     long: String,
+}
+
+/// What stood behind the name of a tool.
+#[derive(Debug)]
+pub(super) struct GivenFlags {
+    /// `--args`, as it was written.
+    pub(super) args: Option<String>,
+    /// By the name of their parameter.
+    pub(super) flags: Map<String, Value>,
 }
 
 /// What a flag takes.
@@ -51,7 +63,7 @@ pub(super) fn parse_flags(
     tool: &Value,
     words: &[String],
     lenient: bool,
-) -> Result<Option<Map<String, Value>>, CommandError> {
+) -> Result<Option<GivenFlags>, CommandError> {
     let flags = flags(&tool["parameters"]);
     let matches = match command(name, tool, &flags, lenient).try_get_matches_from(words) {
         Ok(matches) => matches,
@@ -61,13 +73,21 @@ pub(super) fn parse_flags(
             return Ok(None);
         }
     };
-    let mut arguments = Map::new();
+    let mut given = Map::new();
     for flag in &flags {
         if let Some(value) = flag.value(&matches).map_err(|why| wrong(name, flag, &why))? {
-            arguments.insert(flag.parameter.to_owned(), value);
+            given.insert(flag.parameter.to_owned(), value);
         }
     }
-    Ok(Some(arguments))
+    // The id is unknown where the tool has a parameter `args`.
+    let args = matches.try_get_one::<String>(ARGS).ok().flatten().cloned();
+    if args.is_some() && lenient {
+        return Err(CommandError::Usage {
+            message: "`--args` is given twice".to_owned(),
+            hint: format!("write it once, before or behind `{name}`"),
+        });
+    }
+    Ok(Some(GivenFlags { args, flags: given }))
 }
 
 fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
@@ -127,9 +147,18 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
     // A parameter of that name has the flag; `-h` remains.
     let help = Arg::new("callsheet help").short('h').action(ArgAction::Help).help("Print help");
     command = command.arg(if flagged.contains("help") { help } else { help.long("help") });
+    let takes_args = !flags.iter().any(|flag| flag.long == "args");
+    if takes_args {
+        let about = "All arguments as one JSON object: as text, `@FILE`, or `-` for standard input";
+        command = command.arg(Arg::new(ARGS).long("args").value_name("JSON").help(about));
+    }
     for flag in flags {
+        let argument = flag.argument();
         let needed = !lenient && required.contains(flag.parameter);
-        command = command.arg(flag.argument(needed));
+        command = command.arg(match (needed, takes_args) {
+            (true, true) => argument.required_unless_present(ARGS),
+            (needed, _) => argument.required(needed),
+        });
     }
     command
 }
@@ -137,8 +166,7 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
 /// How the rest is given.
 fn after_help(unflagged: &[&str]) -> String {
     let mut text =
-        "The options of `callsheet call --help` stand before the name; there, `--args` takes all arguments as JSON."
-            .to_owned();
+        "The other options of `callsheet call --help` stand before the name, as `--args` may, too.".to_owned();
     if !unflagged.is_empty() {
         let unflagged = format!("\n\nOnly with `--args`: {}", unflagged.join(", "));
         text.push_str(&output::cut(&output::sanitize(&unflagged), UNFLAGGED));
@@ -192,10 +220,9 @@ impl FlagKind {
 }
 
 impl Flag<'_> {
-    fn argument(&self, needed: bool) -> Arg {
+    fn argument(&self) -> Arg {
         let mut argument = Arg::new(self.parameter.to_owned())
             .long(self.long.clone())
-            .required(needed)
             .help(StyledStr::from(self.help()))
             .value_name(self.value_kind().placeholder())
             .allow_hyphen_values(true);
@@ -284,7 +311,7 @@ mod tests {
     fn given(words: &[&str]) -> Result<Value, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         match parse_flags("try", &tool(), &words, false) {
-            Ok(arguments) => Ok(Value::Object(arguments.unwrap_or_default())),
+            Ok(given) => Ok(given.map_or(Value::Null, |given| Value::Object(given.flags))),
             Err(CommandError::Usage { message, .. }) => Err(message),
             Err(other) => panic!("{other:?}"),
         }
@@ -347,15 +374,15 @@ mod tests {
         for (words, expected) in [
             (&["--query", "a", "--url", "http://x"][..], Ok(json!({"query": "a", "url": "http://x"}))),
             (&["--query", "a", "--json"], Err("`try` has no parameter `json`".to_owned())),
-            (&["--query", "a", "--args", "{}"], Err("`try` has no parameter `args`".to_owned())),
+            (&["--args", "{}"], Ok(json!({}))),
         ] {
             assert_eq!(given(words), expected, "{words:?}");
         }
         let tool = json!({"parameters": {"type": "object", "properties": {"help": {"type": "string"}}}});
-        let Ok(Some(arguments)) = parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false) else {
+        let Ok(Some(given)) = parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false) else {
             panic!("it is the tool's")
         };
-        assert_eq!(Value::Object(arguments), json!({"help": "me"}));
+        assert_eq!(Value::Object(given.flags), json!({"help": "me"}));
     }
 
     #[test]
@@ -365,8 +392,8 @@ mod tests {
         let required: Vec<&String> = properties.keys().skip(1).collect();
         let tool = json!({"parameters": {"type": "object", "properties": properties, "required": required}});
         let words = ["--p-499", "7"].map(str::to_owned);
-        let Ok(Some(arguments)) = parse_flags("try", &tool, &words, true) else { panic!("it has a flag") };
-        assert_eq!(Value::Object(arguments), json!({"p_499": 7}));
+        let Ok(Some(given)) = parse_flags("try", &tool, &words, true) else { panic!("it has a flag") };
+        assert_eq!(Value::Object(given.flags), json!({"p_499": 7}));
         assert!(parse_flags("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
         let help = command("try", &tool, &flags(&tool["parameters"]), true).render_long_help().to_string();
         assert!(help.contains("Only with `--args`: p_500, p_501"), "{}", help.len());

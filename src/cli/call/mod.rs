@@ -2,7 +2,8 @@
 //! schema.
 //!
 //! The options of this command stand before the name. Every word behind it belongs to the tool, so
-//! that a tool may have parameters called `url` or `json`.
+//! that a tool may have parameters called `url` or `json`; only `--args` may stand behind it, too,
+//! unless the tool has a parameter of that name.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -16,17 +17,19 @@ mod answer;
 mod decision;
 mod flags;
 mod progress;
+mod tool_list;
 
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// Arguments of `call`.
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true, override_usage = "callsheet call [OPTIONS] <NAME> [FLAGS]...")]
 pub(super) struct CallArgs {
     /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags:
     /// `callsheet call NAME --help` lists them. Options of this command stand before NAME.
     #[arg(
-        required = true,
+        required_unless_present = "help",
         num_args = 1..,
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -58,22 +61,33 @@ pub(super) struct CallArgs {
     /// Show progress and log messages on standard error also where that is no terminal.
     #[arg(long)]
     progress: bool,
+    /// Print help, with the tools that the daemon lists.
+    #[arg(short, long)]
+    help: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
 
 impl CallArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let Some((name, own)) = self.words.split_first() else { return Ok(()) };
-        let daemon = DaemonClient::from_args(&self.remote)?;
-        let mut arguments = self.arguments()?;
+        let daemon = DaemonClient::from_args(&self.remote);
+        let Some((name, own)) = self.words.split_first().filter(|_| !self.help) else {
+            let scenario = self.scenario.clone().map(|scenario| ("scenario", scenario));
+            tool_list::print_help(daemon, self.scope().into_iter().chain(scenario).collect()).await;
+            return Ok(());
+        };
+        let daemon = daemon?;
+        let mut arguments = self.args.as_deref().map(arguments).transpose()?.unwrap_or_default();
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
                     let Some(given) = flags::parse_flags(name, &tool, own, self.args.is_some())? else {
                         return Ok(());
                     };
-                    arguments.extend(given);
+                    if let Some(args) = &given.args {
+                        arguments = self::arguments(args)?;
+                    }
+                    arguments.extend(given.flags);
                 }
                 // What an earlier list called so may not be found by that name now.
                 Err(_) if self.revision.is_some() && own.is_empty() => {}
@@ -103,50 +117,27 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
-    /// What `--args` gives.
-    fn arguments(&self) -> Result<Map<String, Value>, CommandError> {
-        let Some(given) = self.args.as_deref() else { return Ok(Map::new()) };
-        let (from, text) = match given.strip_prefix('@') {
-            _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
-            Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
-            None => ("`--args`".to_owned(), Ok(given.to_owned())),
-        };
-        let text = text.map_err(|error| CommandError::Usage {
-            message: format!("{from} cannot be read: {error}"),
-            hint: "write `--args '{...}'`, `--args @FILE`, or `--args -` for standard input".into(),
-        })?;
-        match serde_json::from_str(&text) {
-            Ok(Value::Object(arguments)) => Ok(arguments),
-            Ok(_) => Err(CommandError::Usage {
-                message: format!("{from} is not a JSON object"),
-                hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
-            }),
-            Err(error) => Err(CommandError::Usage {
-                message: format!("{from} is not JSON: {error}"),
-                hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
-            }),
-        }
+    /// Whose list is meant.
+    fn scope(&self) -> QueryPairs<'static> {
+        let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
+        scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
     }
 
     /// The tool as it is listed for this caller.
     async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
-        let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
-        let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
-        let mut path = vec!["tools"];
-        match (&self.scenario, name.split_once('/')) {
+        let path = match (&self.scenario, name.split_once('/')) {
             // An identity is two segments; its tool may hold further slashes, which are part of the
             // second.
-            (_, Some((scenario, tool))) => path.extend([scenario, tool]),
-            (Some(scenario), None) => path.extend([scenario.as_str(), name]),
-            (None, None) => path.push(name),
-        }
-        let found = daemon.get(&path, query.clone(), "name").await;
-        match found {
+            (_, Some((scenario, tool))) => vec![scenario, tool],
+            (Some(scenario), None) => vec![scenario.as_str(), name],
+            (None, None) => vec![name],
+        };
+        match daemon.tool(&path, self.scope()).await {
             // With a scenario a published name serves as well.
             Err(CommandError::Refused { .. }) if self.scenario.is_some() && !name.contains('/') => {
-                Ok(daemon.get(&["tools", name], query, "name").await?.value)
+                daemon.tool(&[name], self.scope()).await
             }
-            found => Ok(found?.value),
+            found => found,
         }
     }
 
@@ -165,6 +156,30 @@ impl CallArgs {
             }
         }
         body
+    }
+}
+
+/// What `--args` gives.
+fn arguments(given: &str) -> Result<Map<String, Value>, CommandError> {
+    let (from, text) = match given.strip_prefix('@') {
+        _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
+        Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
+        None => ("`--args`".to_owned(), Ok(given.to_owned())),
+    };
+    let text = text.map_err(|error| CommandError::Usage {
+        message: format!("{from} cannot be read: {error}"),
+        hint: "write `--args '{...}'`, `--args @FILE`, or `--args -` for standard input".into(),
+    })?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(CommandError::Usage {
+            message: format!("{from} is not a JSON object"),
+            hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
+        }),
+        Err(error) => Err(CommandError::Usage {
+            message: format!("{from} is not JSON: {error}"),
+            hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
+        }),
     }
 }
 

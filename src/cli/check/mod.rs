@@ -1,5 +1,5 @@
-//! `callsheet check`: what is wrong with a manifest or an MCP server and, at an address, with how
-//! its list is served. Needs no daemon.
+//! `callsheet check`: what is wrong with a manifest, an MCP server or a JSON-RPC server and, at an
+//! address, with how its list is served. Needs no daemon.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use crate::protocols::mcp::Mcp;
 use crate::protocols::tool_discovery::{self, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
 
+mod json_rpc;
 pub(super) mod mcp;
 mod report;
 pub(super) mod serving;
@@ -28,8 +29,8 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Address of a scenario or MCP server (http or https, with or without /api/v1/tools or
-    /// /manifest), a file with a manifest, a client's file with MCP servers (each is started or
+    /// Address of a scenario, MCP server or JSON-RPC server (http or https, with or without
+    /// /api/v1/tools, /manifest or /rpc), a file with a manifest, a client's file with MCP servers (each is started or
     /// contacted), or `-` for standard input.
     #[arg(value_name = "URL|FILE", required_unless_present = "command")]
     subject: Option<String>,
@@ -98,8 +99,8 @@ impl CheckArgs {
     }
 }
 
-/// Checks what answers at an address: an MCP server first where it looks like one, and last
-/// elsewhere.
+/// Checks what answers at an address: an MCP server first where it looks like one, elsewhere after
+/// what serves a manifest; a JSON-RPC server last.
 async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspected), CommandError> {
     let target = Target::at(base.clone());
     let looks_like_mcp = matches!(Mcp::default().fits(&target), Fits::ProbeFirst { .. });
@@ -111,9 +112,12 @@ async fn inspect_address(base: Url, config: &Config) -> Result<(String, Inspecte
     if served.as_ref().is_ok_and(|(_, inspected)| inspected.manifest.is_some()) {
         return served;
     }
-    match mcp::inspect_server(&target, config).await {
-        Ok(inspected) => Ok((target.to_string(), inspected)),
-        Err(_) => served,
+    if let Ok(inspected) = mcp::inspect_server(&target, config).await {
+        return Ok((target.to_string(), inspected));
+    }
+    match json_rpc::inspect_server(&target, config).await {
+        Some(inspected) => Ok((target.to_string(), inspected)),
+        None => served,
     }
 }
 

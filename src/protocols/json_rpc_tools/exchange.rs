@@ -8,7 +8,7 @@ use crate::model::JsonText;
 use crate::protocols::json_rpc::{self, RpcError, RpcMessage};
 use crate::protocols::{Call, CallError, ListError, ListRequest, Outcome};
 use crate::transports::Transports;
-use crate::transports::http::{CallLimits, HttpResponse, Upstream};
+use crate::transports::http::{CallLimits, Upstream};
 
 /// How long a call may take when neither the list nor the configuration says so.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl Exchange {
         if !answer.head.status.is_success() {
             return Err(RequestFailure::Unusable(answer.refused(self.upstream.shown()).into()));
         }
-        match result(&answer) {
+        match result(&answer.body) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(RequestFailure::Refused(error)),
             Err(why) => Err(RequestFailure::Unusable(ListError::NotThisProtocol(why))),
@@ -69,7 +69,7 @@ impl Exchange {
         let params = format!(r#"{{"name":{tool},"arguments":{}}}"#, call.arguments.get());
         let answer = self.upstream.post(self.path, json_rpc::request(REQUEST, "tools/call", &params), &limits).await?;
         let status = Some(answer.head.status.as_u16());
-        match result(&answer) {
+        match result(&answer.body) {
             Ok(Ok(result)) => Ok(Outcome { status, ..Outcome::done(result) }),
             Ok(Err(error)) => Ok(Outcome {
                 retry_after: answer.retry_after(),
@@ -81,8 +81,8 @@ impl Exchange {
 }
 
 /// The result or the error in an answer. The outer error is a sentence without a full stop.
-fn result(answer: &HttpResponse) -> Result<Result<JsonText, RpcError>, String> {
-    let text = std::str::from_utf8(&answer.body).map_err(|_| "the answer is not a text".to_owned())?;
+pub(super) fn result(body: &[u8]) -> Result<Result<JsonText, RpcError>, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "the answer is not a text".to_owned())?;
     let mut messages = json_rpc::parse(text)?;
     match (messages.pop(), messages.is_empty()) {
         // An error may come without the id, where the server could not read it.

@@ -11,8 +11,10 @@
 //! is left out with a finding. This module never guesses tools that a list does not have.
 
 mod exchange;
+mod inspect;
 mod known_identity;
 
+use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -20,13 +22,14 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::fetch::upstream;
+use super::fetch::{decode_off_thread, upstream};
 use super::mcp::decode_list;
+use super::tool_discovery::Decoded;
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session, Validators, Validity,
 };
-use crate::model::{Finding, FindingCode, JsonText, Target};
+use crate::model::{Bounds, Finding, FindingCode, JsonText, Target};
 use crate::transports::Transports;
 
 use exchange::{Exchange, RequestFailure};
@@ -44,7 +47,7 @@ const ATTEMPTS: usize = 2;
 pub struct JsonRpcTools;
 
 /// A server at an address. The session keeps no state.
-struct JsonRpcSession {
+pub struct JsonRpcSession {
     exchange: Exchange,
     transports: Transports,
 }
@@ -66,15 +69,7 @@ impl Protocol for JsonRpcTools {
         target: &'a Target,
         transports: &'a Transports,
     ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
-        let path = match target {
-            Target::Http(http) if !matches!(http.url.path(), "" | "/") => "",
-            _ => PATH,
-        };
-        let session = upstream(target, transports).map(|upstream| {
-            let exchange = Exchange { upstream, path };
-            Arc::new(JsonRpcSession { exchange, transports: transports.clone() }) as _
-        });
-        Box::pin(ready(session))
+        Box::pin(ready(JsonRpcSession::new(target, transports).map(|session| Arc::new(session) as _)))
     }
 
     fn is_connectionless(&self) -> bool {
@@ -102,6 +97,19 @@ impl Session for JsonRpcSession {
 }
 
 impl JsonRpcSession {
+    /// A session with the server at a target.
+    ///
+    /// # Errors
+    /// The target is none that HTTP leads to.
+    pub fn new(target: &Target, transports: &Transports) -> Result<Self, ConnectError> {
+        let path = match target {
+            Target::Http(http) if !matches!(http.url.path(), "" | "/") => "",
+            _ => PATH,
+        };
+        let upstream = upstream(target, transports)?;
+        Ok(Self { exchange: Exchange { upstream, path }, transports: transports.clone() })
+    }
+
     async fn listed(&self, request: &ListRequest) -> Result<Listing, ListError> {
         let clock = self.transports.clock();
         let (begun, listed) = (clock.now(), clock.wall());
@@ -128,7 +136,11 @@ impl JsonRpcSession {
                 list = self.tools(request).await?;
             }
         }
-        let (manifest, mut findings, quarantined) = decode_list(&list, request.bounds, request.judged)?;
+        let (bytes, more) = (list.get().len(), further_page(&list));
+        let (bounds, judged) = (request.bounds, request.judged);
+        let decode = move || decode_list(&list, bounds, judged);
+        let (manifest, mut findings, quarantined) = decode_off_thread(&self.exchange.upstream, bytes, decode).await?;
+        findings.extend(more);
         let same_id = remembered.zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
         if !is_steady {
             findings.push(unsteady());
@@ -164,7 +176,7 @@ impl JsonRpcSession {
 
     async fn tools(&self, request: &ListRequest) -> Result<JsonText, ListError> {
         self.exchange.request("tools/list", request, &self.transports).await.map_err(|failed| match failed {
-            RequestFailure::Refused(error) => ListError::Malformed(format!("it refuses `tools/list`: {error}")),
+            RequestFailure::Refused(error) => refused_list(&error),
             RequestFailure::Unusable(error) => error,
         })
     }
@@ -183,6 +195,35 @@ impl JsonRpcSession {
             validators,
         }
     }
+}
+
+/// Decodes the answer to `tools/list`, as a listing does.
+///
+/// # Errors
+/// It is no answer, it is an error of the server, or its list cannot be used as a whole.
+pub fn decode(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> {
+    let list = exchange::result(body).map_err(ListError::NotThisProtocol)?.map_err(|error| refused_list(&error))?;
+    let (manifest, mut findings, quarantined) = decode_list(&list, bounds, None)?;
+    findings.extend(further_page(&list));
+    Ok(Decoded { manifest, findings, quarantined })
+}
+
+fn refused_list(why: &dyn fmt::Display) -> ListError {
+    ListError::Malformed(format!("it refuses `tools/list`: {why}"))
+}
+
+/// A finding for a list that goes on elsewhere, as MCP has it and this protocol has not.
+fn further_page(list: &JsonText) -> Option<Finding> {
+    #[derive(Deserialize)]
+    struct FurtherPage {
+        #[serde(rename = "nextCursor")]
+        cursor: Option<String>,
+    }
+    let page: FurtherPage = serde_json::from_str(list.get()).ok()?;
+    page.cursor.filter(|cursor| !cursor.is_empty()).map(|_| {
+        let what = "its list has a further page, which this protocol has no request for, so tools are missing";
+        Finding::new(FindingCode::Paging, what).at("/nextCursor").hint("give the whole list in one answer")
+    })
 }
 
 fn unsteady() -> Finding {

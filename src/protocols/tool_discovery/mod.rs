@@ -31,7 +31,7 @@ mod restored;
 mod sent_pointer;
 mod spelling;
 mod tool;
-mod unknown_keys;
+pub(super) mod unknown_keys;
 
 use std::future::ready;
 use std::sync::Arc;

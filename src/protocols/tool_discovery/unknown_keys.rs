@@ -36,23 +36,31 @@ const METADATA: &[&str] = &[
 /// `broken` were left out already.
 pub(super) fn findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut found = CappedFindings::default();
-    judge(document, "", DOCUMENT, None, &mut found);
-    judge(document.get("scenario").unwrap_or(&Value::Null), "/scenario", SCENARIO, None, &mut found);
+    near_misses(document, "", DOCUMENT, None, &mut found);
+    near_misses(document.get("scenario").unwrap_or(&Value::Null), "/scenario", SCENARIO, None, &mut found);
     let categories = document.get("categories").and_then(Value::as_array).into_iter().flatten();
     for (index, category) in categories.enumerate() {
-        judge(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
+        near_misses(category, &format!("/categories/{index}"), CATEGORY, None, &mut found);
     }
     for (index, tool) in super::inspect::tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index))
     {
         let name = tool.get("name").and_then(Value::as_str);
-        judge(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
+        near_misses(tool, &format!("/tools/{index}"), TOOL, name, &mut found);
         let metadata = tool.get("metadata").unwrap_or(&Value::Null);
-        judge(metadata, &format!("/tools/{index}/metadata"), METADATA, name, &mut found);
+        near_misses(metadata, &format!("/tools/{index}/metadata"), METADATA, name, &mut found);
     }
     found.finish()
 }
 
-fn judge(value: &Value, place: &str, known: &[&str], tool: Option<&str>, found: &mut CappedFindings) {
+/// Adds a finding for each member of a value whose name is near to one of the `known`; `place` is
+/// the pointer of the value.
+pub(in crate::protocols) fn near_misses(
+    value: &Value,
+    place: &str,
+    known: &[&str],
+    tool: Option<&str>,
+    found: &mut CappedFindings,
+) {
     for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
         let Some(near) = nearest(key, known) else { continue };
         let mut pointer = place.to_owned();
