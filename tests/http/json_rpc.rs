@@ -8,7 +8,7 @@ use crate::support::daemon::{Daemon, Home, NEVER, configured};
 use crate::support::serving::{Answer, ask};
 
 /// A daemon in front of one scenario with four tools.
-async fn serving() -> (Home, Daemon, Callee) {
+pub(super) async fn serving() -> (Home, Daemon, Callee) {
     let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let tools = [
         tool("agent_list"),
@@ -33,12 +33,12 @@ async fn run(ran: Ran) -> Response {
     }
 }
 
-async fn post(daemon: &Daemon, target: &str, body: &str) -> Answer {
+pub(super) async fn post(daemon: &Daemon, target: &str, body: &str) -> Answer {
     ask(daemon.address, "POST", target, &[("content-type", "application/json")], body).await
 }
 
 /// The answer to a body, as text.
-async fn text(daemon: &Daemon, body: &str) -> String {
+pub(super) async fn text(daemon: &Daemon, body: &str) -> String {
     let answer = post(daemon, "/rpc", body).await;
     assert_eq!(answer.status, 200, "{body}");
     assert_eq!(answer.header("content-type"), "application/json", "{body}");

@@ -18,6 +18,7 @@ mod execute;
 mod guard;
 mod health;
 mod json_rpc;
+mod json_rpc_bad_input;
 #[cfg(unix)]
 mod json_rpc_socket;
 mod large_lists;
@@ -26,6 +27,7 @@ mod metrics_files;
 mod openapi;
 mod openapi_examples;
 mod provide;
+mod provide_json_rpc;
 mod search;
 mod tool_selection;
 mod tools;
