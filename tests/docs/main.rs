@@ -13,3 +13,4 @@ mod links;
 mod llm;
 mod markdown;
 mod programs;
+mod rpc_client;
