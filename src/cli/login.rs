@@ -21,8 +21,9 @@ use super::{CommandError, RemoteArgs, output};
 const CALLBACK: &str = "/callback";
 /// Bytes of a request's head that are read; a code is far shorter.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long one connection of the browser may take.
+/// How long one connection of the browser may take, and how many may be open.
 const ONE: Duration = Duration::from_secs(10);
+const MAX_OPEN: usize = 32;
 
 /// Arguments of `login`.
 #[derive(Debug, Args)]
@@ -64,13 +65,14 @@ impl LoginArgs {
             let message = "the daemon names no address that a browser can open".to_owned();
             CommandError::Refused { message, hint: None }
         })?;
+        let state = address.query_pairs().find(|(key, _)| key == "state").map(|(_, state)| state.into_owned());
         // Standard output stays free for the answer.
         output::note(&format!("open this address to log in for {}:\n  {address}", output::sanitize(&self.name)));
         if !self.no_browser {
             open(&address);
         }
         let patience = Duration::from_millis(begun.value["expires_in_ms"].as_u64().unwrap_or(600_000));
-        let came = tokio::time::timeout(patience, callback(&listener)).await;
+        let came = tokio::time::timeout(patience, callback(&listener, state.as_deref())).await;
         let (query, browser) = came.map_err(|_| CommandError::Refused {
             message: format!("the login was not finished within {} minutes", patience.as_secs() / 60),
             hint: Some(format!("begin it anew with `callsheet login {}`", self.name)),
@@ -107,6 +109,12 @@ impl LogoutArgs {
             let was = answer.value["was_logged_in"] == true;
             let name = output::text(&answer.value, "/name");
             output::line(&format!("{name} {}", if was { "is logged out" } else { "was not logged in" }));
+            if answer.value["revoked"] == true {
+                output::line("its authorization server revoked the tokens");
+            } else if answer.value["reason"].is_string() {
+                let reason = output::text(&answer.value, "/reason");
+                output::line(&format!("the tokens are deleted here, but not revoked: {reason}"));
+            }
         }
         Ok(())
     }
@@ -129,23 +137,28 @@ fn open(address: &Url) {
 }
 
 /// Waits for the browser: the query that it brings, and the connection to answer it on. Whatever
-/// else connects is refused.
-async fn callback(listener: &TcpListener) -> (String, TcpStream) {
+/// else connects is refused: another program, or a web page that tries the ports of this machine,
+/// does not know the `state` of this login.
+async fn callback(listener: &TcpListener, state: Option<&str>) -> (String, TcpStream) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => {
+            accepted = listener.accept(), if open.len() < MAX_OPEN => {
                 if let Ok((stream, _)) = accepted {
-                    open.push(tokio::time::timeout(ONE, query(stream)));
+                    open.push(tokio::time::timeout(ONE, query(stream, state)));
                 }
             }
-            Some(Ok(Some(came))) = open.next() => return came,
+            Some(answered) = open.next() => {
+                if let Ok(Some(came)) = answered {
+                    return came;
+                }
+            }
         }
     }
 }
 
-/// The query of a request for the callback.
-async fn query(mut stream: TcpStream) -> Option<(String, TcpStream)> {
+/// The query of a request for the callback of the login with this `state`.
+async fn query(mut stream: TcpStream, state: Option<&str>) -> Option<(String, TcpStream)> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -154,7 +167,12 @@ async fn query(mut stream: TcpStream) -> Option<(String, TcpStream)> {
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.strip_prefix("GET ")?.split(' ').next()?;
-    let Some(query) = target.strip_prefix(CALLBACK).and_then(|rest| rest.strip_prefix('?')) else {
+    let query = target.strip_prefix(CALLBACK).and_then(|rest| rest.strip_prefix('?'));
+    let is_ours = |query: &&str| {
+        let named = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "state");
+        named.map(|(_, value)| value).as_deref() == state
+    };
+    let Some(query) = query.filter(is_ours) else {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
         return None;
     };

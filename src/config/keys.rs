@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use super::rules::{
-    bearer, mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
+    mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
 };
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
@@ -95,8 +95,8 @@ keys! {
     "module_settings.slow_modules"           Live    words(scenario_name)         modules.slow;
     "module_settings.tool_execution_timeout" Live    text(positive_duration)               modules.slow_timeout;
     "module_settings.default_timeout"        Live    text(positive_duration)               modules.timeout;
-    "module_settings.token"                  Live    secret(bearer)               modules.token;
-    "module_settings.tokens"                 Live    custom(Shape::Map(&Shape::Secret), modules::tokens) modules.tokens;
+    "module_settings.token"                  Live    custom(modules::TOKEN, modules::token) modules.token;
+    "module_settings.tokens"                 Live    custom(Shape::Map(&modules::TOKEN), modules::tokens) modules.tokens;
     "mcpServers"                             Live    custom(client_servers::SERVERS, client_servers::read_servers) mcp.servers;
     "mcp.files"                              Live    custom(Shape::TEXTS, client_servers::read_files) mcp.files;
     "mcp.linger"                             Live    text(positive_duration)               mcp.linger;

@@ -7,12 +7,18 @@ use std::time::Duration;
 use url::Url;
 
 use super::address::{address, without_route};
+use super::path::{KeyPath, PathStep};
 use super::rules::{bearer, scenario_name};
+use super::secret_value::FOLLOWED;
+use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
-use crate::model::{ScenarioName, Secret, Target};
+use crate::model::{ScenarioName, SecretSource, Target};
 use crate::protocols::module;
+
+/// A token of modules; `module_settings.tokens` has one of these for each name.
+pub(super) const TOKEN: Shape = FOLLOWED;
 
 /// The id of the protocol that modules speak.
 pub(crate) const MODULE: &str = module::ID;
@@ -29,9 +35,9 @@ pub struct ModulesConfig {
     /// `default_timeout`: the same of all other modules.
     pub timeout: Duration,
     /// `token`: sent as bearer token to each module that has none of its own.
-    pub token: Option<Secret>,
+    pub token: Option<SecretSource>,
     /// `tokens`: those of single modules.
-    pub tokens: BTreeMap<ScenarioName, Secret>,
+    pub tokens: BTreeMap<ScenarioName, SecretSource>,
 }
 
 impl Default for ModulesConfig {
@@ -53,8 +59,8 @@ impl ModulesConfig {
         if self.slow.contains(module) { self.slow_timeout } else { self.timeout }
     }
 
-    /// The bearer token for this module.
-    pub fn token_of(&self, module: &ScenarioName) -> Option<&Secret> {
+    /// Where the bearer token for this module is.
+    pub fn token_of(&self, module: &ScenarioName) -> Option<&SecretSource> {
         self.tokens.get(module).or(self.token.as_ref())
     }
 }
@@ -69,6 +75,12 @@ impl Config {
         });
         self.scenarios.iter().cloned().chain(modules).collect()
     }
+}
+
+/// Whether a program that prints a token stands at this path.
+pub(super) fn names_program(path: &KeyPath) -> bool {
+    let [PathStep::Key(section), PathStep::Key(key), .., PathStep::Key(last)] = path.steps() else { return false };
+    section == "module_settings" && last == "command" && (key == "token" || key == "tokens" && path.steps().len() > 3)
 }
 
 /// Reads the map of modules.
@@ -89,11 +101,15 @@ pub(super) fn services(written: &mut ValueReader<'_>, config: &mut Config) {
     });
 }
 
+/// Reads the token of all modules.
+pub(super) fn token(written: &mut ValueReader<'_>, config: &mut Config) {
+    config.modules.token = written.secret_source(bearer);
+}
+
 /// Reads the tokens of single modules.
 pub(super) fn tokens(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each_key(|text, mut at| {
-        let mut token: Option<Secret> = None;
-        at.secret(&mut token, bearer);
+        let token = at.secret_source(bearer);
         match scenario_name(text) {
             Err(wrong) => at.reject(wrong),
             Ok(name) if !is_module(&name, config) => {

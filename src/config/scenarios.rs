@@ -13,6 +13,7 @@ use super::auth;
 use super::client_servers;
 use super::header::{header_name, header_value};
 use super::interaction::interaction;
+use super::modules;
 use super::path::{KeyPath, PathStep};
 use super::rules::scenario_name;
 use super::secret_value::{FOLLOWED, READ_ONCE, without_nul};
@@ -54,6 +55,9 @@ pub(super) fn is_file_only(path: &KeyPath) -> bool {
     if let [PathStep::Key(table), ..] = path.steps()
         && (table == client_servers::KEY || path.to_string() == client_servers::FILES)
     {
+        return true;
+    }
+    if modules::names_program(path) {
         return true;
     }
     let [PathStep::Key(list), PathStep::Index(_), PathStep::Key(member), below @ ..] = path.steps() else {

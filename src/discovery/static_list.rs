@@ -79,7 +79,7 @@ impl StaticList {
                 continue;
             };
             let Some(target) = endpoint.target.as_ref().and_then(Target::http) else { continue };
-            let token = || modules.token_of(name).map(|token| Auth::Bearer(token.clone().into()));
+            let token = || modules.token_of(name).map(|token| Auth::Bearer(token.clone()));
             let auth = target.auth.clone().or_else(token);
             let call_timeout = Some(modules.timeout_of(name));
             endpoint.target = Some(HttpTarget { auth, call_timeout, ..target.clone() }.into());

@@ -10,13 +10,22 @@ use serde_json::Value;
 use url::Url;
 
 use crate::login_server::{LoginServer, MARKER, say_yes};
-use crate::support::command::{Home, Running};
+use crate::support::command::{Home, Running, until};
 use crate::support::serving::ask;
 
 fn state(daemon: &Running) -> String {
     let (_, body) = daemon.get("/api/v1/scenarios/tickets");
     let answer: Value = serde_json::from_slice(&body).unwrap();
     answer["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A daemon that logs all that it can.
+fn serve(home: &Home) -> Running {
+    let mut command = home.command(&["serve"]);
+    command.env("CALLSHEET_LOG", "trace");
+    let daemon = Running::start(command, "callsheet listens on ");
+    until("the daemon is ready", || daemon.get("/readyz").0 == 200);
+    daemon
 }
 
 /// Runs the command, and does what the person does: everything that it printed.
@@ -30,6 +39,11 @@ async fn login(home: &Home, daemon: &Running) -> String {
     let pairs: Vec<(String, String)> = address.query_pairs().into_owned().collect();
     let back = &pairs.iter().find(|(key, _)| key == "redirect_uri").unwrap().1;
     let back = Url::parse(back).unwrap();
+    // Other programs and web pages may try the port; they do not know the state.
+    for other in ["/", "/callback", "/callback?code=x", "/callback?state=guessed&code=x"] {
+        let refused = ask(back.socket_addrs(|| None).unwrap()[0], "GET", other, &[], "").await;
+        assert_eq!(refused.status, 404, "{other}");
+    }
     let page = ask(back.socket_addrs(|| None).unwrap()[0], "GET", &format!("/callback?{query}"), &[], "").await;
     assert_eq!(page.status, 200);
     let mut printed = String::new();
@@ -46,7 +60,7 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
         "discovery.vrooli.enabled = false\nstate.path = \"state.db\"\nrefresh.backoff_base = \"10ms\"\n\
          refresh.backoff_max = \"10ms\"\n[[scenarios]]\nname = \"tickets\"\nurl = \"{url}\"\n"
     ));
-    let mut daemon = home.serve(&[]);
+    let mut daemon = serve(&home);
     assert_eq!(state(&daemon), "needs-authorization");
     let findings = String::from_utf8(daemon.get("/api/v1/findings").1).unwrap();
     assert!(findings.contains("callsheet login tickets"), "{findings}");
@@ -59,7 +73,7 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
 
     let mode = std::fs::metadata(home.path("state.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let mut daemon = home.serve(&[]);
+    let mut daemon = serve(&home);
     assert_eq!(state(&daemon), "live", "the login was kept");
     assert_eq!(server.of("/token").len(), 1);
 
@@ -73,7 +87,19 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     for page in ["/api/v1/findings", "/api/v1/scenarios", "/dashboard/scenarios/tickets", "/metrics"] {
         written.push(String::from_utf8_lossy(&daemon.get(page).1).into_owned());
     }
-    written.push(home.run(&["logout", "tickets", "--url", &daemon.url]).ok());
+    let said = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
+    assert!(said.contains("tickets is logged out") && !said.contains("revoked"), "its renewal was refused: {said}");
+    written.push(said);
+
+    // A login outlives its scenario in the configuration, and can be ended all the same.
+    server.set(|inner| inner.refuses_renewal = false);
+    written.push(login(&home, &daemon).await);
+    daemon.signal("TERM");
+    written.push(daemon.ended().1);
+    let mut daemon = home.serve(&["--set", "scenarios=[]"]);
+    let said = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
+    assert!(said.contains("its authorization server revoked the tokens"), "{said}");
+    home.run(&["logout", "tickets", "--url", &daemon.url]).failed(1);
     written.push(home.run(&["config", "show"]).ok());
     daemon.signal("TERM");
     written.push(daemon.ended().1);

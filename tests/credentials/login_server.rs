@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -28,14 +29,28 @@ pub(crate) struct Inner {
     pub(crate) issuer: String,
     /// `iss` of the redirect.
     pub(crate) named: Option<String>,
-    pub(crate) lifetime: u64,
+    /// `expires_in`: seconds, or whatever else a server may write there.
+    pub(crate) lifetime: Value,
     pub(crate) refuses_renewal: bool,
+    /// Whether it gives tokens that renew.
+    pub(crate) renews: bool,
+    /// What it answers to a revocation.
+    pub(crate) revocation: Revocation,
     /// How many bytes a token has more than it needs.
     pub(crate) padding: usize,
     pub(crate) tokens: usize,
     /// What a token has to allow; it is told when it does not.
     pub(crate) wants: Option<&'static str>,
     pub(crate) came: Vec<(String, String)>,
+}
+
+/// What a server does with a token that it has to revoke.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Revocation {
+    Accepted,
+    /// It knows no tokens of the kind access.
+    RenewingOnly,
+    Silence,
 }
 
 pub(crate) struct LoginServer {
@@ -53,8 +68,10 @@ impl LoginServer {
             issuer,
             url,
             wrong: Vec::new(),
-            lifetime: 3600,
+            lifetime: json!(3600),
             refuses_renewal: false,
+            renews: true,
+            revocation: Revocation::Accepted,
             padding: 0,
             tokens: 0,
             wants: None,
@@ -109,24 +126,34 @@ pub(crate) async fn say_yes(authorization: &Url) -> String {
 async fn handle(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    if let Some(answer) = told(&inner, &head, &body) {
+        return answer;
+    }
+    std::future::pending().await
+}
+
+/// The answer to a request; `None` if there is none.
+fn told(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<Response> {
     let mut inner = inner.lock().unwrap();
     let target = head.uri.to_string();
-    inner.came.push((target, body.clone()));
+    inner.came.push((target, body.to_owned()));
     let shown = head.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-    match (&head.method, head.uri.path()) {
+    let metadata_of = |path: &str| path.strip_prefix("/.well-known/oauth-authorization-server").map(str::to_owned);
+    Some(match (&head.method, head.uri.path()) {
         (_, "/.well-known/oauth-protected-resource") => {
             let url = inner.url.as_str().trim_end_matches('/');
             let document =
                 json!({"resource": url, "authorization_servers": [inner.issuer], "scopes_supported": ["read"]});
             said(200, &inner.with_wrong(document))
         }
-        (_, "/.well-known/oauth-authorization-server/as") => {
+        (_, path) if metadata_of(path).is_some_and(|path| !path.is_empty() && inner.issuer.ends_with(&path)) => {
             let url = inner.url.as_str();
             let document = json!({
                 "issuer": inner.issuer,
                 "authorization_endpoint": format!("{url}authorize"),
                 "token_endpoint": format!("{url}token"),
                 "registration_endpoint": format!("{url}register"),
+                "revocation_endpoint": format!("{url}revoke"),
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["none"],
                 "authorization_response_iss_parameter_supported": true,
@@ -144,10 +171,19 @@ async fn handle(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Res
             }
             Response::builder().status(302).header("location", back.as_str()).body(Body::empty()).unwrap()
         }
-        (&Method::POST, "/token") => inner.token(&body),
+        (&Method::POST, "/token") => inner.token(body),
+        (&Method::POST, "/revoke") => {
+            let is_renewing = member(body, "token_type_hint").as_deref() == Some("refresh_token");
+            match inner.revocation {
+                Revocation::Accepted => said(200, &json!({})),
+                Revocation::RenewingOnly if is_renewing => said(200, &json!({})),
+                Revocation::RenewingOnly => said(400, &json!({"error": "unsupported_token_type"})),
+                Revocation::Silence => return None,
+            }
+        }
         (_, path) if path.starts_with("/.well-known/") => said(404, &json!({})),
         _ => inner.list(shown.as_deref()),
-    }
+    })
 }
 
 impl Inner {
@@ -173,7 +209,8 @@ impl Inner {
         }
         self.tokens += 1;
         let refresh = format!("{MARKER}-r{}", self.tokens);
-        let (access, expires) = (self.current(), self.lifetime);
+        let (access, expires) = (self.current(), &self.lifetime);
+        let refresh = self.renews.then_some(refresh);
         said(
             200,
             &json!({"access_token": access, "token_type": "Bearer", "expires_in": expires, "refresh_token": refresh}),

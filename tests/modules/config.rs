@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use callsheet::config::ModulesConfig;
-use callsheet::model::{Permission, Profile, ScenarioName, UnknownLevel};
+use callsheet::model::{Permission, Profile, ScenarioName, Secret, SecretSource, UnknownLevel};
 
 use crate::support::config::Machine;
 
@@ -75,7 +75,7 @@ fn the_map_may_also_stand_in_the_environment() {
     let names: Vec<_> = modules.services.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["deployer", "git_platform", "research"]);
     assert_eq!(modules.slow.len(), 2);
-    assert_eq!(modules.token_of(&name("research")).unwrap().expose(), "hush");
+    assert_eq!(modules.token_of(&name("research")), Some(&Secret::new("hush").into()));
 }
 
 #[test]
@@ -135,6 +135,49 @@ fn tokens_are_never_shown() {
         assert!(error.contains("module_settings.token"), "{error}");
         assert!(!error.contains("cret") && !error.contains("5137"), "{error}");
     }
+}
+
+#[test]
+fn tokens_are_written_like_every_other_secret() {
+    let hour = Duration::from_secs(3600);
+    let printed = |every| SecretSource::Command { command: vec!["op".to_owned(), "read".to_owned()], every };
+    for (text, expected, shown) in [
+        ("\"hush\"", SecretSource::Text(Secret::new("hush")), "\"***\""),
+        ("{ env = \"TOKEN\" }", SecretSource::Text(Secret::new("hush")), "{ env = \"TOKEN\" }"),
+        ("{ command = [\"op\", \"read\"] }", printed(hour), "{ command = [\"op\", \"read\"] }"),
+    ] {
+        let machine = Machine::new()
+            .file(&format!("[modules]\na = \"http://h:1\"\n[module_settings]\ntoken = {text}\ntokens = {{ a = {text} }}\n"))
+            .env("TOKEN", "hush");
+        let modules = machine.config().modules;
+        assert_eq!(modules.token.as_ref(), Some(&expected), "{text}");
+        assert_eq!(modules.tokens[&name("a")], expected, "{text}");
+        assert_eq!(machine.shown("module_settings.token").0, shown);
+        assert_eq!(machine.shown("module_settings.tokens.a").0, shown);
+    }
+    let machine = Machine::new().file("[module_settings]\ntoken = { file = \"keys/token\", key = \"a.b\" }\n");
+    let file = SecretSource::File { path: machine.path("work/keys/token"), key: Some("a.b".to_owned()) };
+    assert_eq!(machine.config().modules.token, Some(file), "a file is not read before it is needed");
+
+    for (text, expected) in [
+        ("{ env = \"NOWHERE\" }", "the variable `NOWHERE` is not set"),
+        ("{}", "write exactly one place"),
+        ("{ env = \"TOKEN\", file = \"f\" }", "write exactly one place"),
+        ("{ fle = \"f\" }", "did you mean `file`?"),
+        ("[\"hush\"]", "expected a text, or where one is"),
+    ] {
+        let error = Machine::new().file(&format!("[module_settings]\ntoken = {text}\n")).env("TOKEN", "hush").error();
+        assert!(error.contains("module_settings.token") && error.contains(expected), "{text}: {error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+    // Programs are taken from files only; a module may be called like the key.
+    for (variable, text) in [("TOKEN", "{command = [sh]}"), ("TOKENS", "{a = {command = [sh]}}")] {
+        let machine = Machine::new().env("CALLSHEET_MODULES", "{a = \"http://h:1\"}");
+        let error = machine.env(&format!("CALLSHEET_MODULE_SETTINGS__{variable}"), text).error();
+        assert!(error.contains("taken from the configuration file only"), "{variable}: {error}");
+    }
+    let machine = Machine::new().env("CALLSHEET_MODULES", "{command = \"http://h:1\"}");
+    assert!(machine.env("CALLSHEET_MODULE_SETTINGS__TOKENS", "{command = hush}").load().is_ok());
 }
 
 #[test]

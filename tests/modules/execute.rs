@@ -210,7 +210,7 @@ async fn calls_show_the_token() {
     let desk = Module::guarded("desk", &[tool("desk.try", "guest")], Some("open-sesame")).await;
     let home = Home::new();
     let mut config = calm(&home, &[&desk]);
-    config.modules.token = Some(Secret::new("open-sesame"));
+    config.modules.token = Some(Secret::new("open-sesame").into());
     let daemon = Daemon::ready(config).await;
     let answer = execute(&daemon, "desk", &json!({"tool_name": "desk.try", "arguments": {"a": 1}})).await;
     assert_eq!(answer["success"], true, "{answer}");

@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use callsheet::config::Config;
-use callsheet::model::{Permission, Profile, Secret, UnknownLevel};
+use callsheet::model::{Permission, Profile, Secret, SecretSource, UnknownLevel};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::calm;
 use crate::support::daemon::{Daemon, Home, Scenario, configured};
@@ -291,8 +292,10 @@ async fn a_module_is_shown_its_token() {
     let home = Home::new();
     let wrong = calm(&home, &[&open, &shared, &own]);
     let mut right = wrong.clone();
-    right.modules.token = Some(Secret::new("for-all"));
-    right.modules.tokens.insert("own".parse().unwrap(), Secret::new("for-one"));
+    right.modules.token = Some(Secret::new("for-all").into());
+    let (folder, own_token) = (TempDir::new().unwrap(), "own".parse().unwrap());
+    let path = folder.path().join("token");
+    right.modules.tokens.insert(own_token, SecretSource::File { path: path.clone(), key: None });
     let daemon = Daemon::ready(wrong).await;
     daemon.until_tools(&["open_a"]).await;
     let refused = daemon.json("/api/v1/scenarios/own").await;
@@ -300,6 +303,11 @@ async fn a_module_is_shown_its_token() {
     daemon.stop().await;
     assert!(!format!("{right:?}").contains("for-"));
     let daemon = Daemon::ready(right).await;
+    daemon.until_tools(&["open_a", "shared_a"]).await;
+    let missing = daemon.json("/api/v1/scenarios/own").await;
+    assert_eq!(missing["state"], "needs-authorization", "{missing:#}");
+    std::fs::write(&path, "for-one\n").unwrap();
+    daemon.send("POST", "/api/v1/scenarios/own/refresh").await;
     daemon.until_tools(&["open_a", "own_a", "shared_a"]).await;
     for target in ["/api/v1/scenarios", "/api/modules", "/api/v1/findings"] {
         assert!(!daemon.json(target).await.to_string().contains("for-all"), "{target}");

@@ -16,7 +16,9 @@ use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
-use crate::transports::http::credentials::oauth::{LoginError, LoginRedirect, LoginStatus, StartedLogin};
+use crate::transports::http::credentials::oauth::{
+    LoginError, LoginRedirect, LoginStatus, Logout, Revocation, StartedLogin,
+};
 
 /// Without a login.
 pub(in crate::server) const NO_LOGIN: RefusalSpec =
@@ -82,6 +84,10 @@ pub(in crate::server) struct LogoutJson {
     name: String,
     /// Whether there was a login.
     was_logged_in: bool,
+    /// Whether its authorization server revoked its tokens.
+    revoked: bool,
+    /// Why it did not, if there were tokens.
+    reason: Option<String>,
 }
 
 /// A login, for the description of the API.
@@ -115,16 +121,19 @@ pub(in crate::server) fn started() -> Value {
 
 /// A login that was forgotten, for the description of the API.
 pub(in crate::server) fn logged_out() -> Value {
-    json!({"name": "tracker", "was_logged_in": true})
+    json!({"name": "tracker", "was_logged_in": true, "revoked": true, "reason": null})
 }
 
 impl From<LoginError> for Problem {
     fn from(error: LoginError) -> Self {
-        let status = match &error {
-            LoginError::NotTaken(_) | LoginError::NotUnderWay(_) | LoginError::Refused(_) => StatusCode::CONFLICT,
-            LoginError::Unusable(_) => StatusCode::BAD_GATEWAY,
-        };
-        Self::new(status, error.to_string())
+        let text = error.to_string();
+        match error {
+            LoginError::NotTaken(_) | LoginError::NotUnderWay(_) | LoginError::Refused(_) => {
+                Self::new(StatusCode::CONFLICT, text)
+            }
+            LoginError::Unusable(_) => Self::new(StatusCode::BAD_GATEWAY, text),
+            LoginError::NotStored(_) => Self::busy(text),
+        }
     }
 }
 
@@ -135,7 +144,7 @@ pub(in crate::server) async fn show(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let name = known(&shared, &name)?;
-    status_of(&shared, &name).await
+    status_of(&shared, &name)
 }
 
 /// `POST /api/v1/scenarios/{name}/login`: begins one.
@@ -165,19 +174,27 @@ pub(in crate::server) async fn finish(
 ) -> Result<Response, Problem> {
     known(&shared, &name)?;
     let name = finished(&shared, text(&body, "query")?).await?;
-    status_of(&shared, &name).await
+    status_of(&shared, &name)
 }
 
-/// `DELETE /api/v1/scenarios/{name}/login`: forgets it, and polls the scenario.
+/// `DELETE /api/v1/scenarios/{name}/login`: forgets it, has its tokens revoked, and polls the
+/// scenario.
 pub(in crate::server) async fn logout(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let name = known(&shared, &name)?;
-    let was_logged_in = shared.logins.logout(&name).await?;
+    // A login outlives its scenario in the configuration.
+    let name = known(&shared, &name).or_else(|unknown| shared.logins.kept(&name).ok_or(unknown))?;
+    let logout = shared.logins.logout(&name).await;
     polled(&shared, &name).await;
-    shared_json::json(&LogoutJson { name: name.to_string(), was_logged_in })
+    let Logout { was_logged_in, revocation } = logout?;
+    let (revoked, reason) = match revocation {
+        Revocation::Revoked => (true, None),
+        Revocation::NotRevoked(why) => (false, Some(why)),
+        Revocation::NotNeeded => (false, None),
+    };
+    shared_json::json(&LogoutJson { name: name.to_string(), was_logged_in, revoked, reason })
 }
 
 /// Ends the login that this query of a redirect belongs to, and polls the scenario.
@@ -194,8 +211,8 @@ async fn polled(shared: &ServerState, name: &ScenarioName) {
     }
 }
 
-async fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Problem> {
-    let LoginStatus { state, issuer, scopes, expires_at, renews, reason } = shared.logins.status(name).await?;
+fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Problem> {
+    let LoginStatus { state, issuer, scopes, expires_at, renews, reason } = shared.logins.status(name)?;
     let (name, expires_at) = (name.to_string(), expires_at.map(|at| at.to_string()));
     shared_json::json(&LoginJson { name, state: state.as_str(), issuer, scopes, expires_at, renews, reason })
 }

@@ -118,12 +118,12 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
                     dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (relative_time(at, now, AGO)) } }
                 }
             }
-            (identity(health))
+            (identity(shared, health, now))
         }
     }
 }
 
-fn identity(health: &Health) -> Markup {
+fn identity(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
     html! {
         section class="card" aria-labelledby="who-title" {
             h2 id="who-title" { "Identity" }
@@ -134,6 +134,7 @@ fn identity(health: &Health) -> Markup {
                 @if let Some(own) = &health.own_name { dt { "Own name" } dd { (foreign(own, 120)) } }
                 dt { "Protocol" } dd { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 40)) } }
                 @if let Some(version) = &health.version { dt { "Version" } dd { (foreign(version, 60)) } }
+                (login::state(shared, &health.name, now))
                 @if let Some(text) = &health.description { dt { "Description" } dd { (foreign(text, 600)) } }
             }
         }

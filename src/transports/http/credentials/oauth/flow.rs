@@ -7,21 +7,23 @@ use url::Url;
 use url::form_urlencoded::parse;
 
 use super::client::ClientChoice;
+use super::error::LoginError;
 use super::guard::AddressGuard;
-use super::login::LoginTokens;
+use super::login::{LoginTokens, STOPS};
 use super::metadata::{self, ResourceMetadata, ServerMetadata, shown};
 use super::pending::PendingLogin;
 use super::random;
+use super::scopes::usable;
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::TokenRefusal;
 use crate::model::Secret;
 
+/// How long all servers together may take before a person can go on.
+const WHOLE: Duration = Duration::from_secs(60);
 /// How long a person has for a login.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How often a login may be begun for the same missing scopes.
 const MAX_STEPS: u8 = 3;
-/// The most bytes of all scopes together.
-const MAX_SCOPES: usize = 4 * 1024;
 
 /// A login that a person has to finish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,26 +60,18 @@ impl LoginRedirect {
     }
 }
 
-/// Why a login did not begin, or did not succeed. Texts hold no secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LoginError {
-    /// The scenario takes no login.
-    #[error("{0}")]
-    NotTaken(String),
-    /// There is no such login under way.
-    #[error("{0}")]
-    NotUnderWay(String),
-    /// A server says something that cannot be used, or does not answer.
-    #[error("{0}")]
-    Unusable(String),
-    /// The authorization server refused it.
-    #[error("{0}")]
-    Refused(String),
-}
-
 /// Begins a login. It replaces one that was begun before. The browser comes back to `redirect`.
 pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
-    let stops = || LoginError::Unusable("the daemon stops".to_owned());
+    let late = |_| {
+        let limit = WHOLE.as_secs();
+        Err(LoginError::Unusable(format!("the servers of `{}` took longer than {limit} s to describe themselves", login.name)))
+    };
+    tokio::time::timeout(WHOLE, prepare(login, redirect)).await.unwrap_or_else(late)
+}
+
+/// Finds the servers and the client for a login, and what a person has to open.
+async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
+    let stops = || LoginError::Unusable(STOPS.to_owned());
     let http = login.parts.http.upgrade().ok_or_else(stops)?;
     let settings = login.parts.settings.load_full();
     let guard = AddressGuard { http: &http, scenario: &login.server, hosts: &settings.hosts };
@@ -85,7 +79,9 @@ pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<Started
     let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
     let resource = metadata::of_resource(&guard, named).await.map_err(LoginError::Unusable)?;
     let server = metadata::of_server(&guard, &resource.issuer).await.map_err(LoginError::Unusable)?;
-    let (known, granted) = login.known(&server.issuer).await;
+    let known = known(login, &server)?;
+    let granted = known.as_ref().and_then(|known| known.tokens.as_ref()).map(|tokens| tokens.scopes.clone());
+    let known = known.map(|known| known.client);
     let missing = challenge.as_ref().filter(|challenge| challenge.lacks_scope());
     let missing = missing.map(|challenge| challenge.scope.clone().unwrap_or_default());
     if let Some(missing) = &missing {
@@ -93,7 +89,7 @@ pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<Started
     }
     let asked = challenge.and_then(|challenge| challenge.scope);
     let scopes =
-        scopes(login, asked.as_deref(), (&resource, &server), if missing.is_some() { granted } else { vec![] });
+        scopes(login, asked.as_deref(), (&resource, &server), granted.filter(|_| missing.is_some()).unwrap_or_default());
     let document = settings.client_metadata_url.as_ref();
     let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
     let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;
@@ -117,6 +113,26 @@ pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<Started
     let mut wanted = login.wanted();
     wanted.replaced = wanted.pending.replace(pending).map(|before| before.state);
     Ok(StartedLogin { authorization_url: url, expires_in: PATIENCE })
+}
+
+/// The earlier login at this server. Nothing of one at another server is used.
+///
+/// Fails where the client is the operator's own: its secret is for the server at which it is
+/// registered, and the scenario names another one now.
+fn known(login: &LoginTokens, server: &ServerMetadata) -> Result<Option<StoredLogin>, LoginError> {
+    let Some(known) = login.known() else { return Ok(None) };
+    if known.issuer == server.issuer {
+        return Ok(Some(known));
+    }
+    if login.client.is_none() {
+        return Ok(None);
+    }
+    let (before, now) = (shown(&known.issuer), shown(&server.issuer));
+    Err(LoginError::Refused(format!(
+        "`{0}` names another authorization server than at its last login: {now:?}, not {before:?}, where the client of \
+         its `auth` is registered; if that is right, correct `auth`, run `callsheet logout {0}`, and log in again",
+        login.name
+    )))
 }
 
 /// Counts a login for these missing scopes. Fails when there were enough of them.
@@ -150,17 +166,7 @@ fn scopes(
         None => all.extend(configured),
     }
     all.extend(server.scopes.iter().filter(|scope| *scope == "offline_access").cloned());
-    let mut left = MAX_SCOPES;
-    let mut kept: Vec<String> = Vec::new();
-    for scope in all {
-        // RFC 6749 section 3.3.
-        let is_scope = scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
-        if is_scope && !scope.is_empty() && scope.len() < left && !kept.contains(&scope) {
-            left -= scope.len() + 1;
-            kept.push(scope);
-        }
-    }
-    kept
+    usable(all)
 }
 
 /// Ends a login with what the browser came back with.
@@ -219,11 +225,18 @@ async fn exchange(login: &LoginTokens, pending: PendingLogin, code: &Secret) -> 
         server: login.server.as_str().to_owned(),
         issuer: pending.server.issuer,
         token_endpoint: endpoint,
+        revocation_endpoint: pending.server.revocation,
         resource: pending.resource,
         client: pending.client,
         tokens: Some(tokens),
     };
-    login.accept(stored).await;
     login.wanted().challenge = None;
-    Ok(())
+    if login.accept(stored).await {
+        return Ok(());
+    }
+    let name = &login.name;
+    Err(LoginError::NotStored(format!(
+        "`{name}` is logged in until the daemon ends, for the login could not be stored; the log says why; log in again \
+         once that is corrected"
+    )))
 }

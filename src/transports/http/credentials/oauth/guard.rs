@@ -61,10 +61,20 @@ impl AddressGuard<'_> {
         }
     }
 
-    /// Whether the operator named the host.
+    /// Whether the operator named the host. That of the scenario counts only where another server
+    /// cannot answer under its name: at its own origin, over https, where a certificate proves the
+    /// name, and at an address without a name that is used without https anyway. Otherwise its
+    /// owner could let the name lead into a private network for a moment (DNS rebinding), or tokens
+    /// go out unencrypted.
     fn is_named(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
-        self.scenario.host_str() == Some(host) || self.hosts.iter().any(|named| named.eq_ignore_ascii_case(host))
+        let is_plain_address = match url.host() {
+            Some(Host::Domain(_)) | None => false,
+            Some(Host::Ipv4(_) | Host::Ipv6(_)) => self.scenario.scheme() == "http",
+        };
+        let is_proved = url.scheme() == "https" || url.origin() == self.scenario.origin() || is_plain_address;
+        let is_scenario = is_proved && self.scenario.host_str() == Some(host);
+        is_scenario || self.hosts.iter().any(|named| named.eq_ignore_ascii_case(host))
     }
 
     /// Whether both are on this machine.
@@ -136,6 +146,37 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::{Clock, Tasks};
+    use crate::transports::http::ClientLimits;
+
+    #[test]
+    fn the_host_of_a_scenario_counts_as_named_where_no_other_can_answer_for_it() {
+        let http = Client::new(
+            ClientLimits { connect: LOOKUP, whole: LOOKUP, max_body: 1, max_redirects: 0 },
+            1,
+            LOOKUP,
+            Clock::system(),
+            Tasks::new(),
+        );
+        let hosts = ["login.lan".to_owned()];
+        for (scenario, url, expected) in [
+            ("https://h.example/mcp", "https://h.example/as", true),
+            ("https://h.example/mcp", "https://h.example:8443/as", true),
+            ("https://h.example/mcp", "http://h.example/as", false),
+            ("http://h.example:9000/mcp", "http://h.example:9000/as", true),
+            ("http://h.example:9000/mcp", "http://h.example:22/as", false),
+            ("http://h.example:9000/mcp", "https://h.example/as", true),
+            ("http://10.0.0.5:9000/mcp", "http://10.0.0.5:9001/as", true),
+            ("https://10.0.0.5/mcp", "http://10.0.0.5/as", false),
+            ("http://10.0.0.5/mcp", "http://10.0.0.6/as", false),
+            ("https://h.example/mcp", "http://LOGIN.lan/as", true),
+            ("https://h.example/mcp", "https://other.example/as", false),
+        ] {
+            let (scenario, url) = (scenario.parse().unwrap(), url.parse().unwrap());
+            let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &hosts };
+            assert_eq!(guard.is_named(&url), expected, "{url} for {scenario}");
+        }
+    }
 
     #[test]
     fn only_public_addresses_are_public() {

@@ -8,27 +8,32 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
-use jiff::Timestamp;
-use tokio::time::Instant;
 use url::Url;
 
 use super::client::{ClientAuthMethod, LoginClient};
 use super::guard::AddressGuard;
+use super::held::HeldLogin;
+use super::metadata::shown;
 use super::pending::PendingLogin;
 use super::settings::{LoginSettings, LoginStore};
+use super::status::{LoginState, LoginStatus};
 use super::stored::{StoredLogin, StoredTokens};
 use super::token_request::{self, GrantedToken, TokenForm, TokenRefusal, client_header};
 use crate::model::{OAuthClient, ScenarioName, Secret};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::Client;
 use crate::transports::http::credentials::challenge::Challenge;
 use crate::transports::http::credentials::error::CredentialError;
 use crate::transports::http::credentials::secret_reader::SecretReader;
 use crate::transports::http::credentials::token::{Token, TokenSource};
+use crate::transports::http::{Client, Upstream};
 
 /// How long no further renewal is tried after one that failed, or after a token that was just
 /// renewed is refused.
 const RETRY: Duration = Duration::from_secs(30);
+/// What is said where there is no login.
+const NOBODY: &str = "nobody is logged in";
+/// What is said where the daemon is about to end.
+pub(super) const STOPS: &str = "the daemon stops";
 
 /// What all logins of a daemon share.
 pub(super) struct LoginParts {
@@ -49,9 +54,20 @@ pub(super) struct LoginTokens {
     pub(super) client: Option<OAuthClient>,
     pub(super) parts: Arc<LoginParts>,
     own: Weak<Self>,
-    /// Locked while the login is renewed, so that there is one request for all who wait.
-    held: tokio::sync::Mutex<HeldLogin>,
+    held: Mutex<HeldLogin>,
+    /// Locked while the login is changed and stored: there is one renewal for all who wait, and what
+    /// is stored last is what counts. What only reads does not wait for it.
+    changing: tokio::sync::Mutex<()>,
     wanted: Mutex<WantedLogin>,
+}
+
+/// What there was of a login.
+pub(super) struct ForgottenLogin {
+    pub(super) login: Option<StoredLogin>,
+    /// Whether one was under way.
+    pub(super) was_pending: bool,
+    /// Whether it is deleted from the store.
+    pub(super) is_saved: bool,
 }
 
 /// What the next login has to be for.
@@ -66,65 +82,6 @@ pub(super) struct WantedLogin {
     pub(super) steps: (String, u8),
 }
 
-/// The login as it is used.
-#[derive(Default)]
-struct HeldLogin {
-    login: Option<StoredLogin>,
-    token: Option<Token>,
-    /// At 80 % of the lifetime, so that no request carries a token that lapses on its way.
-    renew_at: Option<Instant>,
-    lapses_at: Option<Instant>,
-    failed: Option<(Instant, CredentialError)>,
-    renewed: Option<Instant>,
-    /// Why it ended.
-    ended: Option<String>,
-}
-
-/// The state of a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginState {
-    /// Nobody is logged in.
-    LoggedOut,
-    /// A person has to finish it in a browser.
-    Waiting,
-    /// Its tokens are used.
-    LoggedIn,
-    /// It was refused when it was to be renewed.
-    Ended,
-}
-
-impl LoginState {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::LoggedOut, Self::Waiting, Self::LoggedIn, Self::Ended];
-
-    /// The word that programs read.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LoggedOut => "logged-out",
-            Self::Waiting => "waiting",
-            Self::LoggedIn => "logged-in",
-            Self::Ended => "ended",
-        }
-    }
-}
-
-/// What is known of a login. Nothing in it is secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoginStatus {
-    /// Its state.
-    pub state: LoginState,
-    /// The authorization server.
-    pub issuer: Option<String>,
-    /// What its token allows, as far as the server said.
-    pub scopes: Vec<String>,
-    /// When its token lapses, as far as the server said.
-    pub expires_at: Option<Timestamp>,
-    /// Whether it is renewed without a person.
-    pub renews: bool,
-    /// Why it ended, or why it could not be renewed.
-    pub reason: Option<String>,
-}
-
 impl LoginTokens {
     /// The login for a scenario, as it was stored.
     pub(super) fn new(
@@ -136,8 +93,8 @@ impl LoginTokens {
             |login: &StoredLogin| client.as_ref().is_none_or(|client| client.client_id == login.client.id);
         let stored = stored.filter(|login| login.server == server.as_str()).filter(is_same_client);
         let held = stored.map_or_else(HeldLogin::default, |login| HeldLogin::new(login, parts.clock));
-        let (held, wanted) = (tokio::sync::Mutex::new(held), Mutex::default());
-        Arc::new_cyclic(|own| Self { name, server, client, parts, own: Weak::clone(own), held, wanted })
+        let (held, changing, wanted) = (Mutex::new(held), tokio::sync::Mutex::default(), Mutex::default());
+        Arc::new_cyclic(|own| Self { name, server, client, parts, own: Weak::clone(own), held, changing, wanted })
     }
 
     /// What the next login has to be for.
@@ -145,35 +102,33 @@ impl LoginTokens {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client of the login, and the scopes of its token, if it is one at this server.
-    pub(super) async fn known(&self, issuer: &str) -> (Option<LoginClient>, Vec<String>) {
-        let held = self.held.lock().await;
-        let Some(login) = held.login.as_ref().filter(|login| login.issuer == issuer) else {
-            return (None, Vec::new());
-        };
-        let scopes = login.tokens.as_ref().map(|tokens| tokens.scopes.clone()).unwrap_or_default();
-        (Some(login.client.clone()), scopes)
+    fn held(&self) -> MutexGuard<'_, HeldLogin> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses this login from now on.
-    pub(super) async fn accept(&self, login: StoredLogin) {
-        let mut held = self.held.lock().await;
-        *held = HeldLogin::new(login, self.parts.clock);
-        self.save(&held).await;
+    /// The login as it would be stored, also when it has ended.
+    pub(super) fn known(&self) -> Option<StoredLogin> {
+        self.held().login.clone()
     }
 
-    /// Forgets it. Returns whether there was one.
-    pub(super) async fn forget(&self) -> bool {
-        let mut held = self.held.lock().await;
-        let was = std::mem::take(&mut *held).login.is_some();
-        let pending = std::mem::take(&mut *self.wanted()).pending.is_some();
-        self.save(&held).await;
-        was || pending
+    /// Uses this login from now on. Returns whether it is stored; it is used all the same.
+    pub(super) async fn accept(&self, login: StoredLogin) -> bool {
+        let _changing = self.changing.lock().await;
+        *self.held() = HeldLogin::new(login, self.parts.clock);
+        self.save().await
+    }
+
+    /// Forgets it, and one that is under way.
+    pub(super) async fn forget(&self) -> ForgottenLogin {
+        let _changing = self.changing.lock().await;
+        let login = std::mem::take(&mut *self.held()).login;
+        let was_pending = std::mem::take(&mut *self.wanted()).pending.is_some();
+        ForgottenLogin { login, was_pending, is_saved: self.save().await }
     }
 
     /// What is known of it.
-    pub(super) async fn status(&self) -> LoginStatus {
-        let held = self.held.lock().await;
+    pub(super) fn status(&self) -> LoginStatus {
+        let held = self.held();
         let now = self.parts.clock.now();
         let waits = self.wanted().pending.as_ref().is_some_and(|pending| now < pending.until);
         let tokens = held.login.as_ref().and_then(|login| login.tokens.as_ref());
@@ -203,17 +158,16 @@ impl LoginTokens {
             Some(source) => Some(self.parts.secrets.read(source).await?),
             None => client.secret.as_ref().map(|text| Secret::new(text.as_str())),
         };
+        // Beside a header too: some servers look for the client in the form before they read the
+        // header.
+        form.push(("client_id", client.id.clone()));
         match (client.method, secret) {
             (ClientAuthMethod::ClientSecretBasic, Some(secret)) => client_header(&client.id, &secret).map(Some),
             (ClientAuthMethod::ClientSecretPost, Some(secret)) => {
-                form.push(("client_id", client.id.clone()));
                 form.push(("client_secret", secret.expose().to_owned()));
                 Ok(None)
             }
-            _ => {
-                form.push(("client_id", client.id.clone()));
-                Ok(None)
-            }
+            _ => Ok(None),
         }
     }
 
@@ -225,12 +179,18 @@ impl LoginTokens {
         form: &TokenForm,
     ) -> Result<GrantedToken, TokenRefusal> {
         let unavailable = |why: String| TokenRefusal::Failed(CredentialError::Unavailable(why));
-        let http = self.parts.http.upgrade().ok_or_else(|| unavailable("the daemon stops".to_owned()))?;
+        let server = self.upstream(endpoint).await.map_err(unavailable)?;
+        token_request::request(&server, client, form).await
+    }
+
+    /// What sends requests to an address of the authorization server, if the guard allows it. Fails
+    /// with a text for people.
+    pub(super) async fn upstream(&self, endpoint: &str) -> Result<Upstream, String> {
+        let http = self.parts.http.upgrade().ok_or_else(|| STOPS.to_owned())?;
         let settings = self.parts.settings.load_full();
         let guard = AddressGuard { http: &http, scenario: &self.server, hosts: &settings.hosts };
-        let url = Url::parse(endpoint).map_err(|_| unavailable("its address for tokens is none".to_owned()))?;
-        let server = guard.upstream(&url).await.map_err(unavailable)?;
-        token_request::request(&server, client, form).await
+        let url = Url::parse(endpoint).map_err(|_| format!("{:?} is not an address", shown(endpoint)))?;
+        guard.upstream(&url).await
     }
 
     /// Why a person has to log in.
@@ -238,33 +198,45 @@ impl LoginTokens {
         CredentialError::LoginNeeded(format!("{why}; log in with `callsheet login {}`", self.name))
     }
 
-    async fn save(&self, held: &HeldLogin) {
-        let Some(store) = self.parts.store.get() else { return };
-        let document = held.login.as_ref().and_then(StoredLogin::document);
-        if let Err(error) = store.save(&self.name, document).await {
-            tracing::warn!(scenario = %self.name, error, "the login could not be stored; it ends when the daemon ends");
+    /// Stores what is held, or deletes what is stored. Returns whether that is durable; if not, the
+    /// log says why. Only called while `changing` is locked.
+    async fn save(&self) -> bool {
+        let Some(store) = self.parts.store.get() else { return true };
+        let document = self.known().as_ref().and_then(StoredLogin::document);
+        let saved = store.save(&self.name, document).await;
+        if let Err(error) = &saved {
+            tracing::warn!(scenario = %self.name, error, "what changed of a login could not be stored");
         }
+        saved.is_ok()
     }
 
     /// Renews this token, unless it was renewed meanwhile. It goes on when nobody waits any more: a
     /// renewal that is broken off could lose the only token that renews the login.
     async fn renewed(&self, old: Token) -> Result<Token, CredentialError> {
-        let stops = || CredentialError::Unavailable("the daemon stops".to_owned());
+        let stops = || CredentialError::Unavailable(STOPS.to_owned());
         let own = self.own.upgrade().ok_or_else(stops)?;
         let work = async move {
-            let mut held = own.held.lock().await;
-            match &held.token {
-                Some(token) if *token != old => Ok(token.clone()),
-                None => Err(own.needed("nobody is logged in")),
-                Some(_) => own.renew_held(&mut held).await,
+            let _changing = own.changing.lock().await;
+            {
+                let held = own.held();
+                match &held.token {
+                    Some(token) if *token != old => return Ok(token.clone()),
+                    None => return Err(own.needed(NOBODY)),
+                    Some(_) => {}
+                }
+                // Those who waited for a renewal that failed do not try it again one by one.
+                if let Some(result) = held.without_renewal(RETRY, own.parts.clock.now()) {
+                    return result;
+                }
             }
+            own.renew().await
         };
         self.parts.tasks.run_to_completion(work).await
     }
 
-    /// Renews the login (RFC 6749 section 6).
-    async fn renew_held(&self, held: &mut HeldLogin) -> Result<Token, CredentialError> {
-        let Some(mut login) = held.login.clone() else { return Err(self.needed("nobody is logged in")) };
+    /// Renews the login (RFC 6749 section 6). Only called while `changing` is locked.
+    async fn renew(&self) -> Result<Token, CredentialError> {
+        let Some(mut login) = self.known() else { return Err(self.needed(NOBODY)) };
         let tokens = login.tokens.take();
         let Some((refresh, scopes)) = tokens.and_then(|tokens| Some((tokens.refresh?, tokens.scopes))) else {
             return Err(self.needed("the token of the login is not accepted any more, and it cannot be renewed"));
@@ -277,51 +249,51 @@ impl LoginTokens {
             Ok(granted) => {
                 let token = granted.token.clone();
                 login.tokens = Some(StoredTokens::of(&granted, Some(refresh), scopes, self.parts.clock));
-                *held = HeldLogin { renewed: Some(now), ..HeldLogin::new(login, self.parts.clock) };
-                self.save(held).await;
+                *self.held() = HeldLogin { renewed: Some(now), ..HeldLogin::new(login, self.parts.clock) };
+                self.save().await;
                 Ok(token)
             }
             Err(TokenRefusal::Refused(code)) => {
-                let why = format!("the authorization server {} refused to renew the login: {code}", login.issuer);
+                let why =
+                    format!("the authorization server {} refused to renew the login: {code}", shown(&login.issuer));
                 let is_client = code == "invalid_client" || code == "unauthorized_client";
-                let kept = (!is_client).then_some(login);
-                *held = HeldLogin { login: kept, ended: Some(why.clone()), ..HeldLogin::default() };
-                self.save(held).await;
+                // That of the operator is never registered anew, and its server is remembered.
+                let kept = (!is_client || self.client.is_some()).then_some(login);
+                *self.held() = HeldLogin { login: kept, ended: Some(why.clone()), ..HeldLogin::default() };
+                self.save().await;
                 Err(self.needed(&why))
             }
             Err(TokenRefusal::Failed(error)) => {
+                let mut held = self.held();
                 held.failed = Some((now, error.clone()));
-                // The old one may be used for as long as it lives.
-                match (&held.token, held.lapses_at) {
-                    (Some(token), Some(at)) if now < at => Ok(token.clone()),
-                    _ => Err(error),
-                }
+                held.without_renewal(RETRY, now).unwrap_or(Err(error))
             }
         }
     }
 
     async fn current(&self) -> Result<Option<Token>, CredentialError> {
-        let held = self.held.lock().await;
-        let Some(token) = held.token.clone() else { return Ok(None) };
-        let now = self.parts.clock.now();
-        let renews = held.login.as_ref().is_some_and(StoredLogin::renews);
-        if !renews || held.renew_at.is_none_or(|at| now < at) {
-            return Ok(Some(token));
-        }
-        if let Some((at, error)) = &held.failed
-            && now.saturating_duration_since(*at) < RETRY
-        {
-            return if held.lapses_at.is_some_and(|at| now < at) { Ok(Some(token)) } else { Err(error.clone()) };
-        }
-        drop(held);
+        let token = {
+            let held = self.held();
+            let Some(token) = held.token.clone() else { return Ok(None) };
+            let now = self.parts.clock.now();
+            let renews = held.login.as_ref().is_some_and(StoredLogin::renews);
+            if !renews || held.renew_at.is_none_or(|at| now < at) {
+                return Ok(Some(token));
+            }
+            if let Some(result) = held.without_renewal(RETRY, now) {
+                return result.map(Some);
+            }
+            token
+        };
         self.renewed(token).await.map(Some)
     }
 
-    async fn after_refusal(&self, refused: &Token, challenge: &Challenge) -> Result<Token, CredentialError> {
-        let held = self.held.lock().await;
+    /// Another token than this one, which was refused; `None` where it has to be renewed first.
+    fn other_than(&self, refused: &Token, challenge: &Challenge) -> Result<Option<Token>, CredentialError> {
+        let held = self.held();
         match &held.token {
-            None => return Err(self.needed("nobody is logged in")),
-            Some(token) if token != refused => return Ok(token.clone()),
+            None => return Err(self.needed(NOBODY)),
+            Some(token) if token != refused => return Ok(Some(token.clone())),
             Some(_) => {}
         }
         if challenge.lacks_scope() {
@@ -332,13 +304,17 @@ impl LoginTokens {
         if held.renewed.is_some_and(|at| now.saturating_duration_since(at) < RETRY) {
             return Err(self.needed("it refuses a token that was just renewed"));
         }
-        if let Some((at, error)) = &held.failed
-            && now.saturating_duration_since(*at) < RETRY
-        {
-            return Err(error.clone());
+        match &held.failed {
+            Some((at, error)) if now.saturating_duration_since(*at) < RETRY => Err(error.clone()),
+            _ => Ok(None),
         }
-        drop(held);
-        self.renewed(refused.clone()).await
+    }
+
+    async fn after_refusal(&self, refused: &Token, challenge: &Challenge) -> Result<Token, CredentialError> {
+        match self.other_than(refused, challenge)? {
+            Some(token) => Ok(token),
+            None => self.renewed(refused.clone()).await,
+        }
     }
 }
 
@@ -356,27 +332,9 @@ impl TokenSource for LoginTokens {
             self.wanted().challenge = Some(challenge.clone());
             match refused {
                 Some(refused) => self.after_refusal(refused, challenge).await,
-                None => Err(self.needed("nobody is logged in")),
+                None => Err(self.needed(NOBODY)),
             }
         })
-    }
-}
-
-impl HeldLogin {
-    fn new(login: StoredLogin, clock: Clock) -> Self {
-        let Some(tokens) = &login.tokens else { return Self { login: Some(login), ..Self::default() } };
-        let token = Token::new(Secret::new(tokens.access.as_str())).ok();
-        let (now, lifetime) = (clock.now(), tokens.lifetime.map(Duration::from_secs));
-        // A clock that was set back makes a token from the future: it is renewed at once.
-        let age = u64::try_from(clock.wall().as_second().saturating_sub(tokens.obtained_at));
-        let left = |of: Duration| age.map_or(Duration::ZERO, |age| of.saturating_sub(Duration::from_secs(age)));
-        Self {
-            token,
-            renew_at: lifetime.map(|lifetime| now + left(lifetime.mul_f64(0.8))),
-            lapses_at: lifetime.map(|lifetime| now + left(lifetime)),
-            login: Some(login),
-            ..Self::default()
-        }
     }
 }
 

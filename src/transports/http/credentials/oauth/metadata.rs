@@ -32,6 +32,9 @@ pub(super) struct ServerMetadata {
     pub(super) authorization: Url,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
+    /// Where tokens are revoked (RFC 7009), as it is written there. It is judged when it is needed:
+    /// a login goes on without it.
+    pub(super) revocation: Option<String>,
     /// `None` where it does not say how clients prove themselves.
     pub(super) auth_methods: Option<Vec<String>>,
     pub(super) scopes: Vec<String>,
@@ -166,6 +169,7 @@ impl Document {
             authorization: required("authorization_endpoint")?,
             token: required("token_endpoint")?,
             registration: self.address("registration_endpoint")?,
+            revocation: self.text("revocation_endpoint")?,
             auth_methods: self.texts("token_endpoint_auth_methods_supported")?,
             scopes: self.texts("scopes_supported")?.unwrap_or_default(),
             takes_documents: self.flag("client_id_metadata_document_supported")?,

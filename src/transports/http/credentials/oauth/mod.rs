@@ -4,22 +4,29 @@
 //! person, `login` keeps and renews those of a login. A login goes through `flow`: `metadata` finds
 //! the authorization server, `client` is who callsheet is there, `random` makes what nobody can
 //! guess. `guard` decides which addresses are requested on the word of a server, `token_request`
-//! requests a token, `stored` is what outlives the process.
+//! requests a token, `logout` has tokens revoked, `held` is a login as it is used, `stored` is
+//! what of it outlives the process.
 
 mod client;
 mod client_credentials;
+mod error;
 mod flow;
 mod guard;
+mod held;
 mod login;
+mod logout;
 mod metadata;
 mod pending;
 mod random;
+mod scopes;
 mod settings;
 mod sources;
+mod status;
 mod stored;
 mod token_request;
 
-pub use flow::{LoginError, LoginRedirect, StartedLogin};
-pub use login::{LoginState, LoginStatus};
+pub use error::LoginError;
+pub use flow::{LoginRedirect, StartedLogin};
 pub use settings::{LoginSettings, LoginStore};
 pub use sources::OAuthTokens;
+pub use status::{LoginState, LoginStatus, Logout, Revocation};

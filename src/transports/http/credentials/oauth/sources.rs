@@ -8,9 +8,12 @@ use arc_swap::ArcSwap;
 use url::Url;
 
 use super::client_credentials::ClientTokens;
-use super::flow::{self, LoginError, LoginRedirect, StartedLogin};
-use super::login::{LoginParts, LoginStatus, LoginTokens};
+use super::error::LoginError;
+use super::flow::{self, LoginRedirect, StartedLogin};
+use super::login::{LoginParts, LoginTokens};
+use super::logout;
 use super::settings::{LoginSettings, LoginStore};
+use super::status::{LoginStatus, Logout};
 use super::stored::StoredLogin;
 use crate::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
 use crate::transports::http::Client;
@@ -41,7 +44,7 @@ impl OAuthTokens {
     /// Keeps logins in this store, and goes on with those that it had. Only the first call counts.
     pub fn keep_in(&self, store: Arc<dyn LoginStore>, stored: Vec<(ScenarioName, Secret)>) {
         if self.parts.store.set(store).is_ok() {
-            *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = stored.into_iter().collect();
+            *self.stored() = stored.into_iter().collect();
         }
     }
 
@@ -77,18 +80,31 @@ impl OAuthTokens {
     }
 
     /// What is known of the login for a scenario.
-    pub async fn status(&self, name: &ScenarioName) -> Result<LoginStatus, LoginError> {
-        Ok(self.of(name)?.status().await)
+    pub fn status(&self, name: &ScenarioName) -> Result<LoginStatus, LoginError> {
+        Ok(self.of(name)?.status())
     }
 
-    /// Forgets the login for a scenario, and one that is under way. Returns whether there was one.
-    pub async fn logout(&self, name: &ScenarioName) -> Result<bool, LoginError> {
-        Ok(self.of(name)?.forget().await)
+    /// Forgets the login for a scenario, and one that is under way, and has its tokens revoked where
+    /// its server offers that. Fails when the login may be back after a restart.
+    pub async fn logout(&self, name: &ScenarioName) -> Result<Logout, LoginError> {
+        let kept = self.no_longer_configured(name);
+        let login = kept.map_or_else(|| self.of(name), Ok)?;
+        logout::logout(login).await
     }
 
-    /// Whether a person can log in for a scenario.
-    pub fn takes_login(&self, name: &ScenarioName) -> bool {
-        self.logins().contains_key(name)
+    /// The name of a scenario for which a login is kept, whether it is configured or not.
+    pub fn kept(&self, name: &str) -> Option<ScenarioName> {
+        let name: ScenarioName = name.parse().ok()?;
+        let is_kept = self.logins().contains_key(&name) || self.stored().contains_key(&name);
+        is_kept.then_some(name)
+    }
+
+    /// The login that was stored for a scenario that is configured no more, which only a logout
+    /// looks for. It is taken out.
+    fn no_longer_configured(&self, name: &ScenarioName) -> Option<Arc<LoginTokens>> {
+        let login = StoredLogin::parse(&self.stored().remove(name)?)?;
+        let server = Url::parse(&login.server).ok()?;
+        Some(LoginTokens::new((name.clone(), server, None), Arc::clone(&self.parts), Some(login)))
     }
 
     fn of(&self, name: &ScenarioName) -> Result<Arc<LoginTokens>, LoginError> {
@@ -98,6 +114,10 @@ impl OAuthTokens {
                  does, and no other `auth` may be set for it"
             ))
         })
+    }
+
+    fn stored(&self) -> MutexGuard<'_, HashMap<ScenarioName, Secret>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn logins(&self) -> MutexGuard<'_, HashMap<ScenarioName, Arc<LoginTokens>>> {
@@ -121,7 +141,7 @@ impl OAuthTokens {
         if let Some(login) = all.get(name).filter(|login| login.server == *server && login.client.as_ref() == client) {
             return Arc::clone(login) as Arc<dyn TokenSource>;
         }
-        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let stored = self.stored().remove(name);
         let stored = stored.as_ref().and_then(StoredLogin::parse);
         let login = LoginTokens::new((name.clone(), server.clone(), client.cloned()), Arc::clone(&self.parts), stored);
         all.insert(name.clone(), Arc::clone(&login));

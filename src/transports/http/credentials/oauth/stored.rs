@@ -16,6 +16,10 @@ pub(super) struct StoredLogin {
     pub(super) issuer: String,
     /// Where tokens are requested.
     pub(super) token_endpoint: String,
+    /// Where they are revoked, if its server names a place. Logins that earlier versions stored
+    /// have none.
+    #[serde(default)]
+    pub(super) revocation_endpoint: Option<String>,
     pub(super) resource: String,
     pub(super) client: LoginClient,
     /// `None` when the login has ended. The client may be used for the next one.

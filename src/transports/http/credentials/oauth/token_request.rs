@@ -1,18 +1,19 @@
-//! One request for a token (RFC 6749 section 4), and its answer.
+//! One request for a token (RFC 6749 section 4), or about one, and its answer.
 
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
+use super::scopes;
 use crate::model::Secret;
 use crate::transports::http::credentials::error::CredentialError;
 use crate::transports::http::credentials::token::Token;
-use crate::transports::http::{CallLimits, Upstream};
+use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
 /// How long the request may take, and the most bytes of its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,27 +55,43 @@ pub(super) enum TokenRefusal {
     Failed(CredentialError),
 }
 
+/// Sends a form. `client` is the header that proves who asks. Fails with a text for people.
+pub(super) async fn post(
+    server: &Upstream,
+    client: Option<HeaderValue>,
+    form: &TokenForm,
+) -> Result<HttpResponse, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.extend(client.map(|value| (AUTHORIZATION, value)));
+    let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers, repeatable: false };
+    let form = Serializer::new(String::new()).extend_pairs(form).finish();
+    server.post("", form, &limits).await.map_err(|error| error.to_string())
+}
+
+/// The code of an answer that refuses (RFC 6749 section 5.2), for people.
+pub(super) fn error_code(body: &[u8]) -> Option<String> {
+    let told: TokenAnswer = serde_json::from_slice(body).ok()?;
+    told.error.map(|code| shown(&code))
+}
+
 /// Requests a token with this form. `client` is the header that proves who asks.
 pub(super) async fn request(
     server: &Upstream,
     client: Option<HeaderValue>,
     form: &TokenForm,
 ) -> Result<GrantedToken, TokenRefusal> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    headers.extend(client.map(|value| (AUTHORIZATION, value)));
-    let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers, repeatable: false };
     let failed = |why: String| {
         TokenRefusal::Failed(CredentialError::Unavailable(format!("the authorization server {server}: {why}")))
     };
-    let form = Serializer::new(String::new()).extend_pairs(form).finish();
-    let answer = server.post("", form, &limits).await.map_err(|error| failed(error.to_string()))?;
+    let answer = post(server, client, form).await.map_err(failed)?;
     let status = answer.head.status;
     // The message of the parser could quote the token.
     let parsed: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
     match parsed {
-        Some(TokenAnswer { error: Some(code), .. }) if status.is_client_error() => {
+        // A server that is busy refuses no token.
+        Some(TokenAnswer { error: Some(code), .. }) if status.is_client_error() && !is_busy(status) => {
             Err(TokenRefusal::Refused(shown(&code)))
         }
         Some(TokenAnswer { access_token: Some(text), token_type, refresh_token, expires_in, scope, .. })
@@ -88,11 +105,15 @@ pub(super) async fn request(
                 token: token(text)?,
                 refresh: refresh_token.map(token).transpose()?,
                 lifetime: expires_in.as_ref().and_then(lifetime),
-                scopes: scope.map(|scope| scope.split(' ').map(str::to_owned).collect()),
+                scopes: scope.map(|scope| scopes::usable(scope.split(' ').map(str::to_owned))),
             })
         }
         _ => Err(failed(format!("it answered {status}, and no token"))),
     }
+}
+
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }
 
 fn lifetime(expires_in: &Value) -> Option<Duration> {

@@ -1,0 +1,55 @@
+//! A login as it is used: its token, and until when.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::stored::StoredLogin;
+use crate::model::Secret;
+use crate::runtime::Clock;
+use crate::transports::http::credentials::error::CredentialError;
+use crate::transports::http::credentials::token::Token;
+
+/// The login as it is used.
+#[derive(Default)]
+pub(super) struct HeldLogin {
+    pub(super) login: Option<StoredLogin>,
+    pub(super) token: Option<Token>,
+    /// At 80 % of the lifetime, so that no request carries a token that lapses on its way.
+    pub(super) renew_at: Option<Instant>,
+    pub(super) lapses_at: Option<Instant>,
+    pub(super) failed: Option<(Instant, CredentialError)>,
+    pub(super) renewed: Option<Instant>,
+    /// Why it ended.
+    pub(super) ended: Option<String>,
+}
+
+impl HeldLogin {
+    /// A login that is used from now on.
+    pub(super) fn new(login: StoredLogin, clock: Clock) -> Self {
+        let Some(tokens) = &login.tokens else { return Self { login: Some(login), ..Self::default() } };
+        let token = Token::new(Secret::new(tokens.access.as_str())).ok();
+        let (now, lifetime) = (clock.now(), tokens.lifetime.map(Duration::from_secs));
+        // A clock that was set back makes a token from the future: it is renewed at once.
+        let age = u64::try_from(clock.wall().as_second().saturating_sub(tokens.obtained_at));
+        let left = |of: Duration| age.map_or(Duration::ZERO, |age| of.saturating_sub(Duration::from_secs(age)));
+        Self {
+            token,
+            renew_at: lifetime.map(|lifetime| now + left(lifetime.mul_f64(0.8))),
+            lapses_at: lifetime.map(|lifetime| now + left(lifetime)),
+            login: Some(login),
+            ..Self::default()
+        }
+    }
+
+    /// What there is without a renewal, where one failed less than `retry` ago: the token for as long
+    /// as it lives, and then why it was not renewed.
+    pub(super) fn without_renewal(&self, retry: Duration, now: Instant) -> Option<Result<Token, CredentialError>> {
+        let (at, error) = self.failed.as_ref()?;
+        if now.saturating_duration_since(*at) >= retry {
+            return None;
+        }
+        let alive = self.token.clone().filter(|_| self.lapses_at.is_some_and(|at| now < at));
+        Some(alive.ok_or_else(|| error.clone()))
+    }
+}

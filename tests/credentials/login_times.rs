@@ -1,0 +1,173 @@
+//! Logins over restarts: with a clock that is wrong, with lifetimes that cannot be, and at a scenario
+//! that names another authorization server than before.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callsheet::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
+use callsheet::runtime::{Clock, Tasks};
+use callsheet::transports::http::credentials::TokenSources;
+use callsheet::transports::http::credentials::oauth::{
+    LoginError, LoginRedirect, LoginState, LoginStore, OAuthTokens,
+};
+use callsheet::transports::http::{Client, Upstream};
+use futures_util::future::BoxFuture;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use crate::login_server::{LoginServer, MARKER, member, say_yes};
+use crate::support::upstream_server::limits;
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+fn name() -> ScenarioName {
+    "tickets".parse().unwrap()
+}
+
+/// Keeps one login, as the store of a daemon does.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Option<Secret>>>);
+
+impl LoginStore for Kept {
+    fn save(&self, _: &ScenarioName, login: Option<Secret>) -> BoxFuture<'_, Result<(), String>> {
+        *self.0.lock().unwrap() = login;
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The logins of one run of a daemon.
+struct Run {
+    tokens: Arc<OAuthTokens>,
+    upstream: Upstream,
+}
+
+impl Run {
+    fn start(server: &LoginServer, kept: &Kept, clock: Clock, auth: Option<Auth>) -> Self {
+        let client = Client::new(limits(), 4, Duration::from_secs(60), clock, Tasks::new());
+        let tokens = Arc::new(OAuthTokens::new(&client));
+        let stored = kept.0.lock().unwrap().clone();
+        tokens.keep_in(Arc::new(kept.clone()), stored.map(|login| (name(), login)).into_iter().collect());
+        client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
+        let target = HttpTarget { login: Some(name()), auth, ..HttpTarget::at(server.url()) };
+        let upstream = client.upstream_to(&target).unwrap();
+        Self { tokens, upstream }
+    }
+
+    async fn login(&self) -> Result<(), LoginError> {
+        let started = self.tokens.begin(&name(), &"http://127.0.0.1:9/callback".parse().unwrap()).await?;
+        let query = say_yes(&started.authorization_url).await;
+        self.tokens.finish(&LoginRedirect::parse(&query)).await.map(drop)
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_clock_costs_one_renewal_at_most() {
+    // The clock after the restart, as seen from the one of the login; and how many tokens are given.
+    for (step, given) in [(SignedDuration::ZERO, 1), (DAY, 2), (-DAY, 2), (DAY * 3650, 2), (-DAY * 3650, 2)] {
+        let (server, kept, (clock, hand)) = (LoginServer::start().await, Kept::default(), Clock::with_hand());
+        let first = Run::start(&server, &kept, clock, None);
+        first.login().await.unwrap();
+        // While the daemon runs, a clock that is set changes nothing.
+        hand.step(step);
+        first.upstream.get("", None).await.unwrap();
+        assert_eq!(server.of("/token").len(), 1, "{step}");
+        drop(first);
+
+        let second = Run::start(&server, &kept, clock, None);
+        for _ in 0..2 {
+            second.upstream.get("", None).await.unwrap();
+        }
+        assert_eq!(server.of("/token").len(), given, "{step}");
+        let status = second.tokens.status(&name()).unwrap();
+        assert_eq!(status.state, LoginState::LoggedIn);
+        let left = status.expires_at.unwrap().duration_since(clock.wall());
+        assert!(left > SignedDuration::from_mins(59) && left <= SignedDuration::from_hours(1), "{step}: {left}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_renewed_is_judged_by_its_server_and_by_no_clock() {
+    for step in [DAY, -DAY] {
+        let (server, kept, (clock, hand)) = (LoginServer::start().await, Kept::default(), Clock::with_hand());
+        server.set(|inner| inner.renews = false);
+        Run::start(&server, &kept, clock, None).login().await.unwrap();
+        hand.step(step);
+        let run = Run::start(&server, &kept, clock, None);
+        run.upstream.get("", None).await.unwrap();
+        server.set(|inner| inner.tokens = 7);
+        let text = run.upstream.get("", None).await.unwrap_err().to_string();
+        assert!(text.contains("cannot be renewed") && text.contains("callsheet login tickets"), "{text}");
+        assert_eq!(server.of("/token").len(), 1, "{step}");
+    }
+}
+
+#[tokio::test]
+async fn a_lifetime_that_cannot_be_is_not_believed() {
+    for (lifetime, most) in [
+        (json!(1e300), Some(365)),
+        (json!("99999999999999999999"), Some(365)),
+        (json!(-5), Some(0)),
+        (json!("NaN"), Some(0)),
+        (json!("soon"), None),
+        (json!([3600]), None),
+        (json!(null), None),
+    ] {
+        let (server, kept) = (LoginServer::start().await, Kept::default());
+        server.set(|inner| inner.lifetime = lifetime.clone());
+        let run = Run::start(&server, &kept, Clock::system(), None);
+        run.login().await.unwrap();
+        let expires = run.tokens.status(&name()).unwrap().expires_at;
+        let days = expires.map(|at| at.duration_since(Clock::system().wall()).as_hours() / 24);
+        // What is left of a whole day is a moment less.
+        assert!(days == most || days.map(|days| days + 1) == most, "{lifetime}: {days:?}");
+        run.upstream.get("", None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn another_issuer_gets_nothing_of_the_one_before() {
+    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let run = Run::start(&server, &kept, Clock::system(), None);
+    run.login().await.unwrap();
+    let other = server.url().join("other").unwrap().to_string();
+    server.set(|inner| (inner.issuer, inner.named) = (other.clone(), Some(other.clone())));
+    run.upstream.get("", None).await.unwrap();
+    run.login().await.unwrap();
+    assert_eq!(run.tokens.status(&name()).unwrap().issuer.as_ref(), Some(&other));
+    assert_eq!(server.of("/register").len(), 2, "it is another client there");
+    let forms = server.of("/token");
+    assert_eq!(forms.len(), 2);
+    assert_eq!(member(&forms[1], "grant_type").as_deref(), Some("authorization_code"));
+    assert!(!forms[1].contains(&format!("{MARKER}-r1")), "{}", forms[1]);
+
+    // What the metadata says of itself has to be what led to it.
+    server.set(|inner| inner.wrong = vec![("issuer", json!(format!("{other}/")))]);
+    let text = run.login().await.unwrap_err().to_string();
+    assert!(text.contains("`issuer`") && text.contains("which is not"), "{text}");
+    run.upstream.get("", None).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login_only() {
+    let (server, kept) = (LoginServer::start().await, Kept::default());
+    server.set(|inner| inner.wrong = vec![("token_endpoint_auth_methods_supported", json!(["client_secret_post"]))]);
+    let auth = Some(Auth::OAuth(OAuthClient {
+        token_url: None,
+        client_id: "mine".to_owned(),
+        client_secret: Some(Secret::new("hush").into()),
+        scopes: Vec::new(),
+        resource: None,
+    }));
+    Run::start(&server, &kept, Clock::system(), auth.clone()).login().await.unwrap();
+    assert_eq!(member(&server.of("/token")[0], "client_secret").as_deref(), Some("hush"));
+
+    let evil = server.url().join("evil").unwrap().to_string();
+    server.set(|inner| (inner.issuer, inner.named) = (evil.clone(), Some(evil)));
+    let run = Run::start(&server, &kept, Clock::system(), auth);
+    let text = run.login().await.unwrap_err().to_string();
+    assert!(text.contains("names another authorization server") && text.contains("callsheet logout tickets"), "{text}");
+    assert!(!text.contains("hush"), "{text}");
+    assert_eq!(server.of("/token").len(), 1, "no secret was sent");
+    run.tokens.logout(&name()).await.unwrap();
+    run.login().await.unwrap();
+}
