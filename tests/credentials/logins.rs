@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::login_server::{LoginServer, MARKER, member, say_yes};
-use crate::support::upstream_server::{client, limits};
+use crate::support::upstream_server::{Request, UpstreamServer, answer, client, limits};
 
 fn name() -> ScenarioName {
     "tickets".parse().unwrap()
@@ -73,6 +73,40 @@ async fn a_login_asks_for_one_resource_with_a_proof_key() {
     assert!(tokens.logout(&name()).await.unwrap().was_logged_in);
     assert_eq!(tokens.status(&name()).unwrap().state, LoginState::LoggedOut);
     upstream.get("", None).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn descriptions_are_looked_for_in_the_order_of_the_specification() {
+    let server = UpstreamServer::answering(|request| {
+        let origin = format!("http://{}", request.header("host").unwrap());
+        match request.target() {
+            "/.well-known/oauth-protected-resource" => {
+                let described = json!({"resource": origin, "authorization_servers": [format!("{origin}/a/b")]});
+                answer("200 OK", &[], described.to_string().as_bytes())
+            }
+            _ => answer("404 Not Found", &[], b""),
+        }
+    })
+    .await;
+    let client = client(limits(), 4);
+    let tokens = Arc::new(OAuthTokens::new(&client));
+    client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
+    let target = HttpTarget { login: Some(name()), ..HttpTarget::at(server.url().join("x/mcp").unwrap()) };
+    let _upstream = client.upstream_to(&target).unwrap();
+    let text = tokens.begin(&name(), &redirect()).await.unwrap_err().to_string();
+    assert!(text.contains("publishes no metadata"), "{text}");
+    let requests = server.requests();
+    let places: Vec<&str> = requests.iter().map(Request::target).collect();
+    assert_eq!(
+        places,
+        [
+            "/.well-known/oauth-protected-resource/x/mcp",
+            "/.well-known/oauth-protected-resource",
+            "/.well-known/oauth-authorization-server/a/b",
+            "/.well-known/openid-configuration/a/b",
+            "/a/b/.well-known/openid-configuration",
+        ]
+    );
 }
 
 #[tokio::test]

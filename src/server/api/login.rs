@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
-use crate::model::ScenarioName;
+use crate::model::{ScenarioName, ScenarioState};
 use crate::server::api::scenarios::find;
 use crate::server::api::shared_json;
 use crate::server::http::body::JsonBody;
@@ -187,7 +187,7 @@ pub(in crate::server) async fn logout(
     // A login outlives its scenario in the configuration.
     let name = known(&shared, &name).or_else(|unknown| shared.logins.kept(&name).ok_or(unknown))?;
     let logout = shared.logins.logout(&name).await;
-    polled(&shared, &name).await;
+    polled(&shared, &name, false).await;
     let Logout { was_logged_in, revocation } = logout?;
     let (revoked, reason) = match revocation {
         Revocation::Revoked => (true, None),
@@ -200,14 +200,22 @@ pub(in crate::server) async fn logout(
 /// Ends the login that this query of a redirect belongs to, and polls the scenario.
 pub(in crate::server) async fn finished(shared: &ServerState, query: &str) -> Result<ScenarioName, Problem> {
     let name = shared.logins.finish(&LoginRedirect::parse(query)).await?;
-    polled(shared, &name).await;
+    polled(shared, &name, true).await;
     Ok(name)
 }
 
 /// Polls a scenario so that what changed is seen at once. That it fails shows in its health.
-async fn polled(shared: &ServerState, name: &ScenarioName) {
-    if let Err(error) = shared.engine.refresh(vec![name.clone()]).await {
-        tracing::debug!(scenario = %name, %error, "not polled after a login or logout");
+async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
+    // The first may join a poll under way, which had the credential of before.
+    for _ in 0..2 {
+        match shared.engine.refresh(vec![name.clone()]).await {
+            Ok(healths) if healths.iter().any(|health| health.state == ScenarioState::NeedsAuthorization) != is_logged_in => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(scenario = %name, %error, "not polled after a login or logout");
+                return;
+            }
+        }
     }
 }
 

@@ -84,7 +84,9 @@ async fn register(
     redirect: &Url,
 ) -> Result<LoginClient, String> {
     let supports = |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));
-    let wanted = ["none", "client_secret_basic", "client_secret_post"].into_iter().find(|name| supports(name));
+    // The secret in the form before the header: servers that take both answer the first one to each
+    // kind of request, and some only that one to a revocation.
+    let wanted = ["none", "client_secret_post", "client_secret_basic"].into_iter().find(|name| supports(name));
     let is_native = redirect.scheme() == "http";
     let body = json!({
         "client_name": "callsheet",
