@@ -72,6 +72,20 @@ impl CallLine {
         before + since.map_or(Duration::ZERO, |since| self.clock.now() - since)
     }
 
+    /// Completes when the tool has had so much time since `began`, which is now. Cancel-safe.
+    pub(super) async fn expired(&self, began: Instant, limit: Duration) {
+        let before = self.waited();
+        let mut waited = before;
+        loop {
+            self.clock.sleep_until(began + limit + (waited - before)).await;
+            let now = self.waited();
+            if now == waited {
+                return;
+            }
+            waited = now;
+        }
+    }
+
     fn waits(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }

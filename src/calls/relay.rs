@@ -59,11 +59,16 @@ impl Calls {
         lane.pass(&scenario, route.generation, &rules)?;
         let relay = Relay { method, params, resumed, longest: rules.max_timeout, max_body: rules.max_body };
         let (mut io, _presence) = CallLine::new(id.clone(), caller, self.0.clock);
+        let (waits, began) = (Arc::clone(&io), inner.clock.now());
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = rules.max_timeout.saturating_add(SLACK);
-        let outcome = tokio::time::timeout(limit, route.session.relay(&relay, &mut io)).await.unwrap_or_else(|_| {
-            Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
-        });
+        let outcome = tokio::select! {
+            biased;
+            outcome = route.session.relay(&relay, &mut io) => outcome,
+            () = waits.expired(began, limit) => {
+                Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
+            }
+        };
         match &outcome {
             Ok(_) => inner.engine.report_call(&scenario, &route, CallReport::Answered),
             Err(CallError::Unsent(TransportError::Refused(_))) => {

@@ -16,7 +16,7 @@ use super::argument_form::MAX_DEPTH;
 use super::caller::{CallLine, Caller};
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
-use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, allow, approval, resolve, routing};
+use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, allow, approval, resolve, results, routing};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
@@ -200,7 +200,7 @@ impl Sending {
                 () = line.cancelled_by_caller() => None,
                 next = self.next(&error, &to, &mut used) => next,
             };
-            let left = longest.saturating_sub(self.inner.clock.now() - begun);
+            let left = (longest + line.waited()).saturating_sub(self.inner.clock.now() - begun);
             let passes =
                 |next: &Arc<CallRoute>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
             match next.filter(|next| {
@@ -213,6 +213,7 @@ impl Sending {
         let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
+                results::note(&self.inner, tool, &outcome, &self.rules);
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.address.to_string();
                 let adjusted = self.ready.adjusted.clone();
@@ -289,22 +290,10 @@ impl Sending {
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = call.longest.saturating_add(SLACK);
         let (waits, began) = (Arc::clone(line), self.inner.clock.now());
-        let expired = async {
-            let mut waited = waits.waited();
-            // Time in which the caller was waited for does not count.
-            loop {
-                self.inner.clock.sleep_until(began + limit + waited).await;
-                let now = waits.waited();
-                if now == waited {
-                    return;
-                }
-                waited = now;
-            }
-        };
         let outcome = tokio::select! {
             biased;
             outcome = to.session.call(call, line) => outcome,
-            () = expired => {
+            () = waits.expired(began, limit) => {
                 Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
             }
         };

@@ -40,6 +40,8 @@ pub struct Explanation {
 
 const MANIFEST: &str = "manifest";
 const CATALOG: &str = "catalog";
+/// The subject that tags of tools without hints count for.
+const APPROVAL: &str = "approval";
 
 /// Explains one tool in the scope of `query`, as `catalog` has it (by its identity). A tool that
 /// the catalog does not have is explained as no longer offered. The filters and limits of `query`
@@ -126,7 +128,7 @@ fn approval(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let needs = if tool.tool.facts.requires_approval { "requires" } else { "does not require" };
     let said = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).approval.map(|choice| choice.rule);
-    voices(lens, tool, "approval", &format!("the manifest {needs} approval"), said, winner)
+    voices(lens, tool, APPROVAL, &format!("the manifest {needs} approval"), said, winner)
 }
 
 fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
@@ -182,9 +184,11 @@ fn voices(
     winner: Option<&Rule>,
 ) -> Vec<ExplainStep> {
     let verdict = |holds| if holds { "in effect" } else { "overridden" };
+    let assumed = lens.rules.assumed(&tool.tool).filter(|_| subject == APPROVAL);
     let mut steps: Vec<ExplainStep> = lens
         .rules
         .voices(&tool.id, &tool.tool)
+        .chain(assumed)
         .filter_map(|(_, rule)| {
             let holds = winner.is_some_and(|winner| std::ptr::eq(winner, rule));
             let (scope, target) = &*rule.place;

@@ -54,7 +54,9 @@ impl Catalog {
         } else {
             self.replace(concerned, &Arc::new(RuleStack::global(&preferences)))
         };
-        if changed_targets(&self.preferences, &preferences).next().is_some() {
+        if changed_targets(&self.preferences, &preferences).next().is_some()
+            || self.preferences.unannotated() != preferences.unannotated()
+        {
             next.rules = Arc::new(RuleStack::global(&preferences));
         }
         next.preferences = preferences;
@@ -88,6 +90,10 @@ impl Catalog {
         if !groups.is_empty() {
             let grouped = self.entries.values().filter(|entry| groups.iter().any(|target| entry.has(target)));
             scenarios.extend(grouped.map(|entry| &entry.name));
+        }
+        if self.preferences.unannotated() != preferences.unannotated() {
+            let unannotated = |entry: &&Arc<CatalogEntry>| entry.tools.iter().any(|tool| tool.tool.facts.unannotated);
+            scenarios.extend(self.entries.values().filter(unannotated).map(|entry| &entry.name));
         }
         let entries = scenarios.into_iter().filter_map(|name| self.entries.get(name));
         entries.map(|entry| (entry.name.clone(), Some(entry.offer()))).collect()
@@ -207,7 +213,10 @@ impl CatalogEntry {
     pub(super) fn has(&self, group: &PreferenceTarget) -> bool {
         self.tools.iter().any(|tool| match group {
             PreferenceTarget::Category(id) => tool.tool.category.as_deref() == Some(id),
-            PreferenceTarget::Tag(tag) => tool.tool.facts.tags.iter().any(|own| **own == **tag),
+            // Those without hints may count as having the tag.
+            PreferenceTarget::Tag(tag) => {
+                tool.tool.facts.unannotated || tool.tool.facts.tags.iter().any(|own| **own == **tag)
+            }
             PreferenceTarget::Scenario(_) | PreferenceTarget::Tool(_) => false,
         })
     }

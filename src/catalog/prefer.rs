@@ -9,6 +9,9 @@
 //!    `enabled = false`, `approval = require`, the lowest priority and `pinned = false`; tags that
 //!    agree: the first of them bytewise is named as the source.
 //!
+//! A tool of an MCP server that gives no hint of what it does counts as having the tags of
+//! `calls.unannotated`, for `approval` alone.
+//!
 //! Never looks at names or at whether a scenario is published.
 
 use std::collections::BTreeMap;
@@ -41,10 +44,14 @@ pub(super) struct RuleLayer {
 #[derive(Debug, Default)]
 pub(super) struct RuleStack {
     pub(super) layers: Vec<Arc<RuleLayer>>,
+    /// The tags that tools without hints count as having when it is about approval.
+    pub(super) unannotated: Arc<[String]>,
 }
 
 /// How narrow the place of a rule is: smaller ranks win. Rules of equal rank are tags of one scope.
 pub(super) type Rank = usize;
+/// The rank of a rule for a tag within its layer.
+const TAG: Rank = 1;
 
 /// The rule that decides one setting, and its value.
 #[derive(Debug)]
@@ -111,7 +118,7 @@ impl RuleLayer {
     fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let tags = tool.facts.tags.iter().filter_map(|tag| self.tags.get(tag.as_ref()));
         let category = tool.category.as_deref().and_then(|category| self.categories.get(category));
-        let narrow = self.tools.get(id).map(|rule| (0, rule)).into_iter().chain(tags.map(|rule| (1, rule)));
+        let narrow = self.tools.get(id).map(|rule| (0, rule)).into_iter().chain(tags.map(|rule| (TAG, rule)));
         let wide = category.map(|rule| (2, rule)).into_iter();
         narrow.chain(wide).chain(self.scenarios.get(&id.scenario).map(|rule| (3, rule)))
     }
@@ -120,13 +127,23 @@ impl RuleLayer {
 impl RuleStack {
     /// The global scope alone.
     pub(super) fn global(preferences: &PreferenceSet) -> Self {
-        Self { layers: vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))] }
+        let layers = vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))];
+        Self { layers, unannotated: preferences.unannotated().into() }
     }
 
     /// Every rule that matches a tool, narrowest first.
     pub(super) fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let layers = self.layers.iter().enumerate();
         layers.flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)))
+    }
+
+    /// The rules for tags that a tool without hints counts as having, narrowest first. They decide
+    /// about its approval only.
+    pub(super) fn assumed<'a>(&'a self, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
+        let layers = self.layers.iter().enumerate().filter(|_| tool.facts.unannotated);
+        layers.flat_map(|(depth, layer)| {
+            self.unannotated.iter().filter_map(move |tag| Some((depth * 4 + TAG, layer.tags.get(tag)?)))
+        })
     }
 
     /// The rules that decide each setting of a tool.
@@ -140,6 +157,9 @@ impl RuleStack {
             consider(&mut choices.approval, rank, approval, rule);
             consider(&mut choices.priority, rank, priority, rule);
             consider(&mut choices.pinned, rank, pinned, rule);
+        }
+        for (rank, rule) in self.assumed(tool) {
+            consider(&mut choices.approval, rank, rule.settings.approval, rule);
         }
         choices
     }

@@ -172,6 +172,8 @@ impl Default for CallsConfig {
             check_queue: 1000,
             validators: 1000,
             validators_bytes: 64 * MIB as usize,
+            require_approval: Vec::new(),
+            unannotated: Vec::new(),
             approval_expiry: Duration::from_secs(3600),
             approval_token: None,
             input_timeout: Duration::from_secs(600),

@@ -177,6 +177,8 @@ keys! {
     "calls.check_queue"                      Live    number(1..=MAX_KEPT)             calls.check_queue;
     "calls.validators"                       Live    number(1..=MAX_KEPT)             calls.validators;
     "calls.validators_bytes"                 Live    size(1..=MAX_BODY)       calls.validators_bytes;
+    "calls.require_approval"                 Live    texts(preferences::tag)      calls.require_approval;
+    "calls.unannotated"                      Live    texts(preferences::tag)      calls.unannotated;
     "calls.approval_expiry"                  Live    text(positive_duration)               calls.approval_expiry;
     "calls.approval_token"                   Live    secret(operator_token)       calls.approval_token;
     "calls.input_timeout"                    Live    text(positive_duration)               calls.input_timeout;

@@ -335,6 +335,11 @@ pub struct CallsConfig {
     pub validators: usize,
     /// `validators_bytes`: of memory for those, roughly.
     pub validators_bytes: usize,
+    /// `require_approval`: the tags whose tools need approval, where no preference says otherwise.
+    pub require_approval: Vec<String>,
+    /// `unannotated`: the tags that a tool of an MCP server without hints counts as having, for
+    /// approval.
+    pub unannotated: Vec<String>,
     /// `approval_expiry`: how long a call waits for approval.
     pub approval_expiry: Duration,
     /// `approval_token`: the old name of `server.operator_token`.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Config;
+use super::{CallsConfig, Config};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
@@ -21,9 +21,36 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
 ]));
 
 impl Config {
-    /// The stored preferences, and below them those of the configuration.
+    /// The stored preferences, below them those of the configuration, and below these the approval
+    /// that `calls.require_approval` wants.
     pub(crate) fn effective_preferences(&self, stored: &Arc<PreferenceSet>) -> Arc<PreferenceSet> {
-        if self.preferences.is_empty() { Arc::clone(stored) } else { Arc::new(stored.over(&self.preferences)) }
+        let CallsConfig { require_approval, unannotated, .. } = &self.calls;
+        if self.preferences.is_empty() && require_approval.is_empty() && unannotated.is_empty() {
+            return Arc::clone(stored);
+        }
+        let mut required = PreferenceSet::default();
+        for tag in require_approval {
+            let settings = Settings { approval: Some(ApprovalPolicy::Require), ..Settings::default() };
+            required.set(Scope::Global, PreferenceTarget::Tag(tag.clone()), settings);
+        }
+        Arc::new(stored.over(&self.preferences).over(&required).with_unannotated(unannotated))
+    }
+
+    /// Whether two configurations have the same effect on preferences.
+    pub(crate) fn prefers_like(&self, other: &Self) -> bool {
+        let of_calls = |config: &Self| (config.calls.require_approval.clone(), config.calls.unannotated.clone());
+        self.preferences == other.preferences && of_calls(self) == of_calls(other)
+    }
+}
+
+/// A tag of tools, such as `hint:destructive`.
+pub(super) fn tag(text: &str) -> Result<String, ValueError> {
+    match format!("tag:{text}").parse::<PreferenceTarget>() {
+        Ok(PreferenceTarget::Tag(tag)) => Ok(tag),
+        Ok(_) | Err(_) => Err(ValueError::new(
+            format!("{text:?} is not a tag"),
+            "write 1 to 200 characters without control characters, such as \"hint:destructive\"",
+        )),
     }
 }
 

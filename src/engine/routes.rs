@@ -96,7 +96,8 @@ impl Scenario {
     /// The target and protocol of its session, if it may have one.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
         let (target, protocol) = (self.target()?, self.protocol()?);
-        self.may_be_polled().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
+        let version = self.held().map(|held| &*held.manifest.protocol_version);
+        self.may_be_polled().then_some(SessionSpec { target, protocol, version, followed: self.is_trusted() })
     }
 
     /// Whether it has a route: it is trusted, not blocked, and has a session.

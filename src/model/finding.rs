@@ -198,6 +198,8 @@ codes! {
     /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would
     /// cost too much.
     SchemaUnchecked = "schema-unchecked", Warning;
+    /// A result did not fit the schema that its tool declares for results. It was passed on.
+    ResultUnfit = "result-unfit", Warning;
     /// A default that its own schema does not allow.
     DefaultUnfit = "default-unfit", Warning;
     /// An example whose input the tool's parameters do not allow.

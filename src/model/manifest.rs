@@ -34,6 +34,14 @@ pub struct Manifest {
     pub sent_findings: SentFindings,
 }
 
+impl Manifest {
+    /// Whether a protocol version is a revision of MCP: a date, which no other protocol has.
+    pub fn is_revision_of_mcp(protocol_version: &str) -> bool {
+        let is_place = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+        protocol_version.len() == 10 && protocol_version.bytes().enumerate().all(is_place)
+    }
+}
+
 /// How much of one manifest is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {

@@ -52,7 +52,7 @@ pub use secret::Secret;
 pub use stdio_target::StdioTarget;
 pub(crate) use target::redacted_url;
 pub use target::{HttpTarget, InProcessId, Target};
-pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
+pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
 pub use view::{CompanionName, Effective, Provenance, ViewTool};

@@ -80,6 +80,8 @@ pub struct SettingsPatch {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PreferenceSet {
     scopes: BTreeMap<Scope, BTreeMap<PreferenceTarget, Settings>>,
+    /// See [`PreferenceSet::unannotated`].
+    unannotated: Vec<String>,
 }
 
 /// A scope, target or setting that cannot be.
@@ -179,6 +181,18 @@ impl PreferenceSet {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.scopes.is_empty()
+    }
+
+    /// The tags that a tool of an MCP server without hints counts as having, where a preference for
+    /// a tag decides about approval.
+    pub fn unannotated(&self) -> &[String] {
+        &self.unannotated
+    }
+
+    /// The same preferences with these tags for tools without hints.
+    #[must_use]
+    pub fn with_unannotated(self, tags: &[String]) -> Self {
+        Self { unannotated: tags.to_vec(), ..self }
     }
 
     /// Replaces the settings of a target in a scope; empty settings remove the preference.

@@ -33,7 +33,8 @@ pub struct Tool {
     pub metadata: JsonText,
     /// What decisions need of the metadata. Tools of one manifest share equal ones. Everything here
     /// that is not its default is also written in `metadata`, with `enabled_by_default` and
-    /// `requires_approval` in any case: only that text is stored.
+    /// `requires_approval` in any case: only that text is stored. `unannotated` alone follows from
+    /// `extra`.
     pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,
@@ -63,6 +64,19 @@ pub struct Facts {
     pub long_running: bool,
     /// Safe to call again.
     pub idempotent: bool,
+    /// An MCP server offers it and gives no hint of what it does. Not part of the metadata: it
+    /// follows from the other members of the tool; see [`gives_hints`].
+    pub unannotated: bool,
+}
+
+/// The members of `annotations` in which an MCP server says what a tool does.
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+
+/// Whether the further members of a tool hold a hint of what it does, as those of MCP servers may
+/// (MCP 2026-07-28, tool annotations).
+pub fn gives_hints(members: &Extra) -> bool {
+    let annotations = members.iter().find(|(name, _)| &**name == "annotations");
+    annotations.is_some_and(|(_, json)| HINTS.iter().any(|hint| json.get().contains(hint)))
 }
 
 impl Tool {

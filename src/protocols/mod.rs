@@ -85,6 +85,12 @@ pub trait Protocol: Send + Sync {
         false
     }
 
+    /// Learns which version a scenario spoke before the daemon was started, as its stored list has
+    /// it. It may be wrong: the scenario may have changed since. By default unused.
+    fn recall(&self, target: &Target, version: &str) {
+        let _ = (target, version);
+    }
+
     /// Whether a scenario is expected to be filed under the name that it gives itself.
     fn names_scenarios(&self) -> bool {
         true

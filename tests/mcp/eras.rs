@@ -213,3 +213,22 @@ async fn a_modern_server_that_wants_credentials_says_so_although_it_refuses_the_
     assert_eq!(server.of("initialize").len(), 1, "a legacy server might have answered it");
     house.finish().await;
 }
+
+#[tokio::test]
+async fn the_era_is_remembered_over_a_restart_and_found_out_again_when_it_changed() {
+    let server = McpServer::start(legacy("2025-06-18", &tools())).await;
+    let house = House::of(&[("files", server.url())]).await;
+    assert_eq!(server.of("server/discover").len(), 1);
+    let house = house.restart().await;
+    server.until("tools/list", 2).await;
+    assert_eq!(server.of("server/discover").len(), 1, "the legacy greeting is tried first");
+    server.script(modern(&json!([tool("newer")])));
+    let house = house.restart().await;
+    house.until("the new list", |_| house.names() == ["newer"]).await;
+    assert_eq!(server.of("server/discover").len(), 2);
+    let house = house.restart().await;
+    server.until("server/discover", 3).await;
+    server.until("tools/list", 4).await;
+    assert_eq!(server.of("initialize").len(), 3, "the first two runs, and the third before it found out");
+    house.finish().await;
+}

@@ -15,7 +15,7 @@ use crate::support::house::{House, request, scenario};
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 
 /// A program that floods its standard error, answers twice, answers requests that were never sent,
-/// and answers calls after they were cancelled.
+/// answers calls after they were cancelled, and in lines that are too long or never end.
 const PROGRAM: &str = r#"
 import json, sys
 def out(message):
@@ -32,10 +32,15 @@ for line in sys.stdin:
     if method == "initialize":
         out({"jsonrpc": "2.0", "id": id, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}}})
     elif method == "tools/list":
-        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "hold")]
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "hold", "large", "endless")]
         out({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}})
     elif method == "tools/call" and message["params"]["name"] == "hold":
         held = id
+    elif method == "tools/call" and message["params"]["name"] == "large":
+        text(id, "x" * (17 << 20))
+    elif method == "tools/call" and message["params"]["name"] == "endless":
+        while True:
+            sys.stdout.write("x" * (1 << 20))
     elif method == "tools/call":
         text(999999, "for nobody")
         text(str(id), "another id")
@@ -63,13 +68,36 @@ async fn said(house: &House, text: &str) -> String {
     outcome.result.unwrap().get().to_owned()
 }
 
-#[tokio::test]
-async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
+/// A house with the program.
+async fn program() -> House {
     let house = House::of(&[]).await;
     let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
     let target = Target::from(StdioTarget::new("python3").with_args(["-c", PROGRAM]));
     house.place_endpoint("child", Endpoint { target: Some(target), ..endpoint });
     house.until("listed", |snapshot| snapshot.catalog.entry(&scenario("child")).is_some()).await;
+    house
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_costs_its_call_and_one_without_an_end_its_process() {
+    let house = program().await;
+    let Err(failed) = house.call("large", &json!({})).await else { panic!("the answer is too long") };
+    assert!(failed.to_string().contains("16 MiB") || failed.to_string().contains("16777216"), "{failed}");
+    assert_eq!(said(&house, "same process").await, "\"same process\"");
+    assert_eq!(house.refusal(request("endless", &json!({}))).await, "too_large");
+    let stopped = house
+        .until_health("child", "says why", |health| {
+            health.last_error.as_ref().is_some_and(|error| format!("{error:?}").contains("a line of more than 256 MiB"))
+        })
+        .await;
+    assert!(stopped.catalog.entry(&scenario("child")).is_some(), "its tools stay");
+    while house.call("echo", &json!({"say": "next process"})).await.is_err() {}
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
+    let house = program().await;
     // A flood of errors is kept in part only.
     let errors = house.route("child").unwrap().session.recent_errors();
     assert!((1..=100).contains(&errors.len()), "{} lines", errors.len());

@@ -137,15 +137,74 @@ async fn a_request_outside_of_a_call_is_answered_at_once() {
     house.finish().await;
 }
 
+/// A legacy server that signals no changes. Its only tool requests input, on the stream of the call
+/// or on the server's own one, and answers when it has the input.
+async fn waiting(on_own_stream: bool) -> Arc<McpServer> {
+    let mut own = legacy("2025-11-25", &json!([tool("work")]));
+    let server = Arc::new(McpServer::start(|_: &Came| Answer::Silence).await);
+    let (pushing, mut call_id) = (Arc::downgrade(&server), Value::Null);
+    server.script(move |came: &Came| {
+        let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Name?"}});
+        let Some(server) = pushing.upgrade() else { return Answer::Silence };
+        match came.method() {
+            "initialize" => without_signals(own(came)),
+            "tools/call" => {
+                call_id = came.message["id"].clone();
+                if !on_own_stream {
+                    return Answer::Stream(vec![question]);
+                }
+                server.push(question);
+                Answer::Later
+            }
+            _ => {
+                if let Some(given) = came.message.get("result") {
+                    let result = json!({"content": [], "structuredContent": given});
+                    server.push(json!({"jsonrpc": "2.0", "id": call_id, "result": result}));
+                }
+                own(came)
+            }
+        }
+    });
+    server
+}
+
+/// The greeting of a server that does not say that it signals changes.
+fn without_signals(greeting: Answer) -> Answer {
+    match greeting {
+        Answer::With(name, value, answer) => Answer::With(name, value, Box::new(without_signals(*answer))),
+        Answer::Json(status, mut message) => {
+            message["result"]["capabilities"] = json!({"tools": {}});
+            Answer::Json(status, message)
+        }
+        other => other,
+    }
+}
+
+#[tokio::test]
+async fn input_that_a_silent_server_requests_on_its_own_stream_reaches_the_caller_of_its_only_call() {
+    let server = waiting(true).await;
+    let house = house(&server, Interaction::default()).await;
+    server.until("GET", 1).await;
+    let caller = Arc::new(Obliging::default());
+    let answered = house.app.calls().execute_for(request("work", &json!({})), Some(caller.clone())).await;
+    let given: Value = serde_json::from_str(answered.unwrap().outcome.result.unwrap().get()).unwrap();
+    assert_eq!(given["params"]["message"], "Name?");
+    assert_eq!(*caller.requested.lock().unwrap(), ["elicitation/create"]);
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn time_in_which_a_person_is_waited_for_is_not_the_tools() {
-    let server = legacy_with(&["elicitation/create"]).await;
-    let house = house(&server, Interaction::default()).await;
-    // Longer than any call may take (`calls.max_timeout`).
-    let caller = Arc::new(Obliging { takes: Some(Duration::from_secs(3_000)), ..Obliging::default() });
-    let answered = house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await;
-    assert!(answered.unwrap().outcome.success);
-    house.finish().await;
+    for on_own_stream in [false, true] {
+        let server = waiting(on_own_stream).await;
+        let house = house(&server, Interaction::default()).await;
+        server.until("GET", 1).await;
+        // Longer than any call may take (`calls.max_timeout`).
+        let caller = Arc::new(Obliging { takes: Some(Duration::from_secs(3_000)), ..Obliging::default() });
+        let answered = house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await;
+        assert!(answered.as_ref().is_ok_and(|answered| answered.outcome.success), "{on_own_stream}: {answered:?}");
+        house.finish().await;
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod hints;
 mod hostile;
 mod hostile_calls;
 mod inputs;
+mod judged;
 mod listing;
 mod matrix;
 mod relayed;

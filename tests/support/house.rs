@@ -62,9 +62,15 @@ impl House {
 
     /// The same house after a restart of the daemon, with the same state.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| ()).await
+    }
+
+    /// The same with another configuration.
+    pub(crate) async fn restart_with(self, change: impl FnOnce(&mut Config)) -> Self {
         let Self { running, places, folder } = self;
         running.finish().await;
-        let config = Config::for_state(folder.path().join("state.db"));
+        let mut config = Config::for_state(folder.path().join("state.db"));
+        change(&mut config);
         let builder = Callsheet::builder(config).source(Told(SourceId::Embedded, places.subscribe()));
         Self { running: InProcess::start(builder).await, places, folder }
     }
@@ -108,6 +114,19 @@ impl House {
     /// The word under which a call is refused.
     pub(crate) async fn refusal(&self, request: Request) -> &'static str {
         self.request(request).await.map_or_else(|refused| refused.kind(), |_| "not refused")
+    }
+
+    /// Waits until there is a value that no event tells of.
+    pub(crate) async fn eventually<T>(&self, mut found: impl FnMut() -> Option<T>) -> T {
+        let waiting = async {
+            loop {
+                match found() {
+                    Some(found) => return found,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("the value")
     }
 
     /// Sets preferences.

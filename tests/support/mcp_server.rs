@@ -64,6 +64,8 @@ pub(crate) enum Answer {
     Stream(Vec<Value>),
     /// The stream of HTTP+SSE: its first event names this address.
     Endpoint(&'static str),
+    /// The first answer that the test sends, as a document.
+    Later,
     /// No answer.
     Silence,
 }
@@ -144,7 +146,7 @@ async fn serve(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     respond(answer, pushed).await
 }
 
-async fn respond(answer: Answer, pushed: broadcast::Receiver<Value>) -> Response {
+async fn respond(answer: Answer, mut pushed: broadcast::Receiver<Value>) -> Response {
     match answer {
         Answer::Json(status, value) => Response::builder()
             .status(status)
@@ -162,6 +164,12 @@ async fn respond(answer: Answer, pushed: broadcast::Receiver<Value>) -> Response
         Answer::Events(messages) => events(messages.iter().map(event).collect(), None),
         Answer::Stream(messages) => events(messages.iter().map(event).collect(), Some(pushed)),
         Answer::Endpoint(address) => events(vec![format!("event: endpoint\ndata: {address}\n\n")], Some(pushed)),
+        Answer::Later => loop {
+            let message = pushed.recv().await.expect("a message that the test sends");
+            if message.get("method").is_none() {
+                break Box::pin(respond(Answer::Json(200, message), pushed)).await;
+            }
+        },
         Answer::Silence => std::future::pending().await,
     }
 }

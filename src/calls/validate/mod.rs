@@ -9,7 +9,8 @@
 //! other result is determined on a thread.
 //!
 //! With a schema that cannot be used, the only check is that the arguments are an object; the
-//! scenario still checks them itself. A finding says so ([`unchecked`]). Formats are annotations,
+//! scenario still checks them itself. A finding says so ([`noted`]). Results are checked in the same
+//! way ([`of_results`]). Formats are annotations,
 //! as in the standard.
 //!
 //! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
@@ -29,16 +30,18 @@ use crate::runtime::Clock;
 
 mod compiling;
 mod cost;
+mod noted;
+mod of_results;
 mod pattern;
 mod pool;
 pub(in crate::calls) mod references;
 mod schema;
-mod unchecked;
 mod weight;
 
+use noted::{Note, NotedTools};
+use of_results::ResultTurns;
 use pool::{CheckPool, PoolError, PoolLimits};
 use schema::CompiledSchema;
-use unchecked::Unchecked;
 
 pub use schema::{ArgumentVerdict, MOST_VIOLATIONS};
 
@@ -52,7 +55,10 @@ pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
 pub(super) struct ArgumentValidator {
     kept: Mutex<SchemaCache>,
     pool: CheckPool,
-    unchecked: Mutex<Unchecked>,
+    unchecked: Mutex<NotedTools>,
+    /// Tools whose results did not fit.
+    unfit: Mutex<NotedTools>,
+    result_turns: ResultTurns,
 }
 
 /// Compiled schemas by the digest of their text.
@@ -74,7 +80,13 @@ struct KeptSchema {
 impl ArgumentValidator {
     /// Without any schema yet.
     pub(super) fn new(clock: Clock) -> Self {
-        Self { kept: Mutex::default(), pool: CheckPool::new(clock), unchecked: Mutex::default() }
+        Self {
+            kept: Mutex::default(),
+            pool: CheckPool::new(clock),
+            unchecked: Mutex::new(NotedTools::new(Note::Unchecked)),
+            unfit: Mutex::new(NotedTools::new(Note::UnfitResult)),
+            result_turns: ResultTurns::default(),
+        }
     }
 
     /// Refuses arguments that are no object or do not fit the schema of `tool`, and those that
@@ -129,10 +141,14 @@ impl ArgumentValidator {
         }
     }
 
-    /// The tools that were called with unchecked arguments, as far as they still have the schema
-    /// that was the reason.
+    /// The tools that were called with unchecked arguments, and those with a result that did not
+    /// fit, as far as they still have the schema that was the reason.
     pub(super) fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
-        self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
+        let noted = [&self.unchecked, &self.unfit];
+        let findings = |noted: &Mutex<NotedTools>| {
+            noted.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
+        };
+        noted.into_iter().flat_map(findings).collect()
     }
 
     fn known(&self, digest: u128) -> Option<Arc<CompiledSchema>> {

@@ -119,12 +119,27 @@ impl CompiledSchema {
     /// short as that of handing the check to another one, and on a small stack. Otherwise `false`,
     /// which does not mean that they do not fit: [`Self::check`] finds out.
     pub(super) fn plainly_fits(&self, arguments: &JsonText) -> bool {
+        arguments.get().starts_with('{') && self.fits_at_once(arguments)
+    }
+
+    /// The same for a value of any kind, such as a result.
+    pub(super) fn fits_at_once(&self, value: &JsonText) -> bool {
         let Self::Usable(usable) = self else { return false };
-        if !usable.countable_at_once || arguments.get().len() > BRIEF_BYTES {
+        if !usable.countable_at_once || value.get().len() > BRIEF_BYTES {
             return false;
         }
-        let Ok(arguments @ Value::Object(_)) = serde_json::from_str(arguments.get()) else { return false };
-        Meter::of_brief(&usable.source).measure(&arguments).is_ok() && usable.validator.is_valid(&arguments)
+        let Ok(value) = serde_json::from_str(value.get()) else { return false };
+        Meter::of_brief(&usable.source).measure(&value).is_ok() && usable.validator.is_valid(&value)
+    }
+
+    /// The place in the schema that a value of any kind breaks first, as a JSON pointer. `None` if
+    /// it fits, or cannot be checked.
+    pub(super) fn broken_at(&self, value: &JsonText) -> Option<String> {
+        let Self::Usable(usable) = self else { return None };
+        let value: Value = serde_json::from_str(value.get()).ok()?;
+        Meter::new(&usable.source).measure(&value).ok()?;
+        let error = usable.validator.validate(&value).err()?;
+        Some(cut(&error.schema_path()))
     }
 
     /// Checks arguments.

@@ -230,7 +230,7 @@ impl SnapshotPublisher {
         if before.naming != now.naming {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
         }
-        if before.preferences != now.preferences {
+        if !before.prefers_like(now) {
             self.catalog = self.catalog.with(Change::Preferences(now.effective_preferences(&self.stored_preferences)));
         }
         if before.marked_profiles() != now.marked_profiles() {

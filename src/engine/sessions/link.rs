@@ -10,6 +10,8 @@ use crate::protocols::{Protocol, Session};
 pub(in crate::engine) struct SessionSpec<'a> {
     pub(in crate::engine) target: &'a Target,
     pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
+    /// The protocol version of its last good list, which may be a stored one.
+    pub(in crate::engine) version: Option<&'a str>,
     /// Whether its hints are followed. A scenario that waits for approval may not control how often
     /// it is listed.
     pub(in crate::engine) followed: bool,

@@ -192,6 +192,9 @@ impl Sessions {
             }
             self.close(name);
         }
+        if let Some(version) = spec.version {
+            spec.protocol.recall(spec.target, version);
+        }
         let session = self.make(spec)?;
         let (target, protocol) = (spec.target.clone(), Arc::clone(spec.protocol));
         self.connected(name, Connected { target, protocol, session }, now);

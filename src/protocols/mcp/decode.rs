@@ -16,7 +16,7 @@ use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
 use crate::model::{
     Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, SentFindings,
-    Tool,
+    Tool, gives_hints,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -241,6 +241,7 @@ fn tool(
         facts: Arc::new(Facts {
             enabled_by_default: true,
             tags: tags.into_iter().map(Into::into).collect(),
+            unannotated: !gives_hints(&extra),
             ..Facts::default()
         }),
         extra,

@@ -1,10 +1,12 @@
 //! Remembers which era each server speaks, so that a new connection begins with the right greeting.
 //!
-//! What is remembered is only tried first: a server that refuses it is probed again.
+//! Over a restart of the daemon the stored list says which revision the server spoke. What is
+//! remembered is only tried first: a server that refuses it is probed again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::revision::McpRevision;
 use crate::model::Target;
 
 /// What is known of a server before it is greeted, from an earlier connection.
@@ -14,6 +16,13 @@ pub(super) enum Era {
     Legacy,
     /// Legacy, over HTTP+SSE.
     Sse,
+}
+
+impl Era {
+    /// That of a revision; over which transport is not known.
+    pub(super) fn of(revision: McpRevision) -> Self {
+        if revision.is_modern() { Self::Modern } else { Self::Legacy }
+    }
 }
 
 /// The most servers that are remembered.
@@ -30,6 +39,14 @@ impl Eras {
 
     pub(super) fn known(&self, target: &Target) -> Option<Era> {
         self.table().get(target.url().as_str()).copied()
+    }
+
+    /// What was spoken in another run of the daemon. What this run found out counts more.
+    pub(super) fn recall(&self, target: &Target, era: Era) {
+        let mut table = self.table();
+        if table.len() < MOST {
+            table.entry(target.url().as_str().to_owned()).or_insert(era);
+        }
     }
 
     pub(super) fn remember(&self, target: &Target, era: Era) {

@@ -4,6 +4,9 @@
 //! HTTP on the stream of a GET, and every other one on the connection itself. The stream of hints
 //! begins with [`Hint::Following`] when the server declared that it signals every change. What a
 //! message says is not read.
+//!
+//! A legacy server over HTTP may also request input on that stream, so it is opened whether or not
+//! the server signals changes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,7 +44,7 @@ pub(super) fn hints(server: &Arc<McpServer>) -> Option<BoxStream<'static, Hint>>
             let listening = stream::once(listen_on_lines(Arc::clone(server))).filter_map(std::future::ready);
             Some(stream::select(listening, changes).boxed())
         }
-        Carrier::Http(_) if server.info.signals_changes() => {
+        Carrier::Http(http) if server.info.signals_changes() || !http.revision().is_modern() => {
             Some(stream::once(open(Arc::clone(server))).flatten().boxed())
         }
         Carrier::Http(_) => None,

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::time::{Instant, sleep_until};
 
+use super::deadline::{Deadline, UNTIMED};
 use super::inputs;
 use super::notes::Note;
 use super::questions::{CallQuestions, Question, Questions};
@@ -87,17 +87,17 @@ impl HttpConnection {
     /// Sends a request and waits for its answer.
     pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Answered, RequestError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let began = self.upstream.now();
+        let mut deadline = Deadline::new(self.upstream.now(), request);
         let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {
-            timeout: request.limit,
+            timeout: UNTIMED,
             max_body: request.max_body,
             headers: self.request_headers(request),
             repeatable: request.is_repeatable(),
         };
         let mut questions = self.questions.register(id, request.progress);
         let posting = self.upstream.post_streamed(body, &limits);
-        let answered = self.answering(posting, &mut questions, io).await.and_then(|answered| {
+        let answered = self.answering(posting, (&mut questions, &mut deadline), io).await.and_then(|answered| {
             answered.map_err(
                 |Unanswered { error, sent }| {
                     if sent { RequestError::Unanswered(error) } else { RequestError::Unsent(error) }
@@ -107,7 +107,7 @@ impl HttpConnection {
         let result = match answered {
             Ok(StreamedResponse::Document(answer)) => self.document(id, answer),
             Ok(StreamedResponse::Events(head, events)) => {
-                let reply = self.follow(id, events, (request, began, &mut questions), io).await;
+                let reply = self.follow(id, events, (request, deadline, &mut questions), io).await;
                 reply.map(|reply| Answered { reply, head })
             }
             Err(error) => Err(error),
@@ -227,22 +227,17 @@ impl HttpConnection {
         &self,
         id: u64,
         events: EventStream,
-        (request, began, questions): (&McpRequest, Instant, &mut CallQuestions<'_>),
+        (request, mut deadline, questions): (&McpRequest, Deadline, &mut CallQuestions<'_>),
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
-        let url = self.upstream.to_string();
         // Only a legacy server continues a stream.
         let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
         let mut messages = StreamMessages::new((&self.upstream, session), events, id, request.max_body);
-        let mut last = began + request.longest;
-        let mut deadline = (began + request.limit).min(last);
         loop {
             let next = tokio::select! {
                 next = until_cancelled(messages.next(), io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
                 Question { id, method, params } = questions.next() => Ok(RpcMessage::Request { id, method, params }),
-                () = sleep_until(deadline) => {
-                    return Err(RequestError::Unanswered(TransportError::Timeout { url, limit: deadline - began }));
-                }
+                () = deadline.passed() => return Err(deadline.exceeded(self.upstream.to_string())),
             };
             match next? {
                 RpcMessage::Response { result, .. } => return Ok(result),
@@ -258,11 +253,10 @@ impl HttpConnection {
                     if let Some(reply) = self.answer((&asked, &method, params.as_ref()), &mut messages, io).await? {
                         return Ok(reply);
                     }
-                    // The time that a person takes is not the tool's.
-                    last += self.upstream.now() - since;
+                    deadline.exclude(since, self.upstream.now());
                 }
             }
-            deadline = (self.upstream.now() + request.limit).min(last);
+            deadline.extend(self.upstream.now());
         }
     }
 
@@ -293,7 +287,7 @@ impl HttpConnection {
     async fn answering<T>(
         &self,
         sending: impl Future<Output = T>,
-        questions: &mut CallQuestions<'_>,
+        (questions, deadline): (&mut CallQuestions<'_>, &mut Deadline),
         io: &mut dyn CallIo,
     ) -> Result<T, RequestError> {
         let mut sending = std::pin::pin!(until_cancelled(sending, io.cancelled()));
@@ -301,12 +295,15 @@ impl HttpConnection {
             let Question { id, method, params } = tokio::select! {
                 sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
                 question = questions.next() => question,
+                () = deadline.passed() => return Err(deadline.exceeded(self.upstream.to_string())),
             };
+            let since = self.upstream.now();
             let answer = tokio::select! {
                 // It does not wait for the input any more.
                 sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
                 answer = inputs::answer(&method, params.as_ref(), &self.interaction, io) => answer,
             };
+            deadline.exclude(since, self.upstream.now());
             let answer = answer.of_request(&method, &self.interaction);
             self.notify(json_rpc::response(&id, answer.as_deref())).await?;
         }

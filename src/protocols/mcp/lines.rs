@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::sleep_until;
 
+use super::deadline::Deadline;
 use super::http::until_cancelled;
 use super::inputs::{self, InputAnswer};
 use super::notes::Note;
@@ -292,9 +292,7 @@ impl Lines {
         request: &McpRequest,
         io: &mut dyn CallIo,
     ) -> Result<Reply, RequestError> {
-        let began = self.clock.now();
-        let mut last = began + request.longest;
-        let mut deadline = (began + request.limit).min(last);
+        let mut deadline = Deadline::new(self.clock.now(), request);
         loop {
             let Waiting { reply, notes, asked, .. } = waiting;
             let next = async {
@@ -307,10 +305,7 @@ impl Lines {
             };
             let next = tokio::select! {
                 next = until_cancelled(next, io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
-                () = sleep_until(deadline) => {
-                    let (url, limit) = (self.address.clone(), deadline - began);
-                    return Err(RequestError::Unanswered(TransportError::Timeout { url, limit }));
-                }
+                () = deadline.passed() => return Err(deadline.exceeded(self.address.clone())),
             };
             match next {
                 Arrived::Reply(reply) => return self.replied(reply),
@@ -326,11 +321,10 @@ impl Lines {
                         reply = &mut waiting.reply => return self.replied(reply.ok()),
                     };
                     self.notify(&asked.response(answer, interaction)).await?;
-                    // The time that a person takes is not the tool's.
-                    last += self.clock.now() - since;
+                    deadline.exclude(since, self.clock.now());
                 }
             }
-            deadline = (self.clock.now() + request.limit).min(last);
+            deadline.extend(self.clock.now());
         }
     }
 

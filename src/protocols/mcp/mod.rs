@@ -13,6 +13,7 @@
 mod call;
 mod call_result;
 mod connection;
+mod deadline;
 mod decode;
 mod eras;
 mod headers;
@@ -44,7 +45,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use self::eras::Eras;
+use self::eras::{Era, Eras};
+use self::revision::McpRevision;
 use self::session::Way;
 use super::{ConnectError, Fits, Protocol, ProtocolId, Session};
 use crate::model::Target;
@@ -106,6 +108,12 @@ impl Protocol for Mcp {
     /// The server is greeted by the first request that needs it.
     fn is_connectionless(&self) -> bool {
         true
+    }
+
+    fn recall(&self, target: &Target, version: &str) {
+        if let Some(revision) = McpRevision::parse(version) {
+            self.eras.recall(target, Era::of(revision));
+        }
     }
 
     /// Servers name themselves after their program; people name the entry.

@@ -101,27 +101,32 @@ impl McpSession {
         if let Some(server) = self.server.load_full() {
             return Ok(server);
         }
-        let known = self.eras.known(&self.target).or(self.setup.era());
-        let greeted = match &self.way {
-            Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
-            Way::Stdio(target) => {
-                let known = (known, self.patience);
-                stdio::connect(&self.transports, target, &self.setup, known, &self.stderr).await
-            }
-        };
-        let (server, era) = match greeted {
-            Ok(greeted) => greeted,
-            Err(error) => {
-                // What was remembered may be wrong; the next attempt finds out.
-                self.eras.forget(&self.target);
-                return Err(error);
-            }
-        };
+        let known = self.eras.known(&self.target);
+        let mut greeted = self.greet(known.or(self.setup.era())).await;
+        if greeted.is_err() {
+            // What was remembered may be wrong.
+            self.eras.forget(&self.target);
+        }
+        if let (Some(_), Err(ListError::NotThisProtocol(_) | ListError::Incompatible { .. })) = (known, &greeted) {
+            greeted = self.greet(self.setup.era()).await;
+        }
+        let (server, era) = greeted?;
         self.eras.remember(&self.target, era);
         let server = Arc::new(server);
         self.watch_end(&server);
         self.server.store(Some(Arc::clone(&server)));
         Ok(server)
+    }
+
+    /// Greets the server. What is known of its era is tried first.
+    async fn greet(&self, known: Option<Era>) -> Result<(McpServer, Era), ListError> {
+        match &self.way {
+            Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
+            Way::Stdio(target) => {
+                let known = (known, self.patience);
+                stdio::connect(&self.transports, target, &self.setup, known, &self.stderr).await
+            }
+        }
     }
 
     /// Ends the session with the connection that carries it.

@@ -24,7 +24,7 @@ impl ServerSetup {
 
     /// The era in which it is greeted first, if that is configured.
     pub(super) fn era(&self) -> Option<Era> {
-        self.revision.map(|revision| if revision.is_modern() { Era::Modern } else { Era::Legacy })
+        self.revision.map(Era::of)
     }
 
     /// The revision of a handshake.

@@ -67,8 +67,7 @@ fn connected(
     (info, revision): (ServerDescription, McpRevision),
     setup: &ServerSetup,
 ) -> (McpServer, Era) {
-    let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-    (McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)), era)
+    (McpServer::new(Carrier::Lines(lines, revision), info, Arc::clone(&setup.interaction)), Era::of(revision))
 }
 
 /// Greets a process in the modern way and, where that fails, in the old one. `None` when another

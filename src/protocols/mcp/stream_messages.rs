@@ -5,11 +5,11 @@
 //! nothing.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
+use super::deadline::UNTIMED;
 use super::request::{Reply, RequestError};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::transports::TransportError;
@@ -17,8 +17,6 @@ use crate::transports::http::{EventLimits, EventStream, ResumePoint, ServerEvent
 
 /// The most messages that are kept while a caller is waited for; further ones are dropped.
 const KEPT: usize = 64;
-/// How long a stream that was opened again may be silent; the call has a limit of its own.
-const RESUMED_SILENCE: Duration = Duration::from_secs(3600);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The messages of a stream that may concern one request.
@@ -102,7 +100,7 @@ impl<'a> StreamMessages<'a> {
         let mut headers = session.clone();
         headers.insert(LAST_EVENT_ID, id);
         let per_minute = self.max_body.saturating_mul(4);
-        let limits = EventLimits { max_event: self.max_body, silence: RESUMED_SILENCE, per_minute };
+        let limits = EventLimits { max_event: self.max_body, silence: UNTIMED, per_minute };
         self.upstream.events_with("", limits, headers).await.map_err(RequestError::Unanswered)
     }
 

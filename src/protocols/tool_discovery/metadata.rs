@@ -140,6 +140,7 @@ impl<'a> Plain<'a> {
             rate_limit_per_minute: rate,
             long_running: long_running.unwrap_or_default(),
             idempotent: idempotent.unwrap_or_default(),
+            unannotated: false,
         };
         shared.facts(facts).map(Some)
     }

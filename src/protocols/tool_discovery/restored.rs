@@ -7,11 +7,11 @@ use crate::model::{AcceptedVersions, Manifest};
 use crate::protocols::ListError;
 
 /// Judges a manifest that was decoded in an earlier run and stored: its version, its time stamp,
-/// and that of its tools the `most` first by name are taken. One without a version came by a
-/// protocol that has neither versions nor time stamps.
+/// and that of its tools the `most` first by name are taken. One without a version, or with a
+/// revision of MCP, came by a protocol that has no such versions and no time stamps.
 pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) -> Result<Decoded, ListError> {
     let mut findings = DocumentFindings::default();
-    if !manifest.protocol_version.is_empty() {
+    if !manifest.protocol_version.is_empty() && !Manifest::is_revision_of_mcp(&manifest.protocol_version) {
         head::version_again(&manifest.protocol_version, accept, &mut findings)?;
         if manifest.generated_at.is_none() {
             findings.push(head::unstamped(head::MISSING));

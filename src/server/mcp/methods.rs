@@ -75,11 +75,11 @@ async fn common(
             }
         }
         "prompts/list" => relayed::list(context, RelayedKind::Prompts, params).map(Answer::Result),
-        "prompts/get" => prompts::get(context, &client, params).await.map(Answer::Result),
+        "prompts/get" => prompts::get(context, client, (id, params)).await,
         "resources/list" => relayed::list(context, RelayedKind::Resources, params).map(Answer::Result),
         "resources/templates/list" => relayed::list(context, RelayedKind::Templates, params).map(Answer::Result),
-        "resources/read" => resources::read(context, &client, params).await.map(Answer::Result),
-        "completion/complete" => resources::complete(context, &client, params).await.map(Answer::Result),
+        "resources/read" => resources::read(context, client, (id, params)).await,
+        "completion/complete" => resources::complete(context, client, (id, params)).await,
         _ => Err(Refusal::unknown_method(client.is_modern(), method)),
     }
 }

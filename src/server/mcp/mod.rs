@@ -25,6 +25,7 @@ mod greeting;
 mod held;
 mod lists;
 mod logging;
+mod long_request;
 mod messages;
 mod methods;
 mod own_tools;

@@ -1,21 +1,24 @@
 //! `prompts/get`, and the name of a prompt as the client may write it.
 
-use bytes::Bytes;
-
 use crate::catalog::RelayedItem;
 use crate::model::{JsonText, ScenarioName};
 use crate::protocols::RelayMethod;
+use crate::server::mcp::answer::Answer;
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::relayed;
 
 /// `prompts/get`: the prompt as its scenario gives it.
-pub(super) async fn get(context: &McpContext, client: &McpClient, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
-    let mut params = relayed::object(RelayMethod::GetPrompt, params)?;
+pub(super) async fn get(
+    context: &McpContext,
+    client: McpClient,
+    (id, sent): (&JsonText, Option<&JsonText>),
+) -> Result<Answer, Refusal> {
+    let mut params = relayed::object(RelayMethod::GetPrompt, sent)?;
     let name = params["name"].as_str().ok_or_else(|| Refusal::invalid("`name` is missing"))?;
     let (scenario, own) = find(context, name)?;
     params["name"] = own.into();
-    relayed::send(context, client, (&scenario, RelayMethod::GetPrompt), params).await
+    relayed::send(context, client, (id, sent), (scenario, RelayMethod::GetPrompt, params)).await
 }
 
 /// The scenario of a prompt and its name there. A prompt is found by the name in the list, else by

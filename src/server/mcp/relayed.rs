@@ -5,6 +5,7 @@
 //! besides is added.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -16,9 +17,14 @@ use crate::calls::{ExecuteError, RelayRequest};
 use crate::catalog::{NamingStyle, RelayedItem, Snapshot};
 use crate::model::{JsonText, RelayedKind, ScenarioName};
 use crate::protocols::{Outcome, RelayMethod};
+use crate::server::mcp::answer::Answer;
+use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::held::{CallEnd, CallEnding};
 use crate::server::mcp::lists;
+use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
 use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
+use crate::server::mcp::request_state::binding;
 
 /// An own error: the scenario gave no answer.
 const UNANSWERED: i64 = -31_010;
@@ -66,25 +72,35 @@ pub(super) fn object(method: RelayMethod, params: Option<&JsonText>) -> Result<V
     if params.is_object() { Ok(params) } else { Err(Refusal::invalid("the parameters are no object")) }
 }
 
-/// Sends a request to a scenario and writes its result.
+/// Sends a request to a scenario and answers with its result. `sent` are the parameters as the
+/// client wrote them, `params` those for the scenario.
 pub(super) async fn send(
     context: &McpContext,
-    client: &McpClient,
-    (scenario, method): (&ScenarioName, RelayMethod),
-    mut params: Value,
-) -> Result<Bytes, Refusal> {
+    client: McpClient,
+    (id, sent): (&JsonText, Option<&JsonText>),
+    (scenario, method, mut params): (ScenarioName, RelayMethod, Value),
+) -> Result<Answer, Refusal> {
     let subject = method.subject().and_then(|member| params[member].as_str()).unwrap_or_default().to_owned();
     if let Some(members) = params.as_object_mut() {
         members.retain(|name, _| !OF_THE_REQUEST.contains(&name.as_str()));
     }
     let params = JsonText::parse(&params.to_string())
         .map_err(|error| Refusal::invalid(format!("the parameters cannot be sent: {error}")))?;
+    let parts: RequestParts<'_> = serde_json::from_str(sent.map_or("{}", JsonText::get))
+        .map_err(|error| Refusal::invalid(format!("the request cannot be read: {error}")))?;
     let scope = context.list.view.clone();
-    let request = RelayRequest { scenario: scenario.clone(), method, params, resumed: None, scope };
-    match context.shared.calls.relay(request, None).await {
-        Ok(outcome) => finished(outcome, method, (client, &subject)),
-        Err(refused) => Err(unanswered(&refused)),
-    }
+    let about = format!("{} {scenario} {subject}", method.as_str());
+    let bound = binding(scope.profile.as_deref(), &about, params.get());
+    let answer = AnswerWriter::new(context, id, &parts, bound);
+    let (calls, is_modern) = (context.shared.calls.clone(), client.is_modern());
+    let work = |caller: Arc<McpCaller>, resumed| async move {
+        let request = RelayRequest { scenario, method, params, resumed, scope };
+        match calls.relay(request, Some(caller)).await {
+            Ok(outcome) => finished(outcome, method, (is_modern, &subject)),
+            Err(refused) => Err(unanswered(&refused)),
+        }
+    };
+    answer.run(context, client, parts, work).await
 }
 
 fn unanswered(refused: &ExecuteError) -> Refusal {
@@ -92,13 +108,16 @@ fn unanswered(refused: &ExecuteError) -> Refusal {
 }
 
 /// The result of a scenario, or its error.
-fn finished(outcome: Outcome, method: RelayMethod, (client, subject): (&McpClient, &str)) -> Result<Bytes, Refusal> {
+fn finished(mut outcome: Outcome, method: RelayMethod, (is_modern, subject): (bool, &str)) -> CallEnd {
+    if let Some(required) = outcome.input_required.take() {
+        return Ok(CallEnding::NeedsInput(required));
+    }
     if let Some(result) = outcome.content {
-        return Ok(completed(result.get(), method).into());
+        return Ok(CallEnding::Complete(completed(result.get(), method)));
     }
     let code = outcome.code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(UNANSWERED);
     if method == RelayMethod::ReadResource && code == RESOURCE_NOT_FOUND {
-        return Err(unknown_resource(client, subject));
+        return Err(unknown_resource(is_modern, subject));
     }
     let mut refusal = Refusal::new(status(code), code, outcome.error.unwrap_or_default());
     refusal.error.data = outcome.document;
@@ -111,9 +130,9 @@ fn status(code: i64) -> StatusCode {
 }
 
 /// A resource that no scenario of this client has.
-pub(super) fn unknown_resource(client: &McpClient, uri: &str) -> Refusal {
+pub(super) fn unknown_resource(is_modern: bool, uri: &str) -> Refusal {
     let message = format!("no resource is known as {uri:?}");
-    let code = if client.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let code = if is_modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
     Refusal::new(StatusCode::OK, code, message).with_data(&json!({"uri": uri}))
 }
 
@@ -162,7 +181,7 @@ pub(super) fn only_owner<'a>(
 }
 
 /// The present snapshot.
-pub(super) fn snapshot(context: &McpContext) -> std::sync::Arc<Snapshot> {
+pub(super) fn snapshot(context: &McpContext) -> Arc<Snapshot> {
     context.shared.reader.snapshot()
 }
 

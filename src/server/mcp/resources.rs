@@ -2,11 +2,10 @@
 //!
 //! URIs are those of the scenarios. One that several scenarios have is refused with their names.
 
-use bytes::Bytes;
-
 use crate::catalog::Catalog;
 use crate::model::{JsonText, RelayedKind, ScenarioName};
 use crate::protocols::RelayMethod;
+use crate::server::mcp::answer::Answer;
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::{prompts, relayed, uri_template};
@@ -14,22 +13,22 @@ use crate::server::mcp::{prompts, relayed, uri_template};
 /// `resources/read`: the resource as its scenario gives it.
 pub(super) async fn read(
     context: &McpContext,
-    client: &McpClient,
-    params: Option<&JsonText>,
-) -> Result<Bytes, Refusal> {
-    let params = relayed::object(RelayMethod::ReadResource, params)?;
+    client: McpClient,
+    (id, sent): (&JsonText, Option<&JsonText>),
+) -> Result<Answer, Refusal> {
+    let params = relayed::object(RelayMethod::ReadResource, sent)?;
     let uri = params["uri"].as_str().ok_or_else(|| Refusal::invalid("`uri` is missing"))?;
-    let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client, uri))?;
-    relayed::send(context, client, (&owner, RelayMethod::ReadResource), params).await
+    let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client.is_modern(), uri))?;
+    relayed::send(context, client, (id, sent), (owner, RelayMethod::ReadResource, params)).await
 }
 
 /// `completion/complete`: for a prompt by its name here, for a resource by its URI or template.
 pub(super) async fn complete(
     context: &McpContext,
-    client: &McpClient,
-    params: Option<&JsonText>,
-) -> Result<Bytes, Refusal> {
-    let mut params = relayed::object(RelayMethod::Complete, params)?;
+    client: McpClient,
+    (id, sent): (&JsonText, Option<&JsonText>),
+) -> Result<Answer, Refusal> {
+    let mut params = relayed::object(RelayMethod::Complete, sent)?;
     let reference = &params["ref"];
     let scenario = match (reference["type"].as_str(), reference["name"].as_str(), reference["uri"].as_str()) {
         (Some("ref/prompt"), Some(name), _) => {
@@ -38,7 +37,7 @@ pub(super) async fn complete(
             scenario
         }
         (Some("ref/resource"), _, Some(uri)) => {
-            owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client, uri))?
+            owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client.is_modern(), uri))?
         }
         _ => {
             return Err(Refusal::invalid(
@@ -46,7 +45,7 @@ pub(super) async fn complete(
             ));
         }
     };
-    relayed::send(context, client, (&scenario, RelayMethod::Complete), params).await
+    relayed::send(context, client, (id, sent), (scenario, RelayMethod::Complete, params)).await
 }
 
 /// The scenario that has a resource or template with this URI; else the one with the template that

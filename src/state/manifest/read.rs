@@ -12,14 +12,17 @@ use serde_json::value::RawValue;
 use super::RELAYED;
 use crate::model::{
     Category, Digest, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers,
-    ScenarioInfo, SentFindings, Tool,
+    ScenarioInfo, SentFindings, Tool, gives_hints,
 };
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
 pub fn read(document: &str) -> Result<Manifest, Error> {
     let mut members: StoredMembers<'_> = serde_json::from_str(document)?;
     let mut shared = Shared::default();
-    let tools = members.need::<Vec<_>>("tools")?.into_iter().map(|members| tool(members, &mut shared).map(Arc::new));
+    let protocol_version: Arc<str> = members.need("protocol_version")?;
+    let of_mcp = Manifest::is_revision_of_mcp(&protocol_version);
+    let tools = members.need::<Vec<_>>("tools")?.into_iter();
+    let tools = tools.map(|members| tool(members, of_mcp, &mut shared).map(Arc::new));
     let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
     tools.shrink_to_fit();
     let categories = members.need::<Vec<_>>("categories")?.into_iter().map(category);
@@ -32,7 +35,7 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
     }
     let stamp = members.take::<Cow<'_, str>>("generated_at")?.map(|text| text.parse());
     let mut manifest = Manifest {
-        protocol_version: members.need("protocol_version")?,
+        protocol_version,
         scenario: scenario(members.need("scenario")?)?,
         tools,
         categories,
@@ -73,21 +76,19 @@ fn scenario(mut members: StoredMembers<'_>) -> Result<ScenarioInfo, Error> {
     })
 }
 
-fn tool(mut members: StoredMembers<'_>, shared: &mut Shared) -> Result<Tool, Error> {
+fn tool(mut members: StoredMembers<'_>, of_mcp: bool, shared: &mut Shared) -> Result<Tool, Error> {
     let metadata = members.need::<&RawValue>("metadata")?;
-    Ok(Tool {
-        name: members.need("name")?,
-        description: members.need("description")?,
-        category: members.take("category")?.map(|id| shared.text(id)),
-        parameters: kept(members.need("parameters")?),
-        metadata: kept(metadata),
-        facts: facts(metadata, shared).map_err(|error| in_member("metadata", &error))?,
-        extra: members.rest(),
-    })
+    let (name, description) = (members.need("name")?, members.need("description")?);
+    let category = members.take("category")?.map(|id| shared.text(id));
+    let parameters = kept(members.need("parameters")?);
+    let extra = members.rest();
+    let unannotated = of_mcp && !gives_hints(&extra);
+    let facts = facts(metadata, unannotated, shared).map_err(|error| in_member("metadata", &error))?;
+    Ok(Tool { name, description, category, parameters, metadata: kept(metadata), facts, extra })
 }
 
 /// The facts of a tool, which are stored as part of its metadata only.
-fn facts(metadata: &RawValue, shared: &mut Shared) -> Result<Arc<Facts>, Error> {
+fn facts(metadata: &RawValue, unannotated: bool, shared: &mut Shared) -> Result<Arc<Facts>, Error> {
     let mut members: StoredMembers<'_> = serde_json::from_str(metadata.get())?;
     let tags = members.take::<Box<[Arc<str>]>>("tags")?.unwrap_or_default();
     let facts = Facts {
@@ -100,6 +101,7 @@ fn facts(metadata: &RawValue, shared: &mut Shared) -> Result<Arc<Facts>, Error> 
         rate_limit_per_minute: members.count("rate_limit_per_minute")?,
         long_running: members.take("long_running")?.unwrap_or_default(),
         idempotent: members.take("idempotent")?.unwrap_or_default(),
+        unannotated,
     };
     Ok(shared.facts(facts))
 }

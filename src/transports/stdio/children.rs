@@ -79,8 +79,8 @@ impl Children {
         let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
         let mask = Mask::new(target.env().values());
         let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone()));
-        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, uncut));
         let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
+        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut));
         let supervised = Supervised {
             child,
             group,

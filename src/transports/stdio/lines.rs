@@ -5,10 +5,15 @@ use std::mem::take;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc;
 
+use super::ProcessFault;
 use crate::runtime::Stop;
 
 /// The longest line that is taken, in bytes.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// A line that goes on for so many bytes beyond [`MAX_LINE`] counts as one without an end, in bytes:
+/// reading on would cost a processor.
+const MOST_SKIPPED: usize = 240 * 1024 * 1024;
 
 /// Bytes read at once.
 const CHUNK: usize = 16 * 1024;
@@ -43,11 +48,13 @@ pub(super) struct LineSplitter {
     limit: usize,
     /// Whether everything up to the next line break is skipped.
     skips: bool,
+    /// How much of the present line was skipped, in bytes.
+    skipped: usize,
 }
 
 impl LineSplitter {
     pub(super) fn new(limit: usize) -> Self {
-        Self { line: Vec::new(), limit, skips: false }
+        Self { line: Vec::new(), limit, skips: false, skipped: 0 }
     }
 
     /// The next line of a chunk, whose beginning is used up by that. A line that is too long is
@@ -59,12 +66,14 @@ impl LineSplitter {
             *chunk = &chunk[end.map_or(chunk.len(), |end| end + 1)..];
             if self.skips {
                 self.skips = end.is_none();
+                self.skipped += part.len();
                 continue;
             }
             let room = self.limit - self.line.len();
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             if part.len() > room {
                 self.skips = end.is_none();
+                self.skipped = part.len() - room;
                 return Some(RawLine { bytes: take(&mut self.line), is_cut: true });
             }
             if end.is_some() {
@@ -87,21 +96,29 @@ pub(super) struct LineReader<R> {
     buffer: Vec<u8>,
     /// The part of the buffer that was read and not taken apart yet.
     unread: std::ops::Range<usize>,
+    /// A line of which more is skipped ends the reading.
+    most_skipped: usize,
     cut: Stop,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(output: R, limit: usize, cut: Stop) -> Self {
-        Self { output, splitter: LineSplitter::new(limit), buffer: vec![0; CHUNK], unread: 0..0, cut }
+        let splitter = LineSplitter::new(limit);
+        Self { output, splitter, buffer: vec![0; CHUNK], unread: 0..0, most_skipped: usize::MAX, cut }
     }
 
-    /// The next line; `None` at the end.
+    /// Whether the present line has no end, as far as is known.
+    fn is_endless(&self) -> bool {
+        self.splitter.skips && self.splitter.skipped > self.most_skipped
+    }
+
+    /// The next line; `None` at the end, and within a line that is endless.
     pub(super) async fn next(&mut self) -> Option<RawLine> {
         loop {
             let mut chunk = &self.buffer[self.unread.clone()];
             let line = self.splitter.next(&mut chunk);
             self.unread.start = self.unread.end - chunk.len();
-            if line.is_some() {
+            if line.is_some() || self.is_endless() {
                 return line;
             }
             let read = tokio::select! {
@@ -116,13 +133,24 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 }
 
 /// Reads standard output until it ends or `cut`. When no receiver is left, it goes on reading, so
-/// that the process can write its last words and end.
-pub(super) async fn read_stdout<R: AsyncRead + Unpin>(output: R, out: mpsc::Sender<ChildLine>, cut: Stop) {
+/// that the process can write its last words and end. A process that writes a line without an end
+/// is stopped.
+pub(super) async fn read_stdout<R: AsyncRead + Unpin>(
+    output: R,
+    out: mpsc::Sender<ChildLine>,
+    fault: ProcessFault,
+    cut: Stop,
+) {
     let mut lines = LineReader::new(output, MAX_LINE, cut);
+    lines.most_skipped = MOST_SKIPPED;
     while let Some(raw) = lines.next().await {
         if let Some(line) = line_of(raw) {
             let _ = out.send(line).await;
         }
+    }
+    if lines.is_endless() {
+        let most = (MAX_LINE + MOST_SKIPPED) / (1024 * 1024);
+        fault.stop_because(format!("it wrote a line of more than {most} MiB"));
     }
 }
 

@@ -1,0 +1,86 @@
+//! Tools whose calls or results did not go with one of their schemas, for the findings.
+//!
+//! Bounded. Findings are only made for tools that still have the same schema. Never decides
+//! anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::calls::results;
+use crate::catalog::Catalog;
+use crate::model::{Finding, FindingCode, JsonText, Tool, ToolId};
+
+/// Tools remembered at most; a further one takes the place of the first by name.
+const MOST_TOOLS: usize = 1_000;
+
+/// What is noted of tools.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Note {
+    /// A call was sent with unchecked arguments.
+    Unchecked,
+    /// A result did not fit.
+    UnfitResult,
+}
+
+/// The latest reason by tool.
+#[derive(Debug)]
+pub(super) struct NotedTools {
+    note: Note,
+    reasons: BTreeMap<ToolId, (u128, Arc<str>)>,
+}
+
+impl NotedTools {
+    /// Without any tool yet.
+    pub(super) fn new(note: Note) -> Self {
+        Self { note, reasons: BTreeMap::new() }
+    }
+
+    /// Notes a tool whose schema has this digest.
+    pub(super) fn add(&mut self, tool: &ToolId, schema: u128, reason: Arc<str>) {
+        if self.reasons.len() >= MOST_TOOLS && !self.reasons.contains_key(tool) {
+            self.reasons.pop_first();
+        }
+        self.reasons.insert(tool.clone(), (schema, reason));
+    }
+
+    /// A finding for each tool that still has that schema. Forgets the others.
+    pub(super) fn findings(&mut self, catalog: &Catalog) -> Vec<Finding> {
+        let note = self.note;
+        self.reasons.retain(|id, (schema, _)| {
+            let entry = catalog.entry(&id.scenario).filter(|entry| entry.is_published());
+            let tool = entry.and_then(|entry| entry.tool(&id.tool));
+            let now = tool.and_then(|tool| note.schema(&tool.tool));
+            now.is_some_and(|now| xxh3_128(now.get().as_bytes()) == *schema)
+        });
+        self.reasons.iter().map(|(id, (_, reason))| note.finding(id, reason)).collect()
+    }
+}
+
+impl Note {
+    /// The schema that is meant.
+    fn schema(self, tool: &Tool) -> Option<&JsonText> {
+        match self {
+            Self::Unchecked => Some(&tool.parameters),
+            Self::UnfitResult => results::schema(tool),
+        }
+    }
+
+    fn finding(self, id: &ToolId, reason: &str) -> Finding {
+        let finding = match self {
+            Self::Unchecked => {
+                let message = format!("a call was sent with unchecked arguments: the schema {reason}");
+                let hint = "write a schema without what is named here, in which few branches lead to the same \
+                            definition; the scenario checks its arguments itself";
+                Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
+            }
+            Self::UnfitResult => {
+                let message = format!("a result did not fit the tool's `outputSchema`: {reason}; it was passed on");
+                let hint = "correct the schema or the results; clients that check results refuse such a one";
+                Finding::new(FindingCode::ResultUnfit, message).hint(hint)
+            }
+        };
+        finding.of_scenario(&id.scenario).of_tool(Arc::clone(&id.tool))
+    }
+}

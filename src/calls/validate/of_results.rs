@@ -1,0 +1,77 @@
+//! Checks results in the way of arguments: with the same compiled schemas, on the same threads.
+//!
+//! Nothing depends on the outcome but a finding, so a result that finds no thread stays unchecked.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::pool::{PoolError, PoolLimits};
+use super::schema::CompiledSchema;
+use super::ArgumentValidator;
+use crate::config;
+use crate::model::{JsonText, ToolId};
+
+/// How many results are checked at a time on the threads that arguments need.
+const AT_ONCE: usize = 1;
+
+/// The turns of results.
+#[derive(Debug)]
+pub(super) struct ResultTurns(Arc<Semaphore>);
+
+impl Default for ResultTurns {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_ONCE)))
+    }
+}
+
+impl ArgumentValidator {
+    /// Whether a result fits, as far as that can be found out at once with a schema that is kept.
+    pub(in crate::calls) fn result_plainly_fits(&self, schema: &JsonText, result: &JsonText) -> bool {
+        self.known(xxh3_128(schema.get().as_bytes())).is_some_and(|schema| schema.fits_at_once(result))
+    }
+
+    /// The turn to check a result, unless others are checked. Dropping it ends the turn.
+    pub(in crate::calls) fn result_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.result_turns.0).try_acquire_owned().ok()
+    }
+
+    /// Checks a result, and notes the tool if it does not fit.
+    pub(in crate::calls) async fn check_result(
+        &self,
+        tool: &ToolId,
+        schema: &JsonText,
+        result: JsonText,
+        rules: &config::CallsConfig,
+    ) {
+        let digest = xxh3_128(schema.get().as_bytes());
+        let (known, text) = (self.known(digest), schema.clone());
+        let work = move || {
+            let compiled = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
+            let broken = compiled.broken_at(&result);
+            (compiled, broken)
+        };
+        let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
+        match self.pool.run(&tool.scenario, limits, work).await {
+            Ok((compiled, broken)) => {
+                self.keep(digest, compiled, rules);
+                if let Some(place) = broken {
+                    self.note_unfit(tool, schema, format!("it breaks `{place}` of the schema").into());
+                }
+            }
+            Err(PoolError::Overdue) => _ = self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
+            Err(PoolError::Panicked(panic)) => {
+                tracing::error!(%tool, error = panic, "the validator of results failed");
+                self.give_up(digest, "made the validator fail", rules);
+            }
+            Err(PoolError::QueueFull | PoolError::NotStarted | PoolError::OwnerOverdue | PoolError::NoThread) => {}
+        }
+    }
+
+    /// Notes that a result of a tool did not fit this schema.
+    pub(in crate::calls) fn note_unfit(&self, tool: &ToolId, schema: &JsonText, reason: Arc<str>) {
+        let digest = xxh3_128(schema.get().as_bytes());
+        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).add(tool, digest, reason);
+    }
+}

@@ -1,0 +1,331 @@
+//! Requests that may take long: their work runs in a task of its own, reports progress, and may need
+//! input of the client.
+//!
+//! The answer is one document if nothing is sent before the result, and else a stream with what the
+//! scenario reports. A modern client that ends its request early cancels the work. A legacy client
+//! cancels by a notification; when its connection ends, the work goes on.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::{empty, unfold};
+use http::{StatusCode, Version};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::model::JsonText;
+use crate::protocols::{InputRefused, InputReply, InputRequired, ResumedInput};
+use crate::runtime::StopTrigger;
+use crate::server::SharedState;
+use crate::server::http::sse;
+use crate::server::mcp::answer::{Answer, envelope, error_envelope, event};
+use crate::server::mcp::call_work::input_required;
+use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
+use crate::server::mcp::context::{McpClient, McpContext};
+use crate::server::mcp::held::{CallEnd, CallEnding, CancelOnDrop, HeldCall, HeldCalls, OngoingCall};
+use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::request_state::{LIFETIME, RequestState};
+
+/// Events of one request that wait to be sent. A client that does not keep up misses progress.
+const EVENTS: usize = 256;
+/// An unexpected failure inside the daemon (JSON-RPC 2.0 section 5.1).
+const INTERNAL: i64 = -32_603;
+/// The key of the only request for input of a call that waits here.
+const KEY: &str = "input";
+
+/// How the answer to one request is written.
+pub(super) struct AnswerWriter {
+    shared: SharedState,
+    id: JsonText,
+    /// The client's progress token. Without it no progress is sent.
+    token: Option<JsonText>,
+    /// The progress that was sent last: it has to grow.
+    progress: f64,
+    /// What a request state of this request is bound to.
+    bound: String,
+    version: Version,
+    takes_events: bool,
+    keep_alive: Duration,
+}
+
+/// The members of a request that are of no subject: its progress token, and the input with which it
+/// is sent again.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RequestParts<'a> {
+    #[serde(borrow)]
+    input_responses: Option<&'a RawValue>,
+    request_state: Option<String>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<PartsMeta<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct PartsMeta<'a> {
+    #[serde(borrow)]
+    progress_token: Option<&'a RawValue>,
+}
+
+/// What comes next of a request.
+enum CallTurn {
+    Event(CallerEvent),
+    Done(CallEnd),
+    /// The client cancelled it and gets no answer.
+    Cancelled,
+    /// Nothing for a while.
+    Silent,
+}
+
+/// Whether this may be a progress token: a text or a number.
+fn is_token(token: &str) -> bool {
+    matches!(token.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+}
+
+/// Begins the work of a request. It runs in a task of its own, since it may outlive the request.
+fn start<W, F>(context: &McpContext, client: McpClient, id: &JsonText, work: W) -> Result<OngoingCall, Refusal>
+where
+    W: FnOnce(Arc<McpCaller>) -> F,
+    F: Future<Output = CallEnd> + Send + 'static,
+{
+    let shared = &context.shared;
+    let (events, received) = mpsc::channel(EVENTS);
+    let (on_drop, cancelled, running) = match &client {
+        McpClient::Modern(_) => {
+            let (trigger, cancelled) = StopTrigger::new();
+            (Some(CancelOnDrop(trigger)), cancelled, None)
+        }
+        McpClient::Legacy(session) => {
+            let running = session.begin(id.get())?;
+            (None, running.cancelled.clone(), Some(running))
+        }
+    };
+    let by_notification = running.as_ref().map(|running| running.cancelled.clone());
+    let caller = Arc::new(McpCaller {
+        client,
+        has_stream: context.takes_events(),
+        events,
+        cancelled,
+        clock: shared.clock,
+        input_timeout: shared.config.borrow().mcp_face.input_timeout,
+    });
+    let work = work(caller);
+    let end = shared.tasks.spawn(async move {
+        let end = work.await;
+        // The id is free again.
+        drop(running);
+        end
+    });
+    Ok(OngoingCall { events: received, end, _on_drop: on_drop, cancelled: by_notification })
+}
+
+impl AnswerWriter {
+    /// For a request whose state is bound so.
+    pub(super) fn new(context: &McpContext, id: &JsonText, parts: &RequestParts<'_>, bound: String) -> Self {
+        let token = parts.meta.as_ref().and_then(|meta| meta.progress_token);
+        Self {
+            shared: Arc::clone(&context.shared),
+            id: id.clone(),
+            token: token.filter(|token| is_token(token.get())).map(|token| JsonText::known(token.get())),
+            progress: f64::NEG_INFINITY,
+            bound,
+            version: context.version,
+            takes_events: context.takes_events(),
+            keep_alive: context.shared.events.keep_alive(),
+        }
+    }
+
+    /// Answers a request: with the rest of work that was held for input, or with what `work` does
+    /// with the input.
+    pub(super) async fn run<W, F>(
+        self,
+        context: &McpContext,
+        client: McpClient,
+        parts: RequestParts<'_>,
+        work: W,
+    ) -> Result<Answer, Refusal>
+    where
+        W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
+        F: Future<Output = CallEnd> + Send + 'static,
+    {
+        let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
+        let state = match parts.request_state.filter(|_| client.is_modern()) {
+            Some(state) => {
+                let (sealer, now) = (&self.shared.mcp.sealer, self.shared.clock.wall());
+                Some(RequestState::open(&state, sealer, &self.bound, now)?)
+            }
+            None => None,
+        };
+        let resumed = match state {
+            Some(RequestState::Held(handle)) => {
+                let held = self.shared.mcp.held.take(&handle);
+                let held = held.ok_or_else(|| {
+                    Refusal::invalid("the call does not wait any more; make it without `requestState`")
+                })?;
+                return self.go_on(held, responses).await;
+            }
+            Some(RequestState::Server(state)) => Some((responses.unwrap_or("{}"), state)),
+            None => responses.filter(|_| client.is_modern()).map(|responses| (responses, None)),
+        };
+        let resumed = resumed.map(|(responses, state)| ResumedInput { responses: JsonText::known(responses), state });
+        let id = self.id.clone();
+        let call = start(context, client, &id, |caller| work(caller, resumed))?;
+        self.answer(call).await
+    }
+
+    async fn turn(&self, call: &mut OngoingCall) -> CallTurn {
+        let cancelled = call.cancelled.clone();
+        let by_client = async {
+            match cancelled {
+                Some(cancelled) => cancelled.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = by_client => CallTurn::Cancelled,
+            Some(event) = call.events.recv() => CallTurn::Event(event),
+            end = &mut call.end => CallTurn::Done(end.unwrap_or_else(|_| {
+                let why = "the call failed unexpectedly; the daemon's log says why";
+                Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, why))
+            })),
+            () = self.shared.clock.sleep(self.keep_alive) => CallTurn::Silent,
+        }
+    }
+
+    /// Waits until it is known whether the answer is a document or a stream.
+    async fn answer(mut self, mut call: OngoingCall) -> Result<Answer, Refusal> {
+        loop {
+            match self.turn(&mut call).await {
+                CallTurn::Done(end) => return self.ended(end).map(|result| Answer::Result(result.into())),
+                CallTurn::Cancelled => return Ok(Answer::Stream(sse::response(empty(), self.version))),
+                CallTurn::Event(CallerEvent::Input(wanted, reply)) => match self.hold(HeldCall { call, wanted, reply })
+                {
+                    Ok(result) => return Ok(Answer::Result(result.into())),
+                    Err(going) => call = *going,
+                },
+                CallTurn::Event(event) => {
+                    if let Some(first) = self.message(event).filter(|_| self.takes_events) {
+                        return Ok(Answer::Stream(self.stream(call, first)));
+                    }
+                }
+                CallTurn::Silent if self.takes_events => return Ok(Answer::Stream(self.stream(call, sse::ALIVE))),
+                CallTurn::Silent => {}
+            }
+        }
+    }
+
+    /// The answer as a stream that begins so.
+    fn stream(self, call: OngoingCall, first: Bytes) -> Response {
+        let version = self.version;
+        sse::response(unfold(Some((self, call, Some(first))), next), version)
+    }
+
+    /// The call goes on with the input that its client sent.
+    async fn go_on(self, held: HeldCall, responses: Option<&str>) -> Result<Answer, Refusal> {
+        #[derive(Deserialize)]
+        struct Responses<'a> {
+            #[serde(borrow)]
+            input: Option<&'a RawValue>,
+        }
+        let sent = responses.and_then(|responses| serde_json::from_str::<Responses<'_>>(responses).ok());
+        let Some(input) = sent.and_then(|sent| sent.input) else {
+            // Without the answer it is requested again.
+            return match self.hold(held) {
+                Ok(result) => Ok(Answer::Result(result.into())),
+                Err(going) => Box::pin(self.answer(*going)).await,
+            };
+        };
+        let _ = held.reply.send(Ok(InputReply::Given(JsonText::known(input.get()))));
+        self.answer(held.call).await
+    }
+
+    /// Keeps a call that waits for input, and gives what its client gets. If that is not possible,
+    /// the input is refused and the call goes on.
+    fn hold(&self, held: HeldCall) -> Result<String, Box<OngoingCall>> {
+        let (face, clock) = (&self.shared.mcp, self.shared.clock);
+        let limit = self.shared.config.borrow().mcp_face.input_timeout;
+        let (method, params) = (held.wanted.method, held.wanted.params.get());
+        let requests = format!(r#"{{"{KEY}":{{"method":"{method}","params":{params}}}}}"#);
+        let refused = |held: HeldCall| {
+            let _ = held.reply.send(Err(InputRefused));
+            Box::new(held.call)
+        };
+        let handle = HeldCalls::handle();
+        let state = RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, (clock.wall(), limit));
+        let Some(state) = state else { return Err(refused(held)) };
+        let until = (&self.shared.tasks, self.shared.stop.clone());
+        face.held.hold(handle, held, (limit, clock), until).map_err(|held| refused(*held))?;
+        Ok(input_required(&requests, Some(&state)))
+    }
+
+    /// The text of a result, with the state of an MCP server sealed.
+    fn ended(&self, end: CallEnd) -> Result<String, Refusal> {
+        match end? {
+            CallEnding::Complete(result) => Ok(result),
+            CallEnding::NeedsInput(InputRequired { requests, state }) => {
+                let time = (self.shared.clock.wall(), LIFETIME);
+                let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, time);
+                Ok(input_required(requests.get(), state.as_deref()))
+            }
+        }
+    }
+
+    /// The event of a stream for what a tool sent; `None` if the client does not want it.
+    fn message(&mut self, event_of_call: CallerEvent) -> Option<Bytes> {
+        match event_of_call {
+            CallerEvent::Progress(progress) => {
+                let token = self.token.as_ref()?;
+                if progress.done <= self.progress {
+                    return None;
+                }
+                self.progress = progress.done;
+                Some(event(progress_notification(&progress, token.get()).as_bytes()))
+            }
+            CallerEvent::Log(line) => Some(event(log_notification(&line).as_bytes())),
+            CallerEvent::Request(message) => Some(message),
+            CallerEvent::Input(_, reply) => {
+                let _ = reply.send(Err(InputRefused));
+                None
+            }
+        }
+    }
+}
+
+type CallStream = Option<(AnswerWriter, OngoingCall, Option<Bytes>)>;
+
+async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStream)> {
+    let (mut answer, mut call, first) = stream?;
+    if let Some(first) = first {
+        return Some((Ok(first), Some((answer, call, None))));
+    }
+    loop {
+        let last = match answer.turn(&mut call).await {
+            CallTurn::Done(end) => match answer.ended(end) {
+                Ok(result) => envelope(answer.id.get(), result.as_bytes()),
+                Err(refusal) => error_envelope(Some(answer.id.get()), &refusal.error),
+            },
+            CallTurn::Cancelled => return None,
+            CallTurn::Event(CallerEvent::Input(wanted, reply)) => match answer.hold(HeldCall { call, wanted, reply }) {
+                Ok(result) => {
+                    let message = event(&envelope(answer.id.get(), result.as_bytes()));
+                    return Some((Ok(message), None));
+                }
+                Err(going) => {
+                    call = *going;
+                    continue;
+                }
+            },
+            CallTurn::Event(sent) => match answer.message(sent) {
+                Some(message) => return Some((Ok(message), Some((answer, call, None)))),
+                None => continue,
+            },
+            CallTurn::Silent => return Some((Ok(sse::ALIVE), Some((answer, call, None)))),
+        };
+        return Some((Ok(event(&last)), None));
+    }
+}
