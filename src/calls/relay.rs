@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::BoxStream;
+
 use super::caller::{CallLine, Caller};
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
@@ -41,14 +43,7 @@ impl Calls {
         let inner = &self.0;
         let RelayRequest { scenario, method, params, resumed, scope } = request;
         let id = ToolId::new(scenario.clone(), method.as_str());
-        let snapshot = inner.reader.snapshot();
-        if let Some(unknown) = snapshot.catalog.may_not_call(&scope) {
-            return Err(ExecuteError::UnknownProfile(unknown));
-        }
-        if !snapshot.catalog.shows(&scope, &scenario) {
-            let reason = "its scenario is not in the list of this caller".to_owned();
-            return Err(ExecuteError::Unavailable { id, reason });
-        }
+        self.may_relay(&id, &scope)?;
         let rules = inner.config.load_full();
         let lane = inner.limits.scenario_limiter(&scenario, &rules);
         let _turn = inner.limits.acquire(&scenario, &lane, &rules).await?;
@@ -79,5 +74,41 @@ impl Calls {
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
         lane.ended(route.generation, well, &rules);
         outcome.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })
+    }
+
+    /// Follows a resource of a scenario, for a caller with this scope: an item for each time that it
+    /// changed. The stream ends with the connection to the scenario.
+    pub async fn updates(
+        &self,
+        scenario: &ScenarioName,
+        uri: &str,
+        scope: &ViewQuery,
+    ) -> Result<BoxStream<'static, ()>, ExecuteError> {
+        let inner = &self.0;
+        let id = ToolId::new(scenario.clone(), "subscriptions/listen");
+        self.may_relay(&id, scope)?;
+        let rules = inner.config.load_full();
+        let route = match routing::usable(inner, scenario) {
+            Some(route) => route,
+            None => Box::pin(routing::first(inner, &id, rules.reroute_wait)).await?,
+        };
+        let limit = rules.max_timeout;
+        let followed = tokio::time::timeout(limit, route.session.updates(uri)).await.unwrap_or_else(|_| {
+            Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
+        });
+        followed.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })
+    }
+
+    /// Refuses what a caller may not request of a scenario.
+    fn may_relay(&self, id: &ToolId, scope: &ViewQuery) -> Result<(), ExecuteError> {
+        let snapshot = self.0.reader.snapshot();
+        if let Some(unknown) = snapshot.catalog.may_not_call(scope) {
+            return Err(ExecuteError::UnknownProfile(unknown));
+        }
+        if !snapshot.catalog.shows(scope, &id.scenario) {
+            let reason = "its scenario is not in the list of this caller".to_owned();
+            return Err(ExecuteError::Unavailable { id: id.clone(), reason });
+        }
+        Ok(())
     }
 }

@@ -38,6 +38,13 @@ pub trait Session: Send + Sync {
         unsupported("this protocol has tools only")
     }
 
+    /// Follows a resource: an item for each time that the scenario says that it changed. The stream
+    /// ends when that is not known any more. Dropping it ends the following.
+    fn updates<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
+        let _ = uri;
+        unsupported("this protocol has tools only")
+    }
+
     /// Signs that the list may have changed, if the scenario gives any. Requested after a good
     /// listing, and once more after the stream ended, so it may become possible while the session
     /// lives.

@@ -116,19 +116,6 @@ impl House {
         self.request(request).await.map_or_else(|refused| refused.kind(), |_| "not refused")
     }
 
-    /// Waits until there is a value that no event tells of.
-    pub(crate) async fn eventually<T>(&self, mut found: impl FnMut() -> Option<T>) -> T {
-        let waiting = async {
-            loop {
-                match found() {
-                    Some(found) => return found,
-                    None => tokio::task::yield_now().await,
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("the value")
-    }
-
     /// Sets preferences.
     pub(crate) async fn prefer(&self, scope: &str, target: &str, patch: SettingsPatch) {
         self.app.engine().prefer(scope.parse().unwrap(), target.parse().unwrap(), patch).await.unwrap();

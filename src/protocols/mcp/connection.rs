@@ -10,6 +10,7 @@ use super::lines::Lines;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::ServerDescription;
+use super::updates::UpdateSignals;
 use crate::model::Interaction;
 use crate::protocols::{CallIo, LogLevel, NoCaller};
 
@@ -29,6 +30,8 @@ pub(super) struct McpServer {
     pub(super) headers: Mutex<Arc<HeaderTable>>,
     /// The input that it may request of callers.
     pub(super) interaction: Arc<Interaction>,
+    /// The updates of resources that it signals.
+    pub(super) updates: UpdateSignals,
     /// The least severe log messages that a legacy server was told to send.
     log_level: Mutex<Option<LogLevel>>,
 }
@@ -41,7 +44,12 @@ pub(super) enum Carrier {
 
 impl McpServer {
     pub(super) fn new(carrier: Carrier, info: ServerDescription, interaction: Arc<Interaction>) -> Self {
+        let updates = match &carrier {
+            Carrier::Lines(lines, _) => lines.incoming().updates().clone(),
+            Carrier::Http(_) => UpdateSignals::default(),
+        };
         Self {
+            updates,
             carrier,
             info,
             has_listed: AtomicBool::new(false),

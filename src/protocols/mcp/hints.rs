@@ -20,13 +20,14 @@ use super::connection::{Carrier, McpServer};
 use super::http::HttpConnection;
 use super::request::{McpRequest, RequestError};
 use super::server::{ServerDescription, is_change};
+use super::updates::UPDATED;
 use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use crate::protocols::{Hint, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{EventLimits, EventStream};
 
 /// What a stream of hints may cost. Servers need not send signs of life.
-const LIMITS: EventLimits =
+pub(super) const LIMITS: EventLimits =
     EventLimits { max_event: 64 * 1024, silence: Duration::from_secs(3600), per_minute: 1024 * 1024 };
 
 /// The hints of a server, if it gives any.
@@ -120,9 +121,13 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
             let event = events.next().await.ok()??;
             for message in json_rpc::parse(&event.data).unwrap_or_default() {
                 let hint = match message {
-                    RpcMessage::Notification { method, .. } => match method.as_str() {
+                    RpcMessage::Notification { method, params } => match method.as_str() {
                         "notifications/subscriptions/acknowledged" if server.info.list_changed => Hint::Following,
                         method if is_change(method) => Hint::Changed,
+                        UPDATED => {
+                            server.updates.take(params.as_ref());
+                            continue;
+                        }
                         _ => continue,
                     },
                     RpcMessage::Response { result: Err(error), .. } => {

@@ -20,6 +20,7 @@ use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::is_change;
+use super::updates::{UPDATED, UpdateSignals};
 use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallIo, EndReason, InputMethod};
@@ -59,6 +60,7 @@ pub(super) struct Incoming {
     next_id: AtomicU64,
     /// How often the server said that its list changed.
     changes: watch::Sender<u64>,
+    updates: UpdateSignals,
     /// Why the connection ended.
     ended: watch::Sender<Option<EndReason>>,
     noise: Mutex<Noise>,
@@ -114,6 +116,7 @@ impl Incoming {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             changes: watch::Sender::new(0),
+            updates: UpdateSignals::default(),
             ended: watch::Sender::new(None),
             noise: Mutex::default(),
             interaction: Arc::clone(interaction),
@@ -154,6 +157,8 @@ impl Incoming {
             RpcMessage::Notification { method, params } => {
                 if is_change(&method) {
                     self.changes.send_modify(|count| *count += 1);
+                } else if method == UPDATED {
+                    self.updates.take(params.as_ref());
                 } else if let Some((about, note)) = Note::parse(&method, params.as_ref()) {
                     let pending = self.pending();
                     let request = match about {
@@ -225,6 +230,11 @@ impl Incoming {
         self.changes.subscribe()
     }
 
+    /// The updates of resources that the server signals.
+    pub(super) fn updates(&self) -> &UpdateSignals {
+        &self.updates
+    }
+
     /// Why the connection ended, once it did.
     pub(super) fn ended(&self) -> watch::Receiver<Option<EndReason>> {
         self.ended.subscribe()
@@ -280,10 +290,22 @@ impl Lines {
         }
         let answered = self.wait(&mut waiting, request, io).await;
         if matches!(answered, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
-            let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
-            let _ = self.notify(&json_rpc::notification("notifications/cancelled", &params)).await;
+            let _ = self.cancel(id).await;
         }
         answered
+    }
+
+    /// Sends a request whose answer is not waited for, and gives its id.
+    pub(super) async fn begin(&self, request: &McpRequest, revision: McpRevision) -> Result<u64, RequestError> {
+        let id = self.incoming.next_id.fetch_add(1, Ordering::Relaxed);
+        self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
+        Ok(id)
+    }
+
+    /// Informs the server that a request is not wanted any more.
+    pub(super) async fn cancel(&self, id: u64) -> Result<(), RequestError> {
+        let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
+        self.notify(&json_rpc::notification("notifications/cancelled", &params)).await
     }
 
     async fn wait(

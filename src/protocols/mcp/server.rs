@@ -31,6 +31,8 @@ pub(super) struct ServerDescription {
     pub(super) has_prompts: bool,
     /// Whether it offers resources.
     pub(super) has_resources: bool,
+    /// Whether it signals updates of single resources.
+    pub(super) updates_resources: bool,
     /// Whether it completes arguments.
     pub(super) completes: bool,
     /// Whether it offers tools at all.
@@ -98,6 +100,8 @@ struct Capabilities<'a> {
 struct ListCapability {
     #[serde(default)]
     list_changed: bool,
+    #[serde(default)]
+    subscribe: bool,
 }
 
 #[derive(Deserialize, Default)]
@@ -127,6 +131,7 @@ impl Greeting {
             resources_changed: changes(sent.capabilities.resources.as_ref()),
             has_tools: sent.capabilities.tools.is_some(),
             has_logging: sent.capabilities.logging.is_some(),
+            updates_resources: sent.capabilities.resources.as_ref().is_some_and(|list| list.subscribe),
             has_prompts: sent.capabilities.prompts.is_some(),
             has_resources: sent.capabilities.resources.is_some(),
             completes: sent.capabilities.completions.is_some(),

@@ -327,6 +327,10 @@ impl Session for McpSession {
         Box::pin(self.relay_once(request, io))
     }
 
+    fn updates<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<BoxStream<'static, ()>, CallError>> {
+        Box::pin(self.follow(uri))
+    }
+
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         hints::hints(&self.server.load_full()?)
     }

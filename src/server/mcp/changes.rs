@@ -1,9 +1,9 @@
-//! Streams on which a client hears that its list changed: `subscriptions/listen`, and the stream of
-//! a GET in the older revisions.
+//! Streams on which a client hears of changes: `subscriptions/listen`, and the stream of a GET in
+//! the older revisions.
 //!
-//! A stream is one subscription to the events of the client's list. It says at once that the list
-//! changed, but at most every 100 ms, and carries the requests of the daemon that belong to no
-//! other stream of a session.
+//! A stream follows the events of the client's list of tools, its lists of prompts and resources,
+//! and single resources. It says at once that something changed, but at most every 100 ms, and
+//! carries the requests of the daemon that belong to no other stream of a session.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -16,55 +16,72 @@ use futures_util::stream::unfold;
 use http::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
 use crate::events::{Event, EventType, Next, SubscribeRequest, Subscription};
 use crate::model::JsonText;
-use crate::runtime::{Clock, Stop};
+use crate::runtime::Clock;
 use crate::server::events::disconnect_when_overrun;
 use crate::server::http::sse;
 use crate::server::mcp::answer::event;
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::face::OpenStream;
+use crate::server::mcp::offers_seen::{ListChange, OffersSeen};
 use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::resources;
 use crate::server::mcp::sessions::LiveSession;
+use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 use crate::views;
 
 /// Changes within this time of one that was told are told together.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// Messages of the daemon that wait for the reader of a GET stream.
 const QUEUE: usize = 64;
+/// The most resources that one stream follows.
+const MOST_FOLLOWED: usize = 100;
 
-/// What a stream says of changes.
-struct StreamTexts {
-    /// What is sent first.
-    first: Bytes,
-    /// What says that the list changed. `None`: the client does not want to hear it.
-    changed: Option<Bytes>,
-    /// What is sent when the daemon stops.
-    end: Option<Bytes>,
+/// Which changes a stream tells.
+struct Wanted {
+    lists: BTreeSet<ListChange>,
+    /// The id of the subscription of a modern client.
+    subscription: Option<Value>,
+    followed: Followed,
+}
+
+/// The single resources that a stream tells of.
+enum Followed {
+    /// These.
+    These(Vec<Arc<ResourceWatch>>),
+    /// Those of a session, which also has requests of the daemon to its client.
+    OfSession(Arc<LiveSession>, mpsc::Receiver<Bytes>),
 }
 
 /// One stream.
 struct ChangeStream {
     subscription: Subscription,
+    offers: OffersSeen,
+    updates: broadcast::Receiver<Arc<WatchKey>>,
+    wanted: Wanted,
     clock: Clock,
     keep_alive: Duration,
+    /// When a sign of life is sent, if nothing else is.
+    silent_until: Instant,
     first: Option<Bytes>,
-    changed: Bytes,
+    /// What changed and was not told yet.
+    pending: BTreeSet<ListChange>,
     /// When the next change may be told.
     next_change: Instant,
+    /// What is sent when the daemon stops.
     end: Option<Bytes>,
-    /// Requests of the daemon to a legacy client, and the end of its session.
-    session: Option<(mpsc::Receiver<Bytes>, Stop)>,
     /// Counted among the streams of its client.
     _counted: OpenStream,
     /// The only strong reference: a weak one shows when the stream is dropped.
     _open: Arc<()>,
 }
 
-/// `subscriptions/listen`. Of what can be listened to, changes of the list of tools are honoured.
+/// `subscriptions/listen`. The acknowledgement says what of it is honoured: resources that no
+/// scenario of this client has, or that their scenario does not let be followed, are not.
 pub(super) async fn listen(
     context: &McpContext,
     client: &McpClient,
@@ -73,37 +90,56 @@ pub(super) async fn listen(
     #[derive(Deserialize, Default)]
     struct ListenParams {
         #[serde(default)]
-        notifications: Wanted,
+        notifications: WantedNotifications,
     }
+    #[expect(clippy::struct_excessive_bools, reason = "the protocol has one for each list")]
     #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase")]
-    struct Wanted {
-        #[serde(default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct WantedNotifications {
         tools_list_changed: bool,
+        prompts_list_changed: bool,
+        resources_list_changed: bool,
+        resource_subscriptions: Option<Vec<String>>,
     }
-    let wanted: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let sent: ListenParams = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let sent = sent.notifications;
     let id: Value = serde_json::from_str(id.get()).unwrap_or_default();
-    let honoured = if wanted.notifications.tools_list_changed { json!({"toolsListChanged": true}) } else { json!({}) };
+    let (mut honoured, mut lists) = (json!({}), BTreeSet::new());
+    for (is_wanted, list, name) in [
+        (sent.tools_list_changed, ListChange::Tools, "toolsListChanged"),
+        (sent.prompts_list_changed, ListChange::Prompts, "promptsListChanged"),
+        (sent.resources_list_changed, ListChange::Resources, "resourcesListChanged"),
+    ] {
+        if is_wanted {
+            lists.insert(list);
+            honoured[name] = true.into();
+        }
+    }
+    let mut followed = Vec::new();
+    for uri in sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED) {
+        followed.extend(resources::follow(context, true, uri).await.ok());
+    }
+    if sent.resource_subscriptions.is_some() {
+        let uris: Vec<_> = followed.iter().map(|watch| watch.key.uri.as_str()).collect();
+        honoured["resourceSubscriptions"] = json!(uris);
+    }
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
-    let texts = StreamTexts {
-        first: message(&json!({
-            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-            "params": {"notifications": honoured, "_meta": meta},
-        })),
-        changed: wanted.notifications.tools_list_changed.then(|| {
-            message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}))
-        }),
-        end: Some(message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}))),
-    };
-    open(context, client.key(), texts, None).await
+    let first = message(&json!({
+        "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        "params": {"notifications": honoured, "_meta": meta},
+    }));
+    let end = message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}));
+    let wanted = Wanted { lists, subscription: Some(id), followed: Followed::These(followed) };
+    open(context, client.key(), wanted, (first, Some(end))).await
 }
 
 /// The stream of a GET.
 pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> Result<Response, Refusal> {
-    let changed = message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-    let texts = StreamTexts { first: sse::ALIVE, changed: Some(changed), end: None };
+    let lists = [ListChange::Tools, ListChange::Prompts, ListChange::Resources].into();
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let response = open(context, &session.claims.key, texts, Some((receiver, session.ended()))).await?;
+    let followed = Followed::OfSession(Arc::clone(session), receiver);
+    let wanted = Wanted { lists, subscription: None, followed };
+    let response = open(context, &session.claims.key, wanted, (sse::ALIVE, None)).await?;
     session.add_stream(sender);
     Ok(response)
 }
@@ -115,42 +151,131 @@ fn message(message: &Value) -> Bytes {
 async fn open(
     context: &McpContext,
     client: &str,
-    texts: StreamTexts,
-    session: Option<(mpsc::Receiver<Bytes>, Stop)>,
+    wanted: Wanted,
+    (first, end): (Bytes, Option<Bytes>),
 ) -> Result<Response, Refusal> {
     let (shared, list) = (&context.shared, &context.list);
     let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
-    let kinds = if texts.changed.is_some() { [EventType::Catalog].into() } else { BTreeSet::new() };
+    let kinds = if wanted.lists.contains(&ListChange::Tools) { [EventType::Catalog].into() } else { BTreeSet::new() };
     let query = views::effective(&list.view, list.format);
-    let wanted = SubscribeRequest { query, kinds, ..SubscribeRequest::default() };
-    let subscription = shared.events.subscribe(wanted).await.map_err(|full| Refusal::busy(full.to_string()))?;
+    let request = SubscribeRequest { query, kinds, ..SubscribeRequest::default() };
+    let subscription = shared.events.subscribe(request).await.map_err(|full| Refusal::busy(full.to_string()))?;
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     let watch = subscription.watch();
     shared.tasks.spawn(disconnect_when_overrun(watch, context.connection.clone(), shared.clock, hangs));
     let stream = ChangeStream {
         subscription,
+        offers: OffersSeen::new(shared.reader.clone(), list.view.clone()),
+        updates: shared.mcp.watches.updates(),
+        wanted,
         clock: shared.clock,
         keep_alive: shared.events.keep_alive(),
-        first: Some(texts.first),
-        changed: texts.changed.unwrap_or(sse::ALIVE),
+        silent_until: shared.clock.now() + shared.events.keep_alive(),
+        first: Some(first),
+        pending: BTreeSet::new(),
         next_change: shared.clock.now(),
-        end: texts.end,
-        session,
+        end,
         _counted: counted,
         _open: open,
     };
     Ok(sse::response(unfold(Some(stream), next), context.version))
 }
 
-/// A message of the daemon for the session of this stream. `None` when the session ended.
-async fn for_session(session: &mut Option<(mpsc::Receiver<Bytes>, Stop)>) -> Option<Bytes> {
-    let Some((messages, ended)) = session else { return std::future::pending().await };
-    tokio::select! {
-        biased;
-        () = ended.wait() => None,
-        // `None` when the daemon forgot the session, which begins anew with its next message.
-        message = messages.recv() => message,
+impl Wanted {
+    /// What an update of a resource is to this stream. `None` for the key: some were missed.
+    fn of_update(&self, key: Option<&WatchKey>) -> Vec<ListChange> {
+        let of = |key: &WatchKey| ListChange::Resource(key.uri.clone());
+        match (&self.followed, key) {
+            (Followed::These(all), Some(key)) => {
+                all.iter().find(|watch| *watch.key == *key).map(|watch| of(&watch.key)).into_iter().collect()
+            }
+            (Followed::These(all), None) => all.iter().map(|watch| of(&watch.key)).collect(),
+            (Followed::OfSession(session, _), key) => session.followed(key).iter().map(|key| of(key)).collect(),
+        }
+    }
+
+    /// What says that something changed.
+    fn text(&self, change: &ListChange) -> Bytes {
+        let mut params = json!({});
+        if let Some(id) = &self.subscription {
+            params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
+        }
+        let method = match change {
+            ListChange::Tools => "notifications/tools/list_changed",
+            ListChange::Prompts => "notifications/prompts/list_changed",
+            ListChange::Resources => "notifications/resources/list_changed",
+            ListChange::Resource(uri) => {
+                params["uri"] = uri.as_str().into();
+                "notifications/resources/updated"
+            }
+        };
+        let mut sent = json!({"jsonrpc": "2.0", "method": method});
+        if params != json!({}) {
+            sent["params"] = params;
+        }
+        message(&sent)
+    }
+
+    /// A message of the daemon for the session of this stream. `None` when the session ended.
+    async fn for_session(&mut self) -> Option<Bytes> {
+        let Followed::OfSession(session, messages) = &mut self.followed else { return std::future::pending().await };
+        let ended = session.ended();
+        tokio::select! {
+            biased;
+            () = ended.wait() => None,
+            // `None` when the daemon forgot the session, which begins anew with its next message.
+            message = messages.recv() => message,
+        }
+    }
+}
+
+/// What comes next on a stream.
+enum Turn {
+    Changed(Vec<ListChange>),
+    Message(Bytes),
+    /// Nothing for a while.
+    Silent,
+    /// What is pending may be told.
+    Due,
+    Ended,
+    /// The client ended its session.
+    SessionEnded,
+}
+
+impl ChangeStream {
+    async fn turn(&mut self) -> Turn {
+        let due = async {
+            match self.pending.is_empty() {
+                true => std::future::pending().await,
+                false => self.clock.sleep_until(self.next_change).await,
+            }
+        };
+        tokio::select! {
+            next = self.subscription.next() => match next {
+                Next::Message(message) if matches!(message.event, Event::Catalog(_)) => {
+                    Turn::Changed(vec![ListChange::Tools])
+                }
+                // What the client has to know of the present it learns by listing.
+                Next::Message(_) => Turn::Changed(Vec::new()),
+                Next::Ended(_) => Turn::Ended,
+            },
+            changed = self.offers.changed() => Turn::Changed(changed),
+            updated = self.updates.recv() => match updated {
+                Ok(key) => Turn::Changed(self.wanted.of_update(Some(&key))),
+                Err(_) => Turn::Changed(self.wanted.of_update(None)),
+            },
+            message = self.wanted.for_session() => message.map_or(Turn::SessionEnded, Turn::Message),
+            () = due => Turn::Due,
+            () = self.clock.sleep_until(self.silent_until) => Turn::Silent,
+        }
+    }
+
+    /// What is pending, as one part of the stream.
+    fn told(&mut self) -> Bytes {
+        self.next_change = self.clock.now() + TOGETHER;
+        let told: Vec<Bytes> = std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
+        told.concat().into()
     }
 }
 
@@ -160,33 +285,21 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
         return Some((Ok(first), Some(stream)));
     }
     loop {
-        let silent = stream.clock.sleep(stream.keep_alive);
-        let next = tokio::select! {
-            next = stream.subscription.next() => next,
-            message = for_session(&mut stream.session) => {
-                return message.map(|message| (Ok(message), Some(stream)));
+        let sent = match stream.turn().await {
+            Turn::Changed(changes) => {
+                let lists = &stream.wanted.lists;
+                let wanted = |change: &ListChange| matches!(change, ListChange::Resource(_)) || lists.contains(change);
+                stream.pending.extend(changes.into_iter().filter(wanted));
+                continue;
             }
-            () = silent => return Some((Ok(sse::ALIVE), Some(stream))),
+            Turn::Due => stream.told(),
+            Turn::Message(message) => message,
+            Turn::Silent => sse::ALIVE,
+            Turn::Ended if !stream.pending.is_empty() => stream.told(),
+            Turn::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
+            Turn::SessionEnded => return None,
         };
-        match next {
-            Next::Message(message) if matches!(message.event, Event::Catalog(_)) => break,
-            // What the client has to know of the present it learns by listing.
-            Next::Message(_) => {}
-            Next::Ended(_) => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
-        }
+        stream.silent_until = stream.clock.now() + stream.keep_alive;
+        return Some((Ok(sent), Some(stream)));
     }
-    let ended = loop {
-        let now = stream.clock.now();
-        if now >= stream.next_change {
-            stream.next_change = now + TOGETHER;
-            break false;
-        }
-        let rest = stream.clock.sleep(stream.next_change - now);
-        tokio::select! {
-            next = stream.subscription.next() => if let Next::Ended(_) = next { break true },
-            () = rest => {}
-        }
-    };
-    let changed = stream.changed.clone();
-    Some((Ok(changed), (!ended).then_some(stream)))
 }

@@ -9,6 +9,7 @@ use crate::server::mcp::held::HeldCalls;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sealing::Sealer;
 use crate::server::mcp::sessions::McpSessions;
+use crate::server::mcp::watched::ResourceWatches;
 
 /// See the module.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(in crate::server) struct McpFace {
     pub(super) sessions: McpSessions,
     pub(super) streams: StreamCounter,
     pub(super) held: HeldCalls,
+    pub(super) watches: ResourceWatches,
 }
 
 /// How many streams each client has open.
@@ -38,6 +40,7 @@ impl McpFace {
             sessions: McpSessions::new(clock),
             streams: StreamCounter::default(),
             held: HeldCalls::default(),
+            watches: ResourceWatches::default(),
         }
     }
 }

@@ -64,7 +64,13 @@ fn name_daemon(result: &mut Value, own_id: Option<&str>) {
 /// What the daemon can do, in both eras.
 fn capabilities() -> Value {
     // Whether or not a scenario has any of it now.
-    json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}})
+    json!({
+        "tools": {"listChanged": true},
+        "prompts": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
 }
 
 fn server_info() -> Value {

@@ -39,6 +39,8 @@ pub(super) async fn legacy(
     match method {
         "ping" => Ok(Answer::Result(Bytes::from_static(b"{}"))),
         "logging/setLevel" => logging::set_level(session, params).map(Answer::Result),
+        "resources/subscribe" => resources::subscribe(context, session, params).await.map(Answer::Result),
+        "resources/unsubscribe" => resources::unsubscribe(session, params).map(Answer::Result),
         _ => common(context, McpClient::Legacy(Arc::clone(session)), (id, method), params).await,
     }
 }

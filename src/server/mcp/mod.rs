@@ -28,6 +28,7 @@ mod logging;
 mod long_request;
 mod messages;
 mod methods;
+mod offers_seen;
 mod own_tools;
 mod param_headers;
 mod prompts;
@@ -39,6 +40,7 @@ mod sealing;
 mod session_id;
 mod sessions;
 mod uri_template;
+mod watched;
 
 use axum::Router;
 use axum::extract::{Extension, Path, RawQuery, State};

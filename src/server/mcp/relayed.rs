@@ -103,7 +103,8 @@ pub(super) async fn send(
     answer.run(context, client, parts, work).await
 }
 
-fn unanswered(refused: &ExecuteError) -> Refusal {
+/// The refusal of a request that its scenario did not answer.
+pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
     Refusal::new(StatusCode::OK, UNANSWERED, refused.to_string())
 }
 

@@ -1,6 +1,11 @@
-//! `resources/read` and `completion/complete`: which scenario a URI belongs to.
+//! `resources/read`, `completion/complete` and subscriptions to resources: which scenario a URI belongs to.
 //!
 //! URIs are those of the scenarios. One that several scenarios have is refused with their names.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
 
 use crate::catalog::Catalog;
 use crate::model::{JsonText, RelayedKind, ScenarioName};
@@ -8,6 +13,8 @@ use crate::protocols::RelayMethod;
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::refusal::Refusal;
+use crate::server::mcp::sessions::LiveSession;
+use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 use crate::server::mcp::{prompts, relayed, uri_template};
 
 /// `resources/read`: the resource as its scenario gives it.
@@ -20,6 +27,41 @@ pub(super) async fn read(
     let uri = params["uri"].as_str().ok_or_else(|| Refusal::invalid("`uri` is missing"))?;
     let owner = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(client.is_modern(), uri))?;
     relayed::send(context, client, (id, sent), (owner, RelayMethod::ReadResource, params)).await
+}
+
+/// Follows a resource.
+pub(super) async fn follow(context: &McpContext, is_modern: bool, uri: &str) -> Result<Arc<ResourceWatch>, Refusal> {
+    let scenario = owner(context, uri)?.ok_or_else(|| relayed::unknown_resource(is_modern, uri))?;
+    let (watches, key) = (&context.shared.mcp.watches, WatchKey { scenario, uri: uri.to_owned() });
+    let followed = watches.follow(&context.shared, &context.list.view, key).await;
+    let followed = followed.map_err(|refused| relayed::unanswered(&refused))?;
+    followed.ok_or_else(|| Refusal::busy("too many resources are followed already; try again later"))
+}
+
+/// `resources/subscribe` of a session.
+pub(super) async fn subscribe(
+    context: &McpContext,
+    session: &LiveSession,
+    params: Option<&JsonText>,
+) -> Result<Bytes, Refusal> {
+    session.follow(follow(context, false, &subject(params)?).await?)?;
+    Ok(Bytes::from_static(b"{}"))
+}
+
+/// `resources/unsubscribe` of a session. It is no error that the resource is not followed.
+pub(super) fn unsubscribe(session: &LiveSession, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
+    session.unfollow(&subject(params)?);
+    Ok(Bytes::from_static(b"{}"))
+}
+
+/// The resource that parameters name.
+fn subject(params: Option<&JsonText>) -> Result<String, Refusal> {
+    #[derive(Deserialize)]
+    struct Subject {
+        uri: String,
+    }
+    let subject: Option<Subject> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    subject.map(|subject| subject.uri).ok_or_else(|| Refusal::invalid("`uri` is missing"))
 }
 
 /// `completion/complete`: for a prompt by its name here, for a resource by its URI or template.

@@ -22,6 +22,7 @@ use crate::server::mcp::era::single;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sealing::Sealer;
 use crate::server::mcp::session_id::SessionClaims;
+use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 
 /// The header with the id of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -31,6 +32,9 @@ const MOST: usize = 4_096;
 const MOST_ENDED: usize = 10_000;
 /// The most requests of one session under way.
 const MOST_RUNNING: usize = 1_000;
+
+/// The most resources that one session follows.
+const MOST_FOLLOWED: usize = 100;
 
 /// What a client answered to a request of the daemon.
 pub(super) type ClientReply = Result<JsonText, RpcError>;
@@ -69,6 +73,8 @@ struct SessionState {
     awaited: HashMap<u64, oneshot::Sender<ClientReply>>,
     /// The streams of its GETs.
     streams: Vec<mpsc::Sender<Bytes>>,
+    /// The resources that it follows.
+    followed: Vec<Arc<ResourceWatch>>,
 }
 
 /// A request of a session under way. Dropping it ends that.
@@ -131,6 +137,7 @@ impl McpSessions {
         if table.ended.len() > MOST_ENDED {
             table.ended.pop_front();
         }
+        session.state().followed.clear();
         session.end.stop();
     }
 }
@@ -141,7 +148,9 @@ impl SessionTable {
     fn forget_idle(&mut self) {
         let used = |session: &Arc<LiveSession>| {
             let state = session.state();
-            let idle = state.running.is_empty() && state.streams.iter().all(mpsc::Sender::is_closed);
+            let idle = state.running.is_empty()
+                && state.followed.is_empty()
+                && state.streams.iter().all(mpsc::Sender::is_closed);
             idle.then_some(state.used)
         };
         let mut idle: Vec<_> =
@@ -162,6 +171,7 @@ impl LiveSession {
             running: HashMap::new(),
             awaited: HashMap::new(),
             streams: Vec::new(),
+            followed: Vec::new(),
         };
         Self { claims, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
     }
@@ -220,6 +230,31 @@ impl LiveSession {
         if let Some(awaited) = awaited {
             let _ = awaited.send(reply);
         }
+    }
+
+    /// Follows a resource from now on.
+    pub(super) fn follow(&self, watch: Arc<ResourceWatch>) -> Result<(), Refusal> {
+        let mut state = self.state();
+        if state.followed.iter().any(|followed| followed.key == watch.key) {
+            return Ok(());
+        }
+        if state.followed.len() >= MOST_FOLLOWED {
+            return Err(Refusal::busy(format!("the session follows {MOST_FOLLOWED} resources already")));
+        }
+        state.followed.push(watch);
+        Ok(())
+    }
+
+    /// Does not follow the resource with this URI any more.
+    pub(super) fn unfollow(&self, uri: &str) {
+        self.state().followed.retain(|watch| watch.key.uri != uri);
+    }
+
+    /// The resource with this key, if it is followed; without a key all that are.
+    pub(super) fn followed(&self, key: Option<&WatchKey>) -> Vec<Arc<WatchKey>> {
+        let state = self.state();
+        let all = state.followed.iter().map(|watch| &watch.key);
+        all.filter(|followed| key.is_none_or(|key| ***followed == *key)).cloned().collect()
     }
 
     /// Adds the stream of a GET.
