@@ -11,6 +11,7 @@ use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
 mod answer_cache;
+mod configuration;
 mod location;
 mod mcp_messages;
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 use toml_edit::DocumentMut;
 
 use super::client::DaemonClient;
-use super::replace::{FileReaders, replace};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::client_files::{ClientConnection, ClientSnippet, KnownClient};
+use crate::config::edit::{FileReaders, replace};
 
 /// The name of the entry.
 const ENTRY: &str = env!("CARGO_PKG_NAME");

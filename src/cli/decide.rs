@@ -86,7 +86,7 @@ pub(super) struct ForgetArgs {
 impl ForgetArgs {
     /// Has the scenario forgotten, and prints the result.
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let daemon = DaemonClient::from_args(&self.remote)?;
+        let daemon = DaemonClient::for_operator(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
         let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "was").await?;
         if self.remote.json {

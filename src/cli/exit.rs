@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::app::StartError;
 use crate::config::ConfigError;
+use crate::config::edit::EditError;
 
 /// The part of the help about first steps and exit codes.
 pub(super) const HELP: &str = "\
@@ -81,6 +82,15 @@ impl CommandError {
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
         Self::Config(Box::new(error))
+    }
+}
+
+impl From<EditError> for CommandError {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::Invalid { problems, .. } => problems.into(),
+            error => Self::Refused { message: error.to_string(), hint: Some(error.hint()) },
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::LoadOptions;
 use crate::runtime::memory;
 
+mod add;
 mod address;
 mod approvals;
 mod by_id;
@@ -26,6 +27,7 @@ mod connect;
 mod decide;
 mod demo;
 mod doctor;
+mod edited;
 mod exit;
 mod explain;
 mod identity;
@@ -41,7 +43,6 @@ mod otlp;
 mod output;
 mod prefs;
 mod refresh;
-mod replace;
 mod scenarios;
 mod search;
 mod serve;
@@ -102,7 +103,11 @@ enum Command {
     Unblock(decide::UnblockArgs),
     /// Trust a scenario that was found by an untrusted source, such as the local network.
     Trust(decide::TrustArgs),
-    /// Forget a scenario that is removed or down.
+    /// Add a scenario to the configuration file: an address, or a program to start.
+    Add(add::AddArgs),
+    /// Take a scenario out of the configuration file.
+    Remove(add::RemoveArgs),
+    /// Delete what is known of a scenario that is removed or down.
     Forget(decide::ForgetArgs),
     /// Log in to a scenario behind OAuth, in a browser.
     Login(login::LoginArgs),
@@ -165,13 +170,20 @@ fn config_place(named: Option<&Path>) -> Result<PathBuf, CommandError> {
     let options = LoadOptions { file: named.map(Path::to_owned), ..LoadOptions::from_process() };
     let candidates = options.candidate_files();
     let existing = candidates.iter().find(|path| path.exists()).cloned();
-    // A file in the working folder is used when it is there, and not made there unasked.
-    existing
-        .or_else(|| if named.is_some() { candidates.first().cloned() } else { candidates.get(1).cloned() })
-        .ok_or_else(|| CommandError::Usage {
-            message: "there is no configuration file, and no home folder to make one in".into(),
-            hint: "name one with `--config`".into(),
-        })
+    match (existing, named) {
+        (Some(existing), _) => Ok(existing),
+        (None, Some(named)) => Ok(std::path::absolute(named)?),
+        // A file in the working folder is used when it is there, and not made there unasked.
+        (None, None) => user_place(),
+    }
+}
+
+/// The configuration file of this user, which need not exist.
+fn user_place() -> Result<PathBuf, CommandError> {
+    LoadOptions::from_process().user_file().ok_or_else(|| CommandError::Usage {
+        message: "there is no configuration file, and no home folder to make one in".into(),
+        hint: "name one with `--config`".into(),
+    })
 }
 
 /// How long the process waits at its end for work on blocking threads.
@@ -224,6 +236,8 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Unblock(command) => command.run().await,
             Self::Trust(command) => command.run().await,
+            Self::Add(command) => command.run().await,
+            Self::Remove(command) => command.run().await,
             Self::Forget(command) => command.run().await,
             Self::Login(command) => command.run().await,
             Self::Logout(command) => command.run().await,

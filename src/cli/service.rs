@@ -10,8 +10,8 @@ use std::process::Stdio;
 use clap::{Args, Subcommand};
 use tokio::process::Command;
 
-use super::replace::{FileReaders, replace};
 use super::{CommandError, output};
+use crate::config::edit::{FileReaders, replace};
 
 /// The unit as it is in the repository.
 const UNIT: &str = include_str!("../../config/systemd/user/callsheet.service");

@@ -42,6 +42,11 @@ impl ConfigFile {
             message: format!("the configuration cannot be read: {error}"),
             hint: "make it a readable text file, or name another one with `--config`".to_owned(),
         })?;
+        Self::parse(path, text)
+    }
+
+    /// The file at `path`, with this text.
+    pub(super) fn parse(path: &Path, text: String) -> Result<(Self, Table), Diagnostic> {
         let lines = LineStarts::new(&text);
         let refused = |message: &str, span: Option<Range<usize>>| Diagnostic {
             origin: ValueOrigin::File {

@@ -53,11 +53,34 @@ pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
 /// Loads what can be used of the configuration, for clients of a daemon that runs already: what is
 /// wrong keeps its default, and the error holds every problem there is. No daemon runs with it.
 pub fn load_usable(options: &LoadOptions) -> (LoadedConfig, Option<ConfigError>) {
-    let mut found = Diagnostics::default();
     let file = options.find_file();
+    let read = file.as_deref().map(ConfigFile::read);
+    load_read(options, file, read)
+}
+
+/// Loads the configuration as if the file that `options` name had this text.
+pub(super) fn load_text(options: &LoadOptions, text: String) -> Result<LoadedConfig, ConfigError> {
+    let file = options.find_file();
+    let read = file.as_deref().map(|path| ConfigFile::parse(path, text));
+    match load_read(options, file, read) {
+        (loaded, None) => Ok(loaded),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// What was read of a file.
+type ReadFile = Result<(ConfigFile, Table), Diagnostic>;
+
+/// Loads the configuration with this file.
+fn load_read(
+    options: &LoadOptions,
+    file: Option<PathBuf>,
+    read: Option<ReadFile>,
+) -> (LoadedConfig, Option<ConfigError>) {
+    let mut found = Diagnostics::default();
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
-    let merged = match MergedLayers::new(layers(options, file.as_deref(), &mut found)) {
+    let merged = match MergedLayers::new(layers(options, read, &mut found)) {
         Ok(merged) => merged,
         Err(problem) => {
             let problems = found.problems.into_iter().chain([problem]).collect();
@@ -95,12 +118,12 @@ pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded
 }
 
 /// The layers that fit, lowest first.
-fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Diagnostics) -> Vec<ConfigLayer> {
+fn layers(options: &LoadOptions, file: Option<ReadFile>, found: &mut Diagnostics) -> Vec<ConfigLayer> {
     // That the built-in text parses is for a test to prove; were it not to, `Config::for_state`
     // says the same.
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
     let mut layers = vec![ConfigLayer::checked(LayerSource::Default, defaults, found)];
-    match file.map(ConfigFile::read) {
+    match file {
         Some(Ok((file, values))) => {
             layers.push(ConfigLayer::checked(LayerSource::File(Box::new(file)), values, found));
         }

@@ -2,8 +2,9 @@
 //!
 //! `keys` lists every key with its shape, its rule and its field; `load` merges the layers, `check`
 //! applies the rules, and [`Config`] holds the result. All problems are reported at once, each with
-//! its key, its place and a hint. `reload` compares two configurations for a running daemon.
-//! Nothing here writes, watches, or reads the process except [`LoadOptions::from_process`].
+//! its key, its place and a hint. `reload` compares two configurations for a running daemon. `edit`
+//! changes the scenarios of a file. Nothing else here writes, and nothing watches, or reads the
+//! process except [`LoadOptions::from_process`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ mod check;
 pub mod client_files;
 mod client_servers;
 mod defaults;
+pub(crate) mod edit;
 mod effective_values;
 mod error;
 mod file;

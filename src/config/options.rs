@@ -1,7 +1,7 @@
 //! What loading depends on: flags, environment and folders, given from outside so that this module
 //! does not read the process.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::origin::ValueOrigin;
 
@@ -58,13 +58,19 @@ impl LoadOptions {
         if let Some(named) = self.named_file() {
             return vec![named];
         }
-        let name = Path::new("callsheet").join("callsheet.toml");
         let usual = [
             Some(self.cwd.join("callsheet.toml")),
-            self.base_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(&name)),
-            Some(self.etc.join(&name)),
+            self.user_file(),
+            Some(self.etc.join("callsheet").join("callsheet.toml")),
         ];
         usual.into_iter().flatten().collect()
+    }
+
+    /// The file of this user: the one that `CALLSHEET_CONFIG` names, or the one in the configuration
+    /// folder. `None` without a home folder.
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+        let own = || Some(self.base_folder("XDG_CONFIG_HOME", ".config")?.join("callsheet").join("callsheet.toml"));
+        self.named_file().or_else(own)
     }
 
     fn named_file(&self) -> Option<PathBuf> {

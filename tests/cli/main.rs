@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod add;
 mod approvals_and_operations;
 mod call;
 mod check;

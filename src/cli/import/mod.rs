@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::edited;
 use super::output;
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place};
 use crate::config::client_files::{
     ClientServer, ClientServers, LeftOutReason, MAX_CLIENT_FILE, Variables, read_client_file,
 };
+use crate::config::edit::ConfigEdit;
 use crate::config::{self, LoadOptions};
 
 mod known_files;
-mod write;
-
-use write::{Addition, WrittenFiles};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -64,9 +63,10 @@ impl ImportArgs {
                 format!("{} ({}): {}{next}", entry.name, entry.from.display(), entry.why)
             })
             .collect();
-        let known = write::existing_names(&place)?;
+        let mut edit = ConfigEdit::open(&place, &LoadOptions::from_process());
+        let known = edit.names()?;
         let (known, new): (Vec<_>, Vec<_>) =
-            found.taken.into_iter().partition(|server| known.contains(server.name.as_str()));
+            found.taken.into_iter().partition(|server| known.iter().any(|name| name == server.name.as_str()));
         left_out.extend(known.iter().map(|server| {
             let why = format!("the configuration has a scenario `{}` already", server.name);
             format!("{} ({}): {why}", server.name, server.from.display())
@@ -76,25 +76,19 @@ impl ImportArgs {
             output::line("no server can be taken");
             return Ok(());
         }
-        let count = new.len();
-        let addition = Addition::new(new.iter().map(|server| (&server.name, &server.entry.target)));
+        let count = output::count(new.len(), "server");
         if !self.write {
-            output::line(&format!(
-                "{} can be taken; `callsheet import --write` writes them to {}",
-                servers(count),
-                place.display()
-            ));
+            let place = place.display();
+            output::line(&format!("{count} can be taken; `callsheet import --write` writes them to {place}"));
             return Ok(());
         }
-        match addition.write(&place)? {
-            WrittenFiles::Added { secrets } => {
-                output::line(&format!("{} written to {}", servers(count), place.display()));
-                if let Some(secrets) = secrets {
-                    output::line(&format!("the values of their variables and headers are in {}", secrets.display()));
-                }
-                output::line("a running daemon takes them now; otherwise start one with `callsheet serve`");
-            }
+        for server in &new {
+            edit.add(server.name.as_str(), &server.entry.target, None).map_err(edited::failed)?;
         }
+        let written = edit.write().map_err(edited::failed)?;
+        output::line(&format!("{count} written to {}", written.path.display()));
+        edited::print_secrets(&written);
+        output::line("a running daemon takes them now; otherwise start one with `callsheet serve`");
         Ok(())
     }
 
@@ -146,9 +140,4 @@ fn print(servers: &[ClientServer], left_out: &[String], home: &Path) {
 fn own_address(place: &Path) -> Option<std::net::SocketAddr> {
     let options = LoadOptions { file: place.exists().then(|| place.to_owned()), ..LoadOptions::from_process() };
     config::load(&options).ok().map(|loaded| loaded.config.server.listen)
-}
-
-/// So many servers.
-fn servers(count: usize) -> String {
-    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
 }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 pub use connect::{ClientConnection, ClientSnippet, KnownClient};
 pub use entry::{ClientEntry, EntryTarget};
+pub(crate) use servers::scenario_name;
 pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason, MAX_CLIENT_SERVERS};
 pub use variables::Variables;
 

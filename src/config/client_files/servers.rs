@@ -125,7 +125,7 @@ impl ClientServers {
 }
 
 /// The name of an entry as that of a scenario: characters that it cannot have become `-`.
-fn scenario_name(name: &str) -> Option<ScenarioName> {
+pub(crate) fn scenario_name(name: &str) -> Option<ScenarioName> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = name.trim().chars().take(100).map(|c| if allowed(c) { c } else { '-' }).collect();
     name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).parse().ok()

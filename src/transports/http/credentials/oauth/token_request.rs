@@ -72,8 +72,8 @@ pub(super) async fn post(
 
 /// The code of an answer that refuses (RFC 6749 section 5.2), for people.
 pub(super) fn error_code(body: &[u8]) -> Option<String> {
-    let told: TokenAnswer = serde_json::from_slice(body).ok()?;
-    told.error.map(|code| shown(&code))
+    let parsed: TokenAnswer = serde_json::from_slice(body).ok()?;
+    parsed.error.map(|code| shown(&code))
 }
 
 /// Requests a token with this form. `client` is the header that proves who asks.

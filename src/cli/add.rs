@@ -1,0 +1,192 @@
+//! `callsheet add NAME ADDRESS`, `callsheet add NAME -- COMMAND ARGS...` and `callsheet remove
+//! NAME`: change the configuration file, and show what the running daemon makes of it.
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::address::web_address;
+use super::edited::{self, EditedFile};
+use super::{CommandError, RemoteArgs, output};
+use crate::config::client_files::EntryTarget;
+use crate::model::ScenarioName;
+
+/// Arguments of `add`.
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    /// The scenario's name, which its tools get where another scenario has one of the same name.
+    name: String,
+    /// Its address, such as http://127.0.0.1:8080; that of an MCP server is whole, such as
+    /// http://127.0.0.1:8080/mcp.
+    #[arg(value_name = "ADDRESS", conflicts_with = "command")]
+    address: Option<String>,
+    /// An MCP server to start, and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// A variable of the command; its value goes to secrets.toml beside the configuration.
+    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
+    env: Vec<String>,
+    /// A header of every request; its value goes to secrets.toml beside the configuration.
+    #[arg(long, value_name = "NAME=VALUE", requires = "address")]
+    header: Vec<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl AddArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let name = scenario_name(&self.name)?;
+        let target = self.target()?;
+        let file = EditedFile::find(&self.remote).await?;
+        let mut edit = file.open();
+        edit.add(name.as_str(), &target, None).map_err(edited::failed)?;
+        let written = edit.write().map_err(edited::failed)?;
+        if !self.remote.json {
+            output::line(&format!("added to {}:", written.path.display()));
+            edited::print_lines(&written.lines);
+            edited::print_secrets(&written);
+            file.print_next();
+        }
+        let known = file.settled(name.as_str(), has_answered).await?;
+        if self.remote.json {
+            output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
+        } else if let Some(known) = known {
+            print_state(&known);
+        }
+        Ok(())
+    }
+
+    /// Where the scenario is.
+    fn target(&self) -> Result<EntryTarget, CommandError> {
+        if let Some((command, args)) = self.command.split_first() {
+            let here = std::env::current_dir()?;
+            let command =
+                if command.contains('/') { here.join(command).display().to_string() } else { command.clone() };
+            // An argument that names a file of this folder means it wherever the daemon runs.
+            let is_here = |arg: &String| !Path::new(arg).is_absolute() && here.join(arg).exists();
+            let cwd = args.iter().any(is_here).then_some(here);
+            return Ok(EntryTarget::Program { command, args: args.to_vec(), env: pairs("--env", &self.env)?, cwd });
+        }
+        let Some(text) = &self.address else {
+            return Err(CommandError::Usage {
+                message: format!("there is neither an address nor a command of `{}`", self.name),
+                hint: format!(
+                    "`callsheet add {0} http://127.0.0.1:8080`, or `callsheet add {0} -- COMMAND` for a program to start",
+                    self.name
+                ),
+            });
+        };
+        let url = web_address(text).ok_or_else(|| CommandError::Usage {
+            message: format!("`{text}` is not an address"),
+            hint: format!(
+                "write it like http://127.0.0.1:8080; a program to start stands after `--`: `callsheet add {} -- {text}`",
+                self.name
+            ),
+        })?;
+        Ok(EntryTarget::Address { url, headers: pairs("--header", &self.header)? })
+    }
+}
+
+/// Arguments of `remove`.
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// Which scenario.
+    name: String,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl RemoveArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let name = scenario_name(&self.name)?;
+        let file = EditedFile::find(&self.remote).await?;
+        let mut edit = file.open();
+        if !edit.names()?.iter().any(|known| known == name.as_str())
+            && let Some(known) = file.known(name.as_str()).await
+        {
+            return Err(elsewhere(&known, &file));
+        }
+        edit.remove(name.as_str()).map_err(edited::failed)?;
+        let written = edit.write().map_err(edited::failed)?;
+        let json = self.remote.json;
+        if !json {
+            output::line(&format!("taken out of {}:", written.path.display()));
+            edited::print_lines(&written.lines);
+            if written.lines.contains("secrets.toml") {
+                output::note(&format!("the values of [{name}] stay in secrets.toml beside it"));
+            }
+        }
+        let known = file.settled(name.as_str(), |health| output::text(health, "/state") != "live").await?;
+        if json {
+            output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
+        } else if let Some(known) = known {
+            print_state(&known);
+            if output::text(&known, "/state") == "removed" {
+                output::line(&format!(
+                    "`callsheet forget {name}` also deletes its health and frees the names of its tools"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a scenario that the daemon knows cannot be taken out of the file.
+fn elsewhere(known: &Value, file: &EditedFile) -> CommandError {
+    let text = |pointer| output::text(known, pointer);
+    let (name, path) = (text("/name"), file.path.display());
+    if text("/state") == "removed" {
+        let message = format!("{path} does not have `{name}` any more");
+        return CommandError::Refused { message, hint: Some(format!("`callsheet forget {name}` deletes the rest")) };
+    }
+    let message = format!("`{name}` is not in {path}: it was found by {}", text("/source"));
+    CommandError::Refused { message, hint: Some(format!("`callsheet block {name}` takes its tools out of the list")) }
+}
+
+/// Whether a first answer, or why there is none, is known.
+fn has_answered(health: &Value) -> bool {
+    match output::text(health, "/state").as_str() {
+        "removed" => false,
+        "connecting" => output::number(health, "/failures_in_a_row") > 0,
+        _ => true,
+    }
+}
+
+/// Prints what became of a scenario.
+fn print_state(health: &Value) {
+    let text = |pointer| output::text(health, pointer);
+    let (name, state) = (text("/name"), text("/state"));
+    if state == "live" {
+        let tools = usize::try_from(output::number(health, "/tools/published")).unwrap_or_default();
+        let off = match output::number(health, "/tools/disabled") {
+            0 => String::new(),
+            off => format!(", {off} more are off"),
+        };
+        output::line(&format!(
+            "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
+            output::count(tools, "tool")
+        ));
+        return;
+    }
+    output::line(&format!("{name} is {state}: {}", text("/reason")));
+}
+
+fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {
+    text.parse().map_err(|_| CommandError::Usage {
+        message: format!("`{}` cannot be the name of a scenario", output::sanitize(text)),
+        hint: "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit".into(),
+    })
+}
+
+/// `NAME=VALUE` of a flag.
+fn pairs(flag: &str, written: &[String]) -> Result<Vec<(String, String)>, CommandError> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty())?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    written.iter().map(|text| pair(text).ok_or(text)).collect::<Result<_, _>>().map_err(|_| CommandError::Usage {
+        message: format!("{flag} takes NAME=VALUE"),
+        hint: format!("write it like `{flag} TOKEN=abc`"),
+    })
+}

@@ -1,0 +1,158 @@
+//! The configuration file that `add` and `remove` change: the one that the running daemon follows,
+//! or else the one that `serve` would take. And what the daemon makes of the change.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, config_place, output, user_place};
+use crate::config::LoadOptions;
+use crate::config::edit::{ConfigEdit, EditError, WrittenConfig};
+use crate::runtime::Clock;
+
+/// How long a daemon may take to read a file that has changed.
+const RELOAD: Duration = Duration::from_secs(10);
+/// How long a new scenario is waited for: `npx` may have to download its program first.
+const FIRST_ANSWER: Duration = Duration::from_secs(30);
+/// How often the daemon is asked meanwhile.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A configuration file, and the daemon that follows it.
+#[derive(Debug)]
+pub(super) struct EditedFile {
+    /// The file; it need not exist.
+    pub(super) path: PathBuf,
+    /// The daemon, if one runs that follows this file.
+    daemon: Option<FollowingDaemon>,
+}
+
+/// A daemon that follows the file.
+#[derive(Debug)]
+struct FollowingDaemon {
+    client: DaemonClient,
+    /// How often it had taken another configuration before the change.
+    reloads: i64,
+}
+
+impl EditedFile {
+    /// The file that these arguments mean.
+    pub(super) async fn find(remote: &RemoteArgs) -> Result<Self, CommandError> {
+        let is_named = remote.address().is_some();
+        let asked = async {
+            let client = DaemonClient::for_operator(remote)?;
+            let state = client.configuration().await?;
+            Ok((client, state))
+        };
+        let (client, state) = match asked.await {
+            Ok(answered) => answered,
+            Err(error) if is_named => return Err(error),
+            // Without a daemon, what is changed is the file that one would take.
+            Err(_) => return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None }),
+        };
+        if is_named && !client.is_local() {
+            return Err(CommandError::Usage {
+                message: format!("the daemon at {} is on another machine, and so is its file", client.address_text()),
+                hint: "use the form on the first page of its dashboard, or run this command there".into(),
+            });
+        }
+        if state.is_null() {
+            if is_named {
+                let message = format!("the daemon at {} follows no configuration file", client.address_text());
+                return Err(CommandError::Refused { message, hint: None });
+            }
+            return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None });
+        }
+        let daemon = FollowingDaemon { client, reloads: output::number(&state, "/reloads") };
+        let followed = state["file"].as_str().map(PathBuf::from).filter(|path| path.is_absolute());
+        let Some(named) = &remote.config else {
+            // A daemon without a file takes the one in the usual place as soon as it is there.
+            let path = followed.map_or_else(user_place, Ok)?;
+            return Ok(Self { path, daemon: Some(daemon) });
+        };
+        let path = config_place(Some(named))?;
+        let is_followed = followed.is_some_and(|followed| is_same(&followed, &path));
+        Ok(Self { path, daemon: is_followed.then_some(daemon) })
+    }
+
+    /// Reads the file.
+    pub(super) fn open(&self) -> ConfigEdit {
+        ConfigEdit::open(&self.path, &LoadOptions::from_process())
+    }
+
+    /// What the daemon knows of a scenario now; `None` without a daemon, or if it knows none.
+    pub(super) async fn known(&self, name: &str) -> Option<Value> {
+        let daemon = self.daemon.as_ref()?;
+        Some(daemon.client.get(&["scenarios", name], QueryPairs::new(), "state").await.ok()?.value)
+    }
+
+    /// The health of a scenario after the daemon has taken the change and `is_settled` holds for
+    /// it, or after a limited time. `None` without a daemon.
+    pub(super) async fn settled(
+        &self,
+        name: &str,
+        is_settled: impl Fn(&Value) -> bool,
+    ) -> Result<Option<Value>, CommandError> {
+        let (Some(daemon), clock) = (&self.daemon, Clock::system()) else { return Ok(None) };
+        let end = clock.now() + RELOAD;
+        loop {
+            let state = daemon.client.configuration().await?;
+            if let Some(problem) = state.pointer("/refused/problems/0") {
+                let (message, hint) = (output::text(problem, "/message"), output::text(problem, "/hint"));
+                let message = format!("the daemon does not take the file: {message}");
+                return Err(CommandError::Refused { message, hint: Some(hint) });
+            }
+            if output::number(&state, "/reloads") > daemon.reloads || clock.now() > end {
+                break;
+            }
+            clock.sleep(EVERY).await;
+        }
+        let end = clock.now() + FIRST_ANSWER;
+        loop {
+            let known = self.known(name).await;
+            if known.as_ref().is_some_and(&is_settled) || clock.now() > end {
+                return Ok(known);
+            }
+            clock.sleep(EVERY).await;
+        }
+    }
+
+    /// Says how to have a daemon take the file, where none does.
+    pub(super) fn print_next(&self) {
+        if self.daemon.is_none() {
+            let usual = config_place(None).is_ok_and(|usual| is_same(&usual, &self.path));
+            let config = if usual { String::new() } else { format!(" --config {}", self.path.display()) };
+            output::line(&format!("no daemon follows this file; start one with `callsheet serve{config}`"));
+        }
+    }
+}
+
+/// The error of a change. Prints the lines that a person can write, where this program cannot.
+pub(super) fn failed(error: EditError) -> CommandError {
+    if let EditError::Unwritable { lines, .. } = &error
+        && !lines.is_empty()
+    {
+        output::line(lines.trim_end());
+    }
+    error.into()
+}
+
+/// Says where the secrets went.
+pub(super) fn print_secrets(written: &WrittenConfig) {
+    if let Some(secrets) = &written.secrets {
+        output::line(&format!("the values of variables and headers are in {}", secrets.display()));
+    }
+}
+
+/// Prints lines of a file, indented.
+pub(super) fn print_lines(lines: &str) {
+    for line in lines.trim_end().lines() {
+        output::line(&if line.is_empty() { String::new() } else { format!("  {line}") });
+    }
+}
+
+/// Whether both are the same file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().ok().is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}

@@ -1,0 +1,72 @@
+//! The text of a scenario's entry, and the secrets that it refers to.
+
+use std::fmt::Write as _;
+
+use crate::config::client_files::EntryTarget;
+
+/// The file for secrets, beside the configuration.
+pub(super) const SECRETS: &str = "secrets.toml";
+
+/// One entry as text.
+#[derive(Debug)]
+pub(super) struct EntryText {
+    /// The lines, each with its end.
+    pub(super) text: String,
+    /// The values of its variables or headers, by name. The text refers to them and has none.
+    pub(super) secrets: Vec<(String, String)>,
+}
+
+impl EntryText {
+    /// The entry of a scenario. `search` is the `PATH` of the person who adds it.
+    pub(super) fn new(name: &str, target: &EntryTarget, search: Option<&str>) -> Self {
+        let mut text = format!("[[scenarios]]\nname = {}\n", quoted(name));
+        let (key, secrets) = match target {
+            EntryTarget::Program { command, args, env, cwd } => {
+                let _ = writeln!(text, "command = {}", quoted(&located(command, search)));
+                if !args.is_empty() {
+                    let args: Vec<_> = args.iter().map(|arg| quoted(arg)).collect();
+                    let _ = writeln!(text, "args = [{}]", args.join(", "));
+                }
+                if let Some(cwd) = cwd {
+                    let _ = writeln!(text, "cwd = {}", quoted(&cwd.display().to_string()));
+                }
+                ("env", env)
+            }
+            EntryTarget::Address { url, headers } => {
+                let _ = writeln!(text, "url = {}", quoted(url.as_str()));
+                ("headers", headers)
+            }
+        };
+        let mut members: Vec<_> = secrets
+            .iter()
+            .map(|(own, _)| {
+                format!("{} = {{ file = \"{SECRETS}\", key = {} }}", quoted(own), quoted(&format!("{name}.{own}")))
+            })
+            .collect();
+        // A service has another PATH than the person who adds this, and `npx` has to find `node`.
+        if let (EntryTarget::Program { env, .. }, Some(search)) = (target, search)
+            && env.iter().all(|(own, _)| own != "PATH")
+        {
+            members.push(format!("PATH = {}", quoted(search)));
+        }
+        if !members.is_empty() {
+            let _ = writeln!(text, "{key} = {{ {} }}", members.join(", "));
+        }
+        Self { text, secrets: secrets.clone() }
+    }
+}
+
+/// The absolute path of a command that is found in PATH now, so that another PATH finds it too.
+fn located(command: &str, search: Option<&str>) -> String {
+    if command.contains('/') {
+        return command.to_owned();
+    }
+    let found = std::env::split_paths(search.unwrap_or_default());
+    let found = found.map(|folder| folder.join(command)).find(|file| file.is_file());
+    found.map_or_else(|| command.to_owned(), |file| file.display().to_string())
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

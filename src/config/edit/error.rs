@@ -1,0 +1,82 @@
+//! Why a configuration file was not changed. It is then as it was.
+
+use std::path::PathBuf;
+
+use crate::config::error::ConfigError;
+use crate::config::suggest::nearest;
+
+/// Why a file was not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EditError {
+    /// The name is taken.
+    #[error("{} has a scenario `{name}` already", path.display())]
+    NameTaken {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// No entry has this name.
+    #[error("{} has no scenario `{name}`", path.display())]
+    NotThere {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The names that it has.
+        known: Vec<String>,
+    },
+    /// The file cannot be read, written or changed by a program.
+    #[error("{} cannot be changed: {why}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+        /// What a person does with these lines.
+        by_hand: &'static str,
+        /// The lines.
+        lines: String,
+    },
+    /// Another program wrote to the file after it was read here.
+    #[error("{} was changed by another program meanwhile", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What came out is no configuration that can be used: either it was none before, or the entry
+    /// breaks a rule.
+    #[error("{} would be no usable configuration: {}", path.display(), first(problems))]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problems: ConfigError,
+    },
+}
+
+impl EditError {
+    /// The next step.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::NameTaken { name, .. } => {
+                format!("take another name, or take that one out first with `callsheet remove {name}`")
+            }
+            Self::NotThere { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "it names none".to_owned(),
+                None => format!("it has {}", known.join(", ")),
+            },
+            Self::Unwritable { by_hand, .. } => (*by_hand).to_owned(),
+            Self::Changed { .. } => "try again".to_owned(),
+            Self::Invalid { problems, .. } => {
+                problems.problems.first().map(|problem| problem.hint.clone()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// The first problem; each is a sentence of its own.
+fn first(error: &ConfigError) -> String {
+    error.problems.first().map(|problem| problem.line()).unwrap_or_default()
+}

@@ -1,0 +1,179 @@
+//! Changes the scenarios of a configuration file, for the command line and for the dashboard.
+//!
+//! Every other byte of the file stays: comments, order, mode and owner. What comes out is loaded
+//! like any configuration before it is written, by one rename; a file that another program has
+//! written to meanwhile is left alone. Values of variables and headers go to a file beside it that
+//! only its owner can read. Contacts and starts nothing.
+
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, value};
+
+use super::client_files::EntryTarget;
+use super::load::load_text;
+use super::options::LoadOptions;
+
+mod entries;
+mod entry;
+mod error;
+mod file_edit;
+mod replace;
+
+use entries::{FileEntries, without};
+use entry::{EntryText, SECRETS};
+pub(crate) use error::EditError;
+use file_edit::FileEdit;
+pub(crate) use replace::{FileReaders, replace};
+
+/// What a person does with the lines of a new entry.
+const PASTE: &str = "put these lines at the end of the file yourself";
+/// What a person does with the lines of an entry that is to go.
+const TAKE_OUT: &str = "take these lines out of the file yourself";
+
+/// A configuration file that is being changed. Nothing is written before [`write`](Self::write).
+#[derive(Debug)]
+pub(crate) struct ConfigEdit {
+    file: FileEdit,
+    /// The text as it will be.
+    text: String,
+    /// How the configuration is loaded, with this file.
+    options: LoadOptions,
+    /// The values for the file of secrets: scenario, name, value.
+    secrets: Vec<(String, String, String)>,
+    /// What a person writes, if this program cannot.
+    lines: String,
+    by_hand: &'static str,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub(crate) struct WrittenConfig {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The lines that were added or taken out.
+    pub(crate) lines: String,
+    /// The file with the secrets, if the change brought some.
+    pub(crate) secrets: Option<PathBuf>,
+}
+
+impl ConfigEdit {
+    /// Reads the file, which need not exist. `options` are those that it is loaded with. A file that
+    /// cannot be read is refused when it is to be changed.
+    pub(crate) fn open(path: &Path, options: &LoadOptions) -> Self {
+        let options = LoadOptions { file: Some(path.to_owned()), ..options.clone() };
+        let file = FileEdit::open(path);
+        let text = file.text().unwrap_or_default().to_owned();
+        Self { file, text, options, secrets: Vec::new(), lines: String::new(), by_hand: PASTE }
+    }
+
+    /// The names of the scenarios in it, in order.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no TOML.
+    pub(crate) fn names(&self) -> Result<Vec<String>, EditError> {
+        Ok(self.entries()?.spans.into_keys().collect())
+    }
+
+    /// Begins with this text instead of the one that was read.
+    pub(crate) fn begin_with(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
+    }
+
+    /// Adds an entry to the end of the file. A comment gets a line above it.
+    ///
+    /// # Errors
+    /// The name is taken, or the file writes its scenarios as a list in brackets.
+    pub(crate) fn add(&mut self, name: &str, target: &EntryTarget, comment: Option<&str>) -> Result<(), EditError> {
+        let search = self.options.set_variable("PATH");
+        let EntryText { text: entry, secrets } = EntryText::new(name, target, search.as_deref());
+        let comment = comment.map(|comment| format!("# {comment}\n")).unwrap_or_default();
+        let gap = if self.lines.is_empty() { "" } else { "\n" };
+        self.lines = format!("{}{gap}{comment}{entry}", self.lines);
+        let entries = self.entries()?;
+        if entries.spans.contains_key(name) {
+            return Err(EditError::NameTaken { path: self.file.path().to_owned(), name: name.to_owned() });
+        }
+        if !entries.is_open {
+            return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
+        }
+        let gap = match &*self.text {
+            "" => "",
+            text if text.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        self.text = format!("{}{gap}{comment}{entry}", self.text);
+        let owned = |(key, secret)| (name.to_owned(), key, secret);
+        self.secrets.extend(secrets.into_iter().map(owned));
+        Ok(())
+    }
+
+    /// Takes an entry out, with the comment directly above it.
+    ///
+    /// # Errors
+    /// There is none of this name, or it stands in a list in brackets.
+    pub(crate) fn remove(&mut self, name: &str) -> Result<(), EditError> {
+        let entries = self.entries()?;
+        let Some(spans) = entries.spans.get(name) else {
+            let (path, name) = (self.file.path().to_owned(), name.to_owned());
+            return Err(EditError::NotThere { path, name, known: entries.spans.into_keys().collect() });
+        };
+        self.by_hand = TAKE_OUT;
+        if spans.is_empty() {
+            self.lines = format!("name = {}\n", toml::Value::from(name));
+            return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
+        }
+        let texts: Vec<_> = spans.iter().filter_map(|span| self.text.get(span.clone())).collect();
+        self.lines = format!("{}\n", texts.join("\n"));
+        self.text = without(&self.text, spans);
+        Ok(())
+    }
+
+    /// Writes the file, if it is a usable configuration then.
+    ///
+    /// # Errors
+    /// It is none, another program has changed it meanwhile, or it cannot be written. Then nothing
+    /// has changed.
+    pub(crate) fn write(self) -> Result<WrittenConfig, EditError> {
+        let secrets = self.write_secrets()?;
+        let written = load_text(&self.options, self.text.clone())
+            .map_err(|problems| EditError::Invalid { path: self.file.path().to_owned(), problems })
+            .and_then(|_| self.file.write(&self.text, FileReaders::AsBefore, (self.lines.as_str(), self.by_hand)));
+        if let (Err(_), Some(file)) = (&written, &secrets) {
+            // What cannot be taken back is a value that nothing refers to.
+            let _ = file.take_back();
+        }
+        written?;
+        let secrets = secrets.map(|file| file.path().to_owned());
+        Ok(WrittenConfig { path: self.file.path().to_owned(), lines: self.lines, secrets })
+    }
+
+    /// Writes the secrets first, so that the configuration never refers to what is not there.
+    fn write_secrets(&self) -> Result<Option<FileEdit>, EditError> {
+        if self.secrets.is_empty() {
+            return Ok(None);
+        }
+        let file = FileEdit::open(&self.file.path().with_file_name(SECRETS));
+        let text = file.text().map_err(|why| self.unwritable_file(&file, why))?;
+        let mut document: DocumentMut =
+            text.parse().map_err(|error: toml_edit::TomlError| self.unwritable_file(&file, error.message()))?;
+        for (scenario, name, secret) in &self.secrets {
+            document.entry(scenario).or_insert_with(toml_edit::table);
+            document[scenario.as_str()][name.as_str()] = value(secret);
+        }
+        file.write(&document.to_string(), FileReaders::Owner, (self.lines.as_str(), self.by_hand))?;
+        Ok(Some(file))
+    }
+
+    fn entries(&self) -> Result<FileEntries, EditError> {
+        self.file.text().map_err(|why| self.unwritable(why))?;
+        FileEntries::parse(&self.text).map_err(|why| self.unwritable(&why))
+    }
+
+    fn unwritable(&self, why: &str) -> EditError {
+        self.unwritable_file(&self.file, why)
+    }
+
+    fn unwritable_file(&self, file: &FileEdit, why: &str) -> EditError {
+        file.unwritable(why.trim().to_owned(), (self.lines.as_str(), self.by_hand))
+    }
+}

@@ -1,0 +1,173 @@
+//! `callsheet add` and `callsheet remove`: the file that the daemon follows is changed and nothing
+//! else of it, and what the daemon makes of that is shown.
+
+use std::fs;
+
+use crate::support::command::{Home, Scenario, json, nobody, tool};
+
+/// The file of a person, with a comment on everything.
+const MINE: &str =
+    "# Of Ada.\nserver.listen = \"127.0.0.1:0\" # any port\n\n# Slow machine.\n[refresh]\nconcurrency = 4\n";
+
+fn notes() -> Scenario {
+    Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")])
+}
+
+#[test]
+fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
+    let (scenario, home) = (notes(), Home::new());
+    fs::create_dir_all(home.path("etc")).unwrap();
+    let file = home.write("etc/mine.toml", MINE);
+    #[cfg(unix)]
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+    let _daemon = home.serve(&["--config", file.to_str().unwrap()]);
+
+    // The daemon says which file it follows: no other is made here.
+    let added = home.run(&["add", "notes", &scenario.url]).ok();
+    assert!(added.starts_with(&format!("added to {}:\n  [[scenarios]]\n", file.display())), "{added}");
+    assert!(added.contains("\nnotes is live: 1 tool; `callsheet tools --scenario notes` lists them\n"), "{added}");
+    let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", scenario.url);
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MINE}{entry}"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+    assert!(!home.path("callsheet.toml").exists() && !home.path(".config").exists());
+    assert!(home.run(&["tools"]).ok().contains("add_note"));
+
+    let again = home.run(&["add", "notes", &scenario.url]).failed(1);
+    assert!(again.contains("has a scenario `notes` already"), "{again}");
+    assert!(
+        again.contains("hint: take another name, or take that one out first with `callsheet remove notes`"),
+        "{again}"
+    );
+
+    let near = home.run(&["remove", "note"]).failed(1);
+    assert!(near.contains("has no scenario `note`") && near.contains("did you mean `notes`?"), "{near}");
+    let removed = home.run(&["remove", "notes"]).ok();
+    assert!(removed.contains("\nnotes is removed: "), "{removed}");
+    assert!(removed.contains("`callsheet forget notes`"), "{removed}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
+    let gone = home.run(&["remove", "notes"]).failed(1);
+    assert!(gone.contains("does not have `notes` any more") && gone.contains("`callsheet forget notes`"), "{gone}");
+    home.run(&["forget", "notes"]).ok();
+    assert!(home.run(&["scenarios", "notes"]).failed(1).contains("no scenario is called `notes`"));
+}
+
+#[test]
+fn a_program_is_added_with_its_folder_and_its_secret_and_is_started() {
+    let home = Home::with("");
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    fs::copy(server, home.path("server.py")).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let _daemon = home.serve(&[]);
+    let mut add = home.command(&["add", "child", "--env", "API_KEY=hush-hush", "--", "python3", "server.py", "legacy"]);
+    let added = crate::support::command::run(add.env("PATH", path)).ok();
+    assert!(added.contains("child is live: "), "{added}");
+    assert!(!added.contains("hush-hush"), "{added}");
+    let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+    assert!(written.contains("args = [\"server.py\", \"legacy\"]") && !written.contains("hush-hush"), "{written}");
+    assert!(fs::read_to_string(home.path("secrets.toml")).unwrap().contains("API_KEY = \"hush-hush\""));
+    assert!(home.run(&["call", "--args", "{\"a\":1}", "read"]).ok().contains("\"a\": 1"));
+
+    let removed = home.run(&["remove", "child"]);
+    assert!(removed.err.contains("note: the values of [child] stay in secrets.toml"), "{removed:?}");
+    assert!(removed.ok().contains("child is removed: "));
+}
+
+#[test]
+fn what_does_not_answer_is_added_and_the_reason_is_shown() {
+    let home = Home::with("refresh.connect_timeout = \"1s\"\n");
+    let _daemon = home.serve(&[]);
+    let url = nobody();
+    let added = home.run(&["add", "gone", url.strip_prefix("http://").unwrap()]).ok();
+    assert!(added.contains("\ngone is connecting: ") && added.contains("refused"), "{added}");
+    let shown = json(&home.run(&["remove", "gone", "--json"]).ok());
+    assert_eq!(shown["name"], "gone");
+    assert_eq!(shown["file"], home.path("callsheet.toml").to_str().unwrap());
+}
+
+#[test]
+fn without_a_daemon_the_file_that_serve_takes_is_changed_or_a_new_one_made() {
+    let home = Home::new();
+    let added = home.run(&["add", "notes", "http://127.0.0.1:1"]).ok();
+    let usual = home.path(".config/callsheet/callsheet.toml");
+    assert!(added.contains(&format!("added to {}:", usual.display())), "{added}");
+    assert!(added.ends_with("start one with `callsheet serve`\n"), "{added}");
+    assert_eq!(fs::read_to_string(&usual).unwrap(), "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:1/\"\n");
+    let own = home.run(&["add", "mail", "http://127.0.0.1:2", "--config", "own.toml"]).ok();
+    assert!(own.contains("`callsheet serve --config "), "{own}");
+    assert!(fs::read_to_string(home.path("own.toml")).unwrap().contains("\"mail\""));
+}
+
+#[test]
+fn a_daemon_without_a_file_takes_the_new_one() {
+    let (scenario, home) = (notes(), Home::new());
+    let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    fs::create_dir_all(home.path("elsewhere")).unwrap();
+    let mut add = home.command(&["add", "notes", &scenario.url]);
+    let added = crate::support::command::run(add.current_dir(home.path("elsewhere"))).ok();
+    assert!(added.contains(".config/callsheet/callsheet.toml:\n"), "{added}");
+    assert!(added.contains("notes is live: 1 tool"), "{added}");
+}
+
+#[test]
+fn what_would_be_no_usable_configuration_is_not_written() {
+    let home = Home::with("");
+    let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+    let refused = home.run(&["add", "notes", "http://127.0.0.1:1/?q=1"]).failed(4);
+    assert!(refused.contains("scenarios[0].url: "), "{refused}");
+    let refused = home.run(&["add", "notes", "http://127.0.0.1:1", "--header", "Bad Header=x"]).failed(4);
+    assert!(refused.contains("headers"), "{refused}");
+    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before);
+    assert!(!home.path("secrets.toml").exists(), "the secret of an entry that was refused is taken back");
+    for (args, part) in [
+        (&["add", "no name", "http://127.0.0.1:1"][..], "cannot be the name of a scenario"),
+        (&["add", "notes"], "neither an address nor a command"),
+        (&["add", "notes", "python3"], "`callsheet add notes -- python3`"),
+        (&["add", "notes", "--env", "X", "--", "cat"], "--env takes NAME=VALUE"),
+    ] {
+        let refused = home.run(args).failed(2);
+        assert!(refused.contains(part), "{refused}");
+    }
+}
+
+#[test]
+fn where_the_file_cannot_be_written_the_lines_are_printed() {
+    let home = Home::new();
+    // A file in the place of a folder, which also root cannot write below.
+    home.write("taken", "");
+    let list = "scenarios = [{ name = \"a\", url = \"http://127.0.0.1:1\" }]\n";
+    home.write("list.toml", list);
+    for file in ["taken/callsheet.toml", "list.toml"] {
+        let ran = home.run(&["add", "notes", "http://127.0.0.1:2", "--config", file]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(ran.out, "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:2/\"\n");
+        assert!(ran.err.contains("cannot be changed: "), "{ran:?}");
+        assert!(ran.err.contains("hint: put these lines at the end of the file yourself"), "{ran:?}");
+    }
+    assert_eq!(fs::read_to_string(home.path("list.toml")).unwrap(), list);
+    let refused = home.run(&["remove", "a", "--config", "list.toml"]);
+    assert!(refused.code == Some(1) && refused.err.contains("take these lines out"), "{refused:?}");
+}
+
+#[test]
+fn a_scenario_of_another_source_is_not_taken_out_of_the_file() {
+    let home = Home::with("");
+    let mut serve = home.command(&["serve"]);
+    serve.env("NOTES_API_URL", nobody());
+    let _daemon = crate::support::command::Running::start(serve, "callsheet listens on ");
+    crate::support::command::until("it is found", || home.run(&["scenarios", "notes"]).code == Some(0));
+    let refused = home.run(&["remove", "notes"]).failed(1);
+    assert!(refused.contains("found by environment") && refused.contains("`callsheet block notes`"), "{refused}");
+}
+
+#[test]
+fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
+    let home = Home::with("server.operator_token = \"0123456789abcdef-hush\"\n");
+    let _daemon = home.serve(&[]);
+    home.run(&["add", "gone", &nobody()]).ok();
+    home.run(&["remove", "gone"]).ok();
+    home.run(&["forget", "gone"]).ok();
+}
