@@ -9,7 +9,8 @@ use crate::config::edit::EditError;
 /// The part of the help about first steps and exit codes.
 pub(super) const HELP: &str = "\
 First steps:
-  callsheet demo       shows it at work with three sample scenarios
+  callsheet demo       shows it at work with four sample scenarios
+  callsheet init       finds what offers tools on this machine
   callsheet serve      runs the daemon; the other commands speak to it
 
 Exit codes:

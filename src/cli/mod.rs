@@ -32,6 +32,7 @@ mod exit;
 mod explain;
 mod identity;
 mod import;
+mod init;
 mod instance;
 mod log;
 mod login;
@@ -72,8 +73,10 @@ enum Command {
     /// Run the daemon until it is stopped.
     #[command(alias = "start")]
     Serve(serve::ServeArgs),
-    /// Run three sample scenarios and the daemon, and show the resulting list.
+    /// Run four sample scenarios and the daemon, and show the resulting list.
     Demo(demo::DemoArgs),
+    /// Find what offers tools on this machine, and write a first configuration; needs no daemon.
+    Init(init::InitArgs),
     /// List the tools, as a table or as an LLM request needs them.
     #[command(alias = "list")]
     Tools(tools::ToolsArgs),
@@ -138,6 +141,9 @@ enum Command {
     /// Print manual pages.
     #[command(hide = true)]
     Man(man::ManArgs),
+    /// Run the sample MCP server of `demo` over standard input and output; started by `demo` itself.
+    #[command(hide = true)]
+    DemoServer,
     /// End the child processes of a daemon that was killed; started by the daemon itself.
     #[command(hide = true)]
     Watchdog,
@@ -223,6 +229,7 @@ impl Command {
         match self {
             Self::Serve(command) => command.run().await,
             Self::Demo(command) => command.run().await,
+            Self::Init(command) => command.run().await,
             Self::Tools(command) => command.run().await,
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
@@ -254,6 +261,7 @@ impl Command {
                 output::line(concat!("callsheet ", env!("CALLSHEET_VERSION")));
                 Ok(())
             }
+            Self::DemoServer => Ok(demo::run_mcp_server()?),
             Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {
                 command.run();

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -11,12 +12,15 @@ use tokio::net::TcpListener;
 use super::client::address_of;
 use super::instance::{DaemonRecord, PublishedRecord};
 use super::watchdog;
-use super::{CommandError, log};
+use super::{CommandError, log, output};
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
-use crate::runtime::open_files;
 use crate::runtime::tasks::Finish;
+use crate::runtime::{Clock, open_files};
 use crate::server::ServeError;
+
+/// How long the sources may take to find something before the daemon says what to do next.
+const FIRST_SOURCES: Duration = Duration::from_secs(1);
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -46,6 +50,7 @@ impl ServeArgs {
         // A port that is taken is the most common reason not to start, so it is taken first.
         let listener = bind(loaded.config.server.listen).await?;
         let config = loaded.file.clone();
+        let configured = loaded.config.static_scenarios().len() + loaded.config.mcp.servers.len();
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
         let address = listener.local_addr()?;
@@ -54,14 +59,15 @@ impl ServeArgs {
         app.return_memory();
         let open_files = open_files::raise();
         tracing::info!(configuration = file, state, open_files, "started");
-        super::output::line(&format!("callsheet listens on http://{address}"));
+        output::line(&format!("callsheet listens on http://{address}"));
         app.stop_on_signal()?;
         app.tell_service_manager();
         if self.until_unused {
             app.stop_when_unused();
         }
         let record = published(address, config, &options);
-        match app.serve(listener).await {
+        let (served, ()) = tokio::join!(app.serve(listener), greet(&app, configured, address));
+        match served {
             // Cut connections are no error here: the operator asked for the stop.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
             served => served.context("serving HTTP")?,
@@ -88,6 +94,39 @@ impl ServeArgs {
             }
         }
         options
+    }
+}
+
+/// Prints how many scenarios there are and where the dashboard is; where there is none, what to do
+/// next.
+async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
+    let dashboard = address_of(address).map(String::from).unwrap_or_default();
+    if configured > 0 {
+        let (scenarios, are) = (output::count(configured, "scenario"), if configured == 1 { "is" } else { "are" });
+        return output::line(&format!("{scenarios} {are} configured; dashboard: {dashboard}"));
+    }
+    let mut reader = app.reader();
+    let found = async { while reader.snapshot().health.is_empty() && reader.changed().await.is_some() {} };
+    let stop = app.stopping();
+    tokio::select! {
+        () = stop.wait() => return,
+        () = found => {}
+        () = Clock::system().sleep(FIRST_SOURCES) => {}
+    }
+    let found = reader.snapshot().health.len();
+    if found > 0 {
+        let (scenarios, were) = (output::count(found, "scenario"), if found == 1 { "was" } else { "were" });
+        return output::line(&format!("no scenario is configured, {scenarios} {were} found; dashboard: {dashboard}"));
+    }
+    output::line(&format!("no scenario is configured or found yet; dashboard: {dashboard}"));
+    output::line("next, in another terminal:");
+    for (command, what) in [
+        ("callsheet init", "looks for MCP servers and other scenarios on this machine"),
+        ("callsheet add NAME ADDRESS", "adds a scenario; `callsheet add NAME -- COMMAND` starts one"),
+        ("callsheet import", "takes over the MCP servers of a client's file"),
+        ("callsheet demo", "shows callsheet at work with samples"),
+    ] {
+        output::line(&format!("  {command:<28}{what}"));
     }
 }
 

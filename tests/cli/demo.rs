@@ -7,8 +7,10 @@ fn once_prints_health_and_the_merged_list_and_ends() {
     let home = Home::new();
     let out = home.run(&["demo", "--once"]).ok();
     let lines = rows(&out);
-    assert!(out.starts_with("callsheet listens on http://127.0.0.1:"), "{out}");
-    for (name, source) in [("mail", "static"), ("notes", "static"), ("weather", "vrooli")] {
+    // The dashboard comes first.
+    assert!(out.starts_with("dashboard: http://127.0.0.1:"), "{out}");
+    assert!(out.contains("\ncallsheet listens on http://127.0.0.1:"), "{out}");
+    for (name, source) in [("mail", "static"), ("notes", "static"), ("units", "static"), ("weather", "vrooli")] {
         let row = lines.iter().find(|row| row.first() == Some(&name)).unwrap();
         assert_eq!(row[1], "live", "{out}");
         assert_eq!(row[7], source, "{out}");
@@ -20,7 +22,7 @@ fn once_prints_health_and_the_merged_list_and_ends() {
     assert_eq!(tool("add_note")[3], "Writes a note down");
     assert_eq!(tool("delete_all_notes")[3], "off, approval");
     assert!(!lines.iter().any(|row| row.first() == Some(&"search")), "{out}");
-    assert!(out.trim_end().ends_with("6 tools"), "{out}");
+    assert!(out.trim_end().ends_with("7 tools"), "{out}");
     assert!(!home.path(".state").exists(), "the demo keeps its state to itself");
 }
 
@@ -45,6 +47,9 @@ fn its_tools_can_be_called() {
     demo.line(|line| line.contains(" call notes/search --words lemons --url "));
     let call = |args: &[&str]| home.run(&[&["call", "--url", &demo.url], args].concat());
     assert!(call(&["notes/search", "--words", "lemons"]).ok().contains("two lemons"));
+    // The MCP server is a program of its own, which the daemon has started.
+    let converted = call(&["units/convert_length", "--value", "2", "--from", "kilometre", "--to", "metre"]).ok();
+    assert!(converted.contains("2000"), "{converted}");
     call(&["add_note", "--text", "three figs"]).ok();
     assert!(call(&["notes/search", "--words", "FIGS"]).ok().contains("three figs"));
     let waits = call(&["send_mail", "--to", "ada@example.org", "--body", "Yes"]);

@@ -20,6 +20,7 @@ mod demo;
 mod doctor;
 mod help;
 mod import;
+mod init;
 mod json_rpc;
 mod list_commands;
 mod log_lines;

@@ -35,6 +35,30 @@ fn serves_until_sigterm_and_ends_with_zero() {
 }
 
 #[test]
+fn it_says_what_there_is_to_do_and_where_the_dashboard_is() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let home = Home::naming(&[("notes", &notes.url)]);
+    let daemon = home.serve(&[]);
+    let told = daemon.line(|line| line.ends_with(&format!("; dashboard: {}/", daemon.url)));
+    assert!(told.starts_with("1 scenario is configured"), "{told}");
+
+    let home = Home::with("");
+    let mut command = home.command(&["serve"]);
+    command.env("NOTES_API_URL", &notes.url);
+    let found = Running::start(command, "callsheet listens on ");
+    let told = found.line(|line| line.contains("; dashboard: http://"));
+    assert!(told.starts_with("no scenario is configured, 1 scenario was found"), "{told}");
+    drop(found);
+
+    let empty = home.serve(&[]);
+    let told = empty.line(|line| line.contains("; dashboard: http://"));
+    assert!(told.starts_with("no scenario is configured or found yet"), "{told}");
+    for command in ["init", "add", "import", "demo"] {
+        empty.line(|line| line.starts_with(&format!("  callsheet {command} ")));
+    }
+}
+
+#[test]
 fn it_may_open_as_many_files_as_the_system_allows() {
     let home = Home::with("");
     let serve = home.command(&["serve"]);

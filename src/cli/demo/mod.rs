@@ -1,4 +1,6 @@
-//! `callsheet demo`: three sample scenarios as real HTTP servers, a daemon for them, and its list.
+//! `callsheet demo`: four sample scenarios, a daemon for them, and its list. Three are HTTP servers
+//! that speak the Tool Discovery Protocol, one of them found by its process file; the fourth is an
+//! MCP server that the daemon starts.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::client::{DaemonClient, QueryPairs};
-use super::{CommandError, RemoteArgs, output, scenarios, serve, tools};
+use super::{CommandError, RemoteArgs, output, scenarios, serve, tools, watchdog};
 use crate::app::Callsheet;
 use crate::config::{Config, StaticScenario};
 use crate::events::SubscribeRequest;
@@ -16,8 +18,10 @@ use crate::model::Target;
 use crate::runtime::{Clock, Tasks};
 
 mod follow;
+mod mcp_server;
 mod samples;
 
+pub(super) use mcp_server::run as run_mcp_server;
 use samples::SampleScenario;
 
 /// Arguments of `demo`.
@@ -40,10 +44,11 @@ impl DemoArgs {
         let tasks = Tasks::new();
         let folder = tempfile::tempdir().context("a folder for the demo's state cannot be made")?;
         let [notes, mail, weather] = samples::start(clock, &tasks).await?;
-        let config = config(folder.path(), self.listen, &[&notes, &mail], &weather)?;
+        let mut config = config(folder.path(), self.listen, &[&notes, &mail], &weather)?;
+        config.scenarios.push(mcp_server::scenario()?);
         let listener = serve::bind(self.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let app = Callsheet::start(config, clock).await?;
+        let app = Callsheet::builder(config).clock(clock).watchdog(watchdog::command()).start().await?;
         app.stop_on_signal()?;
         let mut reader = app.reader();
         let shown = async {
@@ -51,7 +56,7 @@ impl DemoArgs {
             // file is awaited here.
             app.readiness().wait().await;
             let all =
-                async { while reader.snapshot().catalog.entries().count() < 3 && reader.changed().await.is_some() {} };
+                async { while reader.snapshot().catalog.entries().count() < 4 && reader.changed().await.is_some() {} };
             // What has not answered by now is shown as it is.
             let _ = tokio::time::timeout(Duration::from_secs(10), all).await;
             show(&url).await?;
@@ -111,6 +116,7 @@ fn config(
 async fn show(url: &str) -> Result<(), CommandError> {
     let remote = RemoteArgs { url: Some(url.to_owned()), config: None, json: false };
     let daemon = DaemonClient::from_args(&remote)?;
+    output::line(&format!("dashboard: {url}/ (open it in a browser)"));
     output::line(&format!("callsheet listens on {url}\n"));
     let list = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?;
     scenarios::show(&list.value, None, Clock::system().wall());
@@ -128,4 +134,8 @@ fn suggest(url: &str) {
     output::line(&format!("  curl '{url}/api/v1/tools?format=openai'"));
     output::line(&format!("  {} explain notes/search --url {url}", program.display()));
     output::line(&format!("  {} call notes/search --words lemons --url {url}", program.display()));
+    output::line(&format!(
+        "  {} call units/convert_length --value 26.2 --from mile --to kilometre --url {url}",
+        program.display()
+    ));
 }

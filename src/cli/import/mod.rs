@@ -1,7 +1,6 @@
 //! `callsheet import`: takes over the servers that MCP clients on this machine already use. Shows
 //! what it would take, and writes it only with `--write`. It starts no server.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,13 +9,14 @@ use super::edited;
 use super::output;
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place};
-use crate::config::client_files::{
-    ClientServer, ClientServers, LeftOutReason, MAX_CLIENT_FILE, Variables, read_client_file,
-};
+use crate::config::client_files::{ClientServer, ClientServers};
 use crate::config::edit::ConfigEdit;
 use crate::config::{self, LoadOptions};
 
 mod known_files;
+mod servers;
+
+pub(super) use servers::{ImportedServers, home, of_known_clients};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(super) struct ImportArgs {
 
 impl ImportArgs {
     pub(super) fn run(self) -> Result<(), CommandError> {
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let home = home();
         let files = if self.files.is_empty() { known_files::existing(&home) } else { self.files.clone() };
         if files.is_empty() {
             let message = format!("no file of a known client was found in {}", home.display());
@@ -52,37 +52,21 @@ impl ImportArgs {
         for file in &files {
             self.read(file, &mut found)?;
         }
-        let mut left_out: Vec<String> = found
-            .left_out
-            .iter()
-            .map(|entry| {
-                let next = match entry.why {
-                    LeftOutReason::SwitchedOff => "; `--disabled` takes it too",
-                    _ => "",
-                };
-                format!("{} ({}): {}{next}", entry.name, entry.from.display(), entry.why)
-            })
-            .collect();
+        let mut servers = ImportedServers::new(found, &home);
         let mut edit = ConfigEdit::open(&place, &LoadOptions::from_process());
-        let known = edit.names()?;
-        let (known, new): (Vec<_>, Vec<_>) =
-            found.taken.into_iter().partition(|server| known.iter().any(|name| name == server.name.as_str()));
-        left_out.extend(known.iter().map(|server| {
-            let why = format!("the configuration has a scenario `{}` already", server.name);
-            format!("{} ({}): {why}", server.name, server.from.display())
-        }));
-        print(&new, &left_out, &home);
-        if new.is_empty() {
+        servers.leave_out_known(&edit.names()?);
+        print(&servers);
+        if servers.taken.is_empty() {
             output::line("no server can be taken");
             return Ok(());
         }
-        let count = output::count(new.len(), "server");
+        let count = output::count(servers.taken.len(), "server");
         if !self.write {
             let place = place.display();
             output::line(&format!("{count} can be taken; `callsheet import --write` writes them to {place}"));
             return Ok(());
         }
-        for server in &new {
+        for server in &servers.taken {
             edit.add(server.name.as_str(), &server.entry.target, None).map_err(edited::failed)?;
         }
         let written = edit.write().map_err(edited::failed)?;
@@ -97,43 +81,28 @@ impl ImportArgs {
             message: format!("{} cannot be used: {why}", file.display()),
             hint: "name a file with `mcpServers`, such as ~/.cursor/mcp.json".into(),
         };
-        let absolute = std::path::absolute(file).map_err(|error| unusable(error.to_string()))?;
-        let mut text = String::new();
-        let opened = std::fs::File::open(&absolute).map_err(|error| unusable(error.to_string()))?;
-        opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;
-        if text.len() as u64 > MAX_CLIENT_FILE {
-            return Err(unusable(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20)));
-        }
-        let environment = |name: &str| std::env::var(name).ok();
-        let entries = match read_client_file(&text, &absolute, &Variables::new(&environment)) {
-            Ok(entries) => entries,
+        let (path, entries) = servers::read(file).map_err(unusable)?;
+        match entries {
+            Ok(entries) => found.add(entries, &path),
             // A client without servers has a file all the same.
-            Err(_) if self.files.is_empty() => return Ok(()),
+            Err(_) if self.files.is_empty() => {}
             Err(why) => return Err(unusable(why)),
-        };
-        found.add(entries, &absolute);
+        }
         Ok(())
     }
 }
 
 /// Prints what can be taken, what is left out, and what is ignored.
-fn print(servers: &[ClientServer], left_out: &[String], home: &Path) {
-    if !servers.is_empty() {
+fn print(servers: &ImportedServers) {
+    if !servers.taken.is_empty() {
         let fit = ColumnFit::Whole;
         let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Cut), ("FROM", fit)]);
-        for ClientServer { name, entry, from } in servers {
-            let from = from.strip_prefix(home).map_or(from.clone(), |below| Path::new("~").join(below));
-            table.row([cell(name.as_str()), cell(entry.target.to_string()), cell(from.display().to_string())]);
+        for ClientServer { name, entry, from } in &servers.taken {
+            table.row([cell(name.as_str()), cell(entry.target.to_string()), cell(servers.shown(from))]);
         }
         table.print();
     }
-    for line in left_out {
-        output::line(&format!("left out: {line}"));
-    }
-    for server in servers.iter().filter(|server| !server.entry.ignored.is_empty()) {
-        let members = server.entry.ignored.join(", ");
-        output::line(&format!("note: {}: {members} has no meaning here and is ignored", server.name));
-    }
+    servers.print_left_out();
 }
 
 /// The address that a daemon with this configuration listens on, if the file can be used.

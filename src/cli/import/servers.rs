@@ -1,0 +1,104 @@
+//! The servers in files of MCP clients, as a person is shown them: those that can be taken, and why
+//! others are left out.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::known_files;
+use crate::cli::output;
+use crate::config::client_files::{
+    ClientServer, ClientServers, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
+};
+
+/// The servers of some files.
+#[derive(Debug)]
+pub(in crate::cli) struct ImportedServers {
+    /// Those that can be taken.
+    pub(in crate::cli) taken: Vec<ClientServer>,
+    /// A line for each that is left out.
+    left_out: Vec<String>,
+    /// The home folder, for paths that are shown.
+    home: PathBuf,
+}
+
+/// The home folder of this user; empty without one.
+pub(in crate::cli) fn home() -> PathBuf {
+    std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
+}
+
+/// The servers in the files of the known clients of this user. A file that cannot be read is named
+/// among what is left out. `own` is the address of callsheet itself.
+pub(in crate::cli) fn of_known_clients(home: &Path, own: SocketAddr) -> ImportedServers {
+    let mut found = ClientServers { own: Some(own), ..ClientServers::default() };
+    let mut unread = Vec::new();
+    for file in known_files::existing(home) {
+        match read(&file) {
+            // A client without servers has a file all the same.
+            Ok((path, entries)) => found.add(entries.unwrap_or_default(), &path),
+            Err(why) => unread.push(format!("{}: {why}", file.display())),
+        }
+    }
+    let mut servers = ImportedServers::new(found, home);
+    servers.left_out.append(&mut unread);
+    servers
+}
+
+/// What a file of a client names: its absolute path, and the entries or why it has none.
+///
+/// # Errors
+/// A sentence: the file cannot be read.
+pub(super) fn read(file: &Path) -> Result<(PathBuf, Result<Vec<ReadEntry>, String>), String> {
+    let path = std::path::absolute(file).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let opened = std::fs::File::open(&path).map_err(|error| error.to_string())?;
+    opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_CLIENT_FILE {
+        return Err(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20));
+    }
+    let environment = |name: &str| std::env::var(name).ok();
+    let entries = read_client_file(&text, &path, &Variables::new(&environment));
+    Ok((path, entries))
+}
+
+impl ImportedServers {
+    /// What was found, for a person with this home folder.
+    pub(super) fn new(found: ClientServers, home: &Path) -> Self {
+        let left_out = found.left_out.iter().map(|entry| {
+            let next = match entry.why {
+                LeftOutReason::SwitchedOff => "; `callsheet import --disabled` takes it too",
+                _ => "",
+            };
+            format!("{} ({}): {}{next}", entry.name, entry.from.display(), entry.why)
+        });
+        Self { left_out: left_out.collect(), taken: found.taken, home: home.to_owned() }
+    }
+
+    /// Leaves out those whose names are among these.
+    pub(super) fn leave_out_known(&mut self, names: &[String]) {
+        let is_known = |server: &ClientServer| names.iter().any(|name| name == server.name.as_str());
+        let (known, new) = std::mem::take(&mut self.taken).into_iter().partition(is_known);
+        self.taken = new;
+        self.left_out.extend(Vec::into_iter(known).map(|server| {
+            let why = format!("the configuration has a scenario `{}` already", server.name);
+            format!("{} ({}): {why}", server.name, server.from.display())
+        }));
+    }
+
+    /// A path as a person writes it.
+    pub(in crate::cli) fn shown(&self, path: &Path) -> String {
+        let below = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
+        below.map_or(path.to_owned(), |below| Path::new("~").join(below)).display().to_string()
+    }
+
+    /// Prints what is left out, and what is ignored of the others.
+    pub(in crate::cli) fn print_left_out(&self) {
+        for line in &self.left_out {
+            output::line(&format!("left out: {line}"));
+        }
+        for server in self.taken.iter().filter(|server| !server.entry.ignored.is_empty()) {
+            let members = server.entry.ignored.join(", ");
+            output::line(&format!("note: {}: {members} has no meaning here and is ignored", server.name));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `callsheet init`: finds what offers tools on this machine, shows it, and writes a first
+//! configuration with a comment on everything. Starts and contacts nothing that it finds, and
+//! changes no file that is there.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::import::{self, ImportedServers};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, config_place, edited, output};
+use crate::config::edit::ConfigEdit;
+use crate::config::{self, LoadOptions};
+use crate::model::SourceId;
+use crate::runtime::Clock;
+
+mod sources;
+
+use sources::FoundEndpoint;
+
+/// The text that a new file begins with.
+const BEGINNING: &str = include_str!("beginning.toml");
+/// The text for a file without any scenario.
+const EXAMPLE: &str = "\n#[[scenarios]]\n#name = \"notes\"\n#url = \"http://127.0.0.1:8080\"\n";
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Write the file.
+    #[arg(long)]
+    write: bool,
+    /// Configuration file to write, as `serve` takes it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl InitArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let place = config_place(self.config.as_deref())?;
+        let options = LoadOptions { file: place.exists().then(|| place.clone()), ..LoadOptions::from_process() };
+        let (loaded, _) = config::load_usable(&options);
+        let mdns = &loaded.config.discovery.mdns;
+        if mdns.enabled {
+            output::note("listening to the local network for a few seconds");
+        }
+        let servers = import::of_known_clients(&import::home(), loaded.config.server.listen);
+        let found = sources::scan(&loaded.config, Clock::system()).await;
+        print(&servers, &found);
+        if place.exists() {
+            return exists(&place, self.write);
+        }
+        if !self.write {
+            let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+            output::line(&format!("`callsheet init --write{config}` writes {}", place.display()));
+            return Ok(());
+        }
+        self.write(&place, &servers)
+    }
+
+    /// Writes the file with an entry for each server of a client. The daemon finds the rest by
+    /// itself.
+    fn write(&self, place: &Path, servers: &ImportedServers) -> Result<(), CommandError> {
+        let mut edit = ConfigEdit::open(place, &LoadOptions::from_process());
+        edit.begin_with(&if servers.taken.is_empty() { format!("{BEGINNING}{EXAMPLE}") } else { BEGINNING.to_owned() });
+        for server in &servers.taken {
+            let comment = format!("From {}.", servers.shown(&server.from));
+            edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
+        }
+        let written = edit.write().map_err(edited::failed)?;
+        let count = output::count(servers.taken.len(), "scenario");
+        output::line(&format!("written to {}, with {count}", written.path.display()));
+        edited::print_secrets(&written);
+        let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+        output::line("\nnext:");
+        for (command, what) in [
+            (format!("callsheet serve{config}"), "runs the daemon"),
+            ("callsheet tools".to_owned(), "lists the tools, in another terminal"),
+            ("callsheet add NAME ADDRESS".to_owned(), "adds a scenario"),
+            ("callsheet connect CLIENT --write".to_owned(), "gives the list to an MCP client"),
+        ] {
+            output::line(&format!("  {command:<34}{what}"));
+        }
+        Ok(())
+    }
+}
+
+/// What is said of a file that is there already.
+fn exists(place: &Path, write: bool) -> Result<(), CommandError> {
+    let message = format!("{} is there already, and stays as it is", place.display());
+    let hint = "`callsheet import --write` adds servers of clients to it, `callsheet add` any scenario";
+    if write {
+        return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
+    }
+    output::line(&format!("{message}; {hint}"));
+    Ok(())
+}
+
+/// Prints what was found.
+fn print(servers: &ImportedServers, found: &[FoundEndpoint]) {
+    if servers.taken.is_empty() && found.is_empty() {
+        output::line("no scenario was found on this machine");
+    } else {
+        let fit = ColumnFit::Whole;
+        let mut table = TextTable::new(&[("NAME", fit), ("WHERE", ColumnFit::Cut), ("FROM", fit)]);
+        for server in &servers.taken {
+            let from = servers.shown(&server.from);
+            table.row([cell(server.name.as_str()), cell(server.entry.target.to_string()), cell(from)]);
+        }
+        for endpoint in found {
+            let name = endpoint.name.clone().unwrap_or_else(|| "(named by itself)".to_owned());
+            table.row([cell(output::sanitize(&name)), cell(output::sanitize(&endpoint.place)), cell(source(endpoint))]);
+        }
+        table.print();
+    }
+    servers.print_left_out();
+    if !found.is_empty() {
+        output::line("the daemon finds those without a file by itself: they need no entry");
+    }
+    if found.iter().any(|endpoint| !endpoint.is_trusted) {
+        output::line("one that is not trusted waits until `callsheet trust NAME`");
+    }
+}
+
+/// Where an endpoint was found, in words.
+fn source(endpoint: &FoundEndpoint) -> String {
+    let source = match endpoint.source {
+        SourceId::Vrooli => "Vrooli's process files",
+        SourceId::Environment => "the environment",
+        SourceId::Mdns => "the local network",
+        other => other.as_str(),
+    };
+    if endpoint.is_trusted { source.to_owned() } else { format!("{source}, not trusted") }
+}

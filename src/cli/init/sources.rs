@@ -1,0 +1,68 @@
+//! Runs the daemon's own sources once, and gathers what they find. Polls nothing.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::discovery::{Endpoint, EndpointSet, MakeSource, SOURCES, SourceTrust};
+use crate::model::SourceId;
+use crate::runtime::{Clock, StopTrigger, Tasks};
+
+/// How long a source may take; that of announcements waits three seconds for answers.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// One endpoint that a source found.
+#[derive(Debug)]
+pub(super) struct FoundEndpoint {
+    /// Which source found it.
+    pub(super) source: SourceId,
+    /// Its name, if the source knows it.
+    pub(super) name: Option<String>,
+    /// Its address.
+    pub(super) place: String,
+    /// Whether its tools are listed without a person's decision.
+    pub(super) is_trusted: bool,
+}
+
+/// What the sources find that need no entry in the configuration, in the order of the sources.
+pub(super) async fn scan(config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
+    let needs_no_entry = |(source, _): &&(SourceId, MakeSource)| {
+        matches!(source, SourceId::Environment | SourceId::Vrooli | SourceId::Mdns)
+    };
+    let sources = SOURCES.iter().filter(needs_no_entry);
+    let found = join_all(sources.map(|(source, make)| one(*source, *make, config, clock))).await;
+    found.into_iter().flatten().collect()
+}
+
+/// What one source finds.
+async fn one(source: SourceId, make: MakeSource, config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
+    let Some(made) = make(config, clock) else { return Vec::new() };
+    let (out, mut sets) = watch::channel(EndpointSet::default());
+    let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
+    let running = tasks.spawn(made.run(out, stop));
+    tokio::select! {
+        // A source that has ended has sent its last set.
+        _ = sets.wait_for(|set| set.initial_scan_done) => {}
+        () = clock.sleep(LONGEST) => {}
+    }
+    let found = sets.borrow().endpoints.values().filter_map(|endpoint| endpoint_of(source, endpoint)).collect();
+    trigger.stop();
+    // How it ends does not matter any more.
+    let _ = running.await;
+    found
+}
+
+/// An endpoint that has an address and whose process runs.
+fn endpoint_of(source: SourceId, endpoint: &Endpoint) -> Option<FoundEndpoint> {
+    if endpoint.ended.is_some() {
+        return None;
+    }
+    Some(FoundEndpoint {
+        source,
+        name: endpoint.name.as_ref().map(ToString::to_string),
+        place: endpoint.target.as_ref()?.to_string(),
+        is_trusted: endpoint.trust == SourceTrust::Trusted,
+    })
+}

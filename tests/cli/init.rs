@@ -1,0 +1,116 @@
+//! `callsheet init`: what is on the machine is shown, and the file that is written runs it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::command::{Home, Ran, Scenario, run, tool, until};
+
+fn init(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = home.command(&[&["init"], args].concat());
+    command.env("PATH", std::env::var_os("PATH").unwrap()).envs(variables.iter().copied());
+    run(&mut command)
+}
+
+/// A home with two clients, whose files name an MCP server with a secret and one at an address.
+fn clients(home: &Home, address: &str) {
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    for (file, servers) in [
+        (
+            ".cursor/mcp.json",
+            json!({"child": {"command": "python3", "args": [server, "legacy"], "env": {"KEY": "hush-hush"}}}),
+        ),
+        (".gemini/settings.json", json!({"far": {"httpUrl": address}, "off": {"command": "x", "disabled": true}})),
+    ] {
+        let path = home.path(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, json!({"mcpServers": servers}).to_string()).unwrap();
+    }
+}
+
+#[test]
+fn servers_of_clients_are_shown_then_written_and_then_served() {
+    let (home, far) = (Home::new(), Scenario::start("far", vec![tool("go", "Goes there", "way")]));
+    clients(&home, &far.url);
+    // A file of another program that cannot be read costs only that file.
+    fs::create_dir_all(home.path(".codeium/windsurf")).unwrap();
+    fs::write(home.path(".codeium/windsurf/mcp_config.json"), b"{\xff").unwrap();
+    let usual = home.path(".config/callsheet/callsheet.toml");
+
+    let shown = init(&home, &[], &[("NOTES_API_URL", "http://127.0.0.1:9")]).ok();
+    for part in [
+        "child",
+        "~/.cursor/mcp.json",
+        "far",
+        "~/.gemini/settings.json",
+        "notes",
+        "http://127.0.0.1:9",
+        "the environment",
+        "left out: off (",
+        "left out: ",
+        "windsurf",
+        "need no entry",
+        "`callsheet init --write` writes ",
+    ] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    assert!(!usual.exists(), "nothing is written unasked");
+
+    let written = init(&home, &["--write"], &[]).ok();
+    assert!(written.contains(&format!("written to {}, with 2 scenarios\n", usual.display())), "{written}");
+    for command in ["serve", "tools", "add", "connect"] {
+        assert!(written.contains(&format!("\n  callsheet {command}")), "{command}: {written}");
+    }
+    let text = fs::read_to_string(&usual).unwrap();
+    assert!(text.contains("\n# From ~/.cursor/mcp.json.\n[[scenarios]]\nname = \"child\"\n"), "{text}");
+    assert!(!text.contains("hush-hush") && !text.contains("\"notes\"\nurl"), "{text}");
+    assert!(fs::read_to_string(usual.with_file_name("secrets.toml")).unwrap().contains("hush-hush"));
+
+    let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    until("both are listed", || {
+        let tools = home.run(&["tools"]).ok();
+        tools.contains("read") && tools.contains("go")
+    });
+
+    let again = init(&home, &["--write"], &[]);
+    assert!(again.code == Some(1) && again.err.contains("is there already, and stays as it is"), "{again:?}");
+    assert!(again.err.contains("hint: `callsheet import --write`"), "{again:?}");
+    assert_eq!(fs::read_to_string(&usual).unwrap(), text);
+    assert!(init(&home, &[], &[]).ok().contains("is there already"));
+
+    // A scenario goes with the comment that says where it is from.
+    home.run(&["remove", "child"]).ok();
+    let text = fs::read_to_string(&usual).unwrap();
+    assert!(!text.contains("cursor") && text.contains("# From ~/.gemini/settings.json.\n"), "{text}");
+}
+
+#[test]
+fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
+    let home = Home::new();
+    let folder = home.path(".vrooli/processes/scenarios/notes");
+    fs::create_dir_all(&folder).unwrap();
+    let file = json!({
+        "pid": std::process::id(), "phase": "develop", "scenario": "notes", "step": "start-api", "port": 15_001,
+        "status": "running",
+    });
+    fs::write(folder.join("start-api.json"), file.to_string()).unwrap();
+    let written = init(&home, &["--write", "--config", "own.toml"], &[]).ok();
+    assert!(written.contains("http://127.0.0.1:15001") && written.contains("Vrooli's process files"), "{written}");
+    assert!(written.contains("  callsheet serve --config own.toml"), "{written}");
+}
+
+/// What a person gets by taking the `#` away, line by line.
+#[test]
+fn every_line_that_is_not_in_use_is_valid_when_it_is() {
+    let home = Home::new();
+    let written = init(&home, &["--write", "--config", "own.toml"], &[]).ok();
+    assert!(written.contains("no scenario was found") && written.contains("with 0 scenarios"), "{written}");
+    let text = fs::read_to_string(home.path("own.toml")).unwrap();
+    assert_eq!(home.run(&["config", "show", "--config", "own.toml"]).code, Some(0), "{text}");
+    let used = |line: &str| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line).to_owned();
+    let used: Vec<_> = text.lines().map(used).collect();
+    home.write("used.toml", &used.join("\n"));
+    let shown = home.run(&["config", "show", "--config", "used.toml"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("http://127.0.0.1:8080") && shown.out.contains("coder"), "{shown:?}");
+}
