@@ -8,6 +8,7 @@ use super::active::ActiveCalls;
 use super::audit::Audit;
 use super::limits::CallLimiter;
 use super::pending::PendingCalls;
+use super::recent::RecentCalls;
 use super::usage::Usage;
 use super::validate::ArgumentValidator;
 use crate::catalog::CatalogReader;
@@ -29,6 +30,7 @@ pub(super) struct CallsInner {
     pub(super) usage: Usage,
     pub(super) audit: ArcSwapOption<Audit>,
     pub(super) audited: Arc<AuditCounts>,
+    pub(super) recent: RecentCalls,
     /// Set after the start, because approvals and operations need the calls themselves.
     pub(super) registers: OnceLock<PendingCalls>,
     pub(super) active: ActiveCalls,

@@ -33,12 +33,14 @@ mod audit;
 pub mod breaker;
 mod caller;
 mod dependencies;
+mod ended_call;
 pub mod error;
 mod inner;
 pub mod limits;
 mod loss;
 mod pending;
 pub mod pending_calls;
+mod recent;
 mod recorder;
 pub mod relay;
 mod request;
@@ -55,7 +57,9 @@ pub mod validate;
 pub use breaker::{BreakerState, BreakerStatus};
 pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
+pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
+pub use recent::NumberedCall;
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 
@@ -63,6 +67,7 @@ use active::ActiveCalls;
 use audit::Audit;
 use inner::CallsInner;
 use limits::CallLimiter;
+use recent::RecentCalls;
 use recorder::CallRecorder;
 use request::outcome;
 use usage::Usage;
@@ -97,6 +102,7 @@ impl Calls {
             usage,
             audit,
             audited,
+            recent: RecentCalls::default(),
             registers,
             active,
             loss: ArcSwapOption::empty(),
@@ -213,6 +219,11 @@ impl Calls {
     /// How many calls of a scenario are under way.
     pub fn under_way(&self, scenario: &ScenarioName) -> usize {
         self.0.limits.under_way(scenario)
+    }
+
+    /// The latest calls that are over, the oldest first, and how many ended since the start.
+    pub fn recent(&self) -> (Vec<NumberedCall>, u64) {
+        self.0.recent.all()
     }
 
     /// The counters of calls.

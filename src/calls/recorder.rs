@@ -1,5 +1,5 @@
-//! The record of one call when it is over: it is counted, and written to the audit log if there is
-//! one.
+//! The record of one call when it is over: it is counted, kept among the recent calls, and written
+//! to the audit log if there is one.
 //!
 //! The record is part of the task that runs the call, so it is made whether or not a client still
 //! waits. It only adds to counters and puts a line into a queue; it never waits.
@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::ExecuteError;
 use super::audit::{Audit, AuditEntry};
+use super::ended_call::EndedCall;
 use super::inner::CallsInner;
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
-use crate::model::ToolId;
+use crate::model::{JsonText, ToolId};
 
 /// The outcome of a call whose client went away before it was sent.
 pub(super) const GIVEN_UP: &str = "given_up";
@@ -25,35 +25,31 @@ pub(super) const GIVEN_UP: &str = "given_up";
 pub(super) struct CallRecorder {
     inner: Arc<CallsInner>,
     begun: Instant,
-    at: Timestamp,
-    tool: Option<ToolId>,
+    call: EndedCall,
     /// The outcome if it is dropped before an outcome was set.
     otherwise: Option<&'static str>,
-    audit: Option<(Arc<Audit>, Box<AuditEntry>)>,
+    audit: Option<(Arc<Audit>, JsonText)>,
 }
 
 impl CallRecorder {
     /// The record of a call that is requested now.
     pub(super) fn for_request(inner: &Arc<CallsInner>, request: &Request) -> Self {
-        Self::new(inner, || AuditEntry::of_request(request))
+        Self::new(inner, EndedCall::of_request(request, inner.clock.wall()), &request.arguments)
     }
 
     /// The record of an approved call.
     pub(super) fn for_approved(inner: &Arc<CallsInner>, ready: &PreparedCall, approval: &Arc<str>) -> Self {
-        let mut note = Self::new(inner, || AuditEntry::of_approved(ready, approval));
-        note.tool = Some(ready.tool.id.clone());
-        note
+        Self::new(inner, EndedCall::of_approved(ready, approval, inner.clock.wall()), &ready.arguments)
     }
 
-    fn new(inner: &Arc<CallsInner>, entry: impl FnOnce() -> AuditEntry) -> Self {
-        let (begun, at) = (inner.clock.now(), inner.clock.wall());
-        let audit = inner.audit.load_full().map(|audit| (audit, Box::new(entry())));
-        Self { inner: Arc::clone(inner), begun, at, tool: None, otherwise: Some(GIVEN_UP), audit }
+    fn new(inner: &Arc<CallsInner>, call: EndedCall, arguments: &JsonText) -> Self {
+        let audit = inner.audit.load_full().map(|audit| (audit, arguments.clone()));
+        Self { inner: Arc::clone(inner), begun: inner.clock.now(), call, otherwise: Some(GIVEN_UP), audit }
     }
 
     /// Sets the tool of the call.
     pub(super) fn set_tool(&mut self, id: &ToolId) {
-        self.tool = Some(id.clone());
+        self.call.tool = Some(id.clone());
     }
 
     /// The call was sent. From now on it continues to its end, so a missing outcome is a failure
@@ -77,23 +73,25 @@ impl CallRecorder {
             .as_ref()
             .is_ok_and(|answered| answered.outcome.success || answered.outcome.input_required.is_some());
         self.count(outcome(answered), took, !waits, well, sent);
-        if let Some((audit, mut entry)) = self.audit.take() {
-            entry.answered(answered);
-            self.tell(&audit, entry, outcome(answered), took);
-        }
+        self.call.answered(answered);
+        self.keep(outcome(answered), took);
         took
     }
 
     fn count(&self, outcome: &'static str, took: Duration, of_tool: bool, well: bool, sent: bool) {
         self.inner.counts.ended(outcome, took);
-        if let Some(id) = self.tool.as_ref().filter(|_| of_tool) {
+        if let Some(id) = self.call.tool.as_ref().filter(|_| of_tool) {
             self.inner.usage.ended(id, FinishedCall { outcome, well, sent, took, at: self.inner.clock.wall() });
         }
     }
 
-    fn tell(&self, audit: &Audit, mut entry: Box<AuditEntry>, outcome: &'static str, took: Duration) {
-        entry.over(self.at, self.tool.as_ref(), outcome, took);
-        audit.enqueue(entry);
+    /// Keeps the call among the recent ones, and has it written to the audit log.
+    fn keep(&mut self, outcome: &'static str, took: Duration) {
+        (self.call.outcome, self.call.took) = (outcome, took);
+        if let Some((audit, arguments)) = self.audit.take() {
+            audit.enqueue(Box::new(AuditEntry { call: self.call.clone(), arguments }));
+        }
+        self.inner.recent.add(self.call.clone(), self.inner.config.load().recent);
     }
 }
 
@@ -102,8 +100,6 @@ impl Drop for CallRecorder {
         let Some(outcome) = self.otherwise.take() else { return };
         let took = self.took();
         self.count(outcome, took, true, false, false);
-        if let Some((audit, entry)) = self.audit.take() {
-            self.tell(&audit, entry, outcome, took);
-        }
+        self.keep(outcome, took);
     }
 }

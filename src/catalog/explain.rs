@@ -211,8 +211,8 @@ fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec
         let (scope, target) = &*rule.place;
         steps.push(step("alias", format!("alias `{alias}`: {given}"), format!("{scope} {target}")));
     }
-    for (code, message, _) in findings::of_name(lens, tool) {
-        steps.push(step("name", format!("{code}: {message}"), CATALOG));
+    for finding in findings::of_name(lens, tool) {
+        steps.push(step("name", format!("{}: {}", finding.code, finding.message), CATALOG));
     }
     if steps.is_empty() {
         let reason = match lens.names.style {

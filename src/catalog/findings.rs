@@ -155,23 +155,22 @@ pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
 
 /// What was decided about one tool of a scenario that claims names, in the scope of `lens`.
 pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
-    let mut add = |code, message: String, hint: Option<String>| {
-        let finding = Finding::new(code, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone());
-        findings.push(Finding { hint, ..finding });
+    let mut add = |finding: Finding| {
+        findings.push(finding.of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone()));
     };
     if !tool.effective.enabled {
         let why = match &tool.effective.enabled_source {
             Provenance::Manifest => "its manifest does not enable it by default".to_owned(),
             source @ Provenance::Preference(_) => format!("switched off by the preference {source}"),
         };
-        add(FindingCode::Disabled, why, Some(format!("to enable it: `{}`", enabling(&lens.scope, &tool.id))));
+        let hint = format!("to enable it: `{}`", enabling(&lens.scope, &tool.id));
+        add(Finding::new(FindingCode::Disabled, why).hint(hint));
     }
     if tool.tool.facts.internal_only {
-        add(FindingCode::InternalOnly, "its scenario marks it as internal, so LLMs never see it".to_owned(), None);
+        let why = "its scenario marks it as internal, so LLMs never see it";
+        add(Finding::new(FindingCode::InternalOnly, why));
     }
-    for (code, message, hint) in of_name(lens, tool) {
-        add(code, message, hint);
-    }
+    of_name(lens, tool).into_iter().for_each(add);
 }
 
 /// The command that enables a tool in a scope.
@@ -180,8 +179,8 @@ fn enabling(scope: &Scope, id: &ToolId) -> String {
     format!("callsheet prefs set tool:{id} --enabled true{scope}")
 }
 
-/// Why a tool has the name it has, where that is not simply its own: code, message and next step.
-pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<(FindingCode, String, Option<String>)> {
+/// Why a tool has the name it has, where that is not simply its own.
+pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding> {
     let (id, name) = (&tool.id, &tool.name);
     let plain = PublishedName::plain_shared(&id.tool);
     let own = plain.as_str() == &*id.tool;
@@ -189,60 +188,66 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<(Finding
     match lens.rules.alias(id) {
         Some((alias, rule)) if alias == name => {
             let (scope, target) = &*rule.place;
-            said.push((
-                FindingCode::Aliased,
-                format!("published as `{name}` by the preference {scope} {target}"),
-                None,
-            ));
-            return said;
+            let message = format!("published as `{name}` by the preference {scope} {target}");
+            return vec![Finding::new(FindingCode::Aliased, message)];
         }
         Some((alias, _)) => {
-            let message =
-                format!("the alias `{alias}` is not available: {}; published as `{name}`", obstacle(lens, id, alias));
-            let hint = "choose an alias that no other tool has".to_owned();
-            said.push((FindingCode::AliasRefused, message, Some(hint)));
+            let Obstacle { why, rivals } = obstacle(lens, id, alias);
+            let message = format!("the alias `{alias}` is not available: {why}; published as `{name}`");
+            let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
+            said.push(refused.hint("choose an alias that no other tool has"));
         }
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            let message = format!("`{plain}` is not available: {}; published as `{name}`", obstacle(lens, id, &plain));
-            let hint = format!("callsheet prefs set tool:{id} --alias NAME gives it a name of its own");
-            said.push((FindingCode::NameCollision, message, Some(hint)));
+            said.push(
+                collision(lens, tool, &plain)
+                    .hint(format!("`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own")),
+            );
         }
         None => {}
     }
     if name.is_reserved() {
-        let qualified = PublishedName::qualified(id);
-        let message =
-            format!("`{qualified}` is not available: {}; published as `{name}`", obstacle(lens, id, &qualified));
-        said.push((FindingCode::NameCollision, message, None));
+        said.push(collision(lens, tool, &PublishedName::qualified(id)));
     }
     if !own {
         let message = format!("the name `{}` is not one that every LLM vendor accepts; published as `{name}`", id.tool);
-        said.push((FindingCode::NameRepaired, message, None));
+        said.push(Finding::new(FindingCode::NameRepaired, message));
     }
     said
 }
 
-/// Why a tool does not get the name it wants.
-fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> String {
-    if wanted.is_reserved() {
-        return "names of this shape are kept for tools whose qualified names meet".to_owned();
-    }
-    let others = |kind| listing(lens, wanted, kind, id);
-    if let Some(others) = others(ClaimKind::Qualified) {
-        format!("it is the qualified name of {others}")
-    } else if let Some(others) = others(ClaimKind::Alias) {
-        format!("it is the alias of {others}")
-    } else if let Some(others) = others(ClaimKind::Plain) {
-        format!("it is also the name of {others}")
-    } else {
-        "something else claims it".to_owned()
-    }
+/// The finding that a tool does not get the name it wants.
+fn collision(lens: &ScopedCatalog<'_>, tool: &ViewTool, wanted: &PublishedName) -> Finding {
+    let Obstacle { why, rivals } = obstacle(lens, &tool.id, wanted);
+    let message = format!("`{wanted}` is not available: {why}; published as `{}`", tool.name);
+    Finding::new(FindingCode::NameCollision, message).with_others(rivals)
 }
 
-/// The other tools that claim a text in this way, for people; `None` if there are none.
-fn listing(lens: &ScopedCatalog<'_>, text: &PublishedName, kind: ClaimKind, id: &ToolId) -> Option<String> {
-    let mut rivals = lens.names.rivals(text.as_str(), kind, id);
-    let named: Vec<String> = rivals.by_ref().take(NAMED_RIVALS).map(ToString::to_string).collect();
-    let more = if rivals.next().is_some() { " and more" } else { "" };
-    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
+/// What keeps a tool from a name.
+struct Obstacle {
+    why: String,
+    /// The tools that have or want the name, as many as are named.
+    rivals: Vec<ToolId>,
+}
+
+/// Why a tool does not get the name it wants.
+fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> Obstacle {
+    if wanted.is_reserved() {
+        let why = "names of this shape are kept for tools whose qualified names meet".to_owned();
+        return Obstacle { why, rivals: Vec::new() };
+    }
+    let kinds = [
+        (ClaimKind::Qualified, "it is the qualified name of"),
+        (ClaimKind::Alias, "it is the alias of"),
+        (ClaimKind::Plain, "it is also the name of"),
+    ];
+    for (kind, what) in kinds {
+        let mut all = lens.names.rivals(wanted.as_str(), kind, id);
+        let rivals: Vec<ToolId> = all.by_ref().take(NAMED_RIVALS).cloned().collect();
+        if !rivals.is_empty() {
+            let more = if all.next().is_some() { " and more" } else { "" };
+            let named: Vec<String> = rivals.iter().map(ToString::to_string).collect();
+            return Obstacle { why: format!("{what} {}{more}", named.join(", ")), rivals };
+        }
+    }
+    Obstacle { why: "something else claims it".to_owned(), rivals: Vec::new() }
 }

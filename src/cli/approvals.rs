@@ -210,5 +210,5 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
         ("code", text("/answer/code")),
         ("operation", text("/answer/operation_id")),
     ];
-    by_id::print_details(&rows);
+    output::details(&rows);
 }

@@ -53,10 +53,3 @@ pub(super) fn json_text(row: &Value, pointer: &str) -> String {
         Some(value) => output::sanitize(&value.to_string()),
     }
 }
-
-/// Prints what is known of one, a line for each thing.
-pub(super) fn print_details(rows: &[(&str, String)]) {
-    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("{key:>11}  {value}"));
-    }
-}

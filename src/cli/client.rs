@@ -11,11 +11,13 @@ use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
 mod answer_cache;
+mod commands;
 mod configuration;
 mod location;
 mod mcp_messages;
 
 use answer_cache::AnswerCache;
+use commands::as_commands;
 use location::located;
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
@@ -118,6 +120,7 @@ impl DaemonClient {
         let http = reqwest::Client::builder()
             // The environment's proxy for the web does not lead to a daemon on this machine.
             .no_proxy()
+            .user_agent(concat!("callsheet/", env!("CARGO_PKG_VERSION")))
             // A daemon never redirects; what does is something else.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
@@ -366,36 +369,7 @@ fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
         ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
     let unsaid = !names.is_empty() && names.iter().any(|name| !told.contains(name));
     let hint = if unsaid { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
-    CommandError::Refused { message: message.to_owned(), hint }
-}
-
-/// The text with commands and flags in place of the routes and parameters that it quotes.
-fn as_commands(text: &str) -> String {
-    let mut told = String::with_capacity(text.len());
-    for (at, part) in text.split('`').enumerate() {
-        // Every second part stands between backticks.
-        let quoted = at % 2 == 1;
-        told.push_str(if at == 0 { "" } else { "`" });
-        told.push_str(&if quoted { command(part) } else { None }.unwrap_or_else(|| part.to_owned()));
-    }
-    told
-}
-
-fn command(literal: &str) -> Option<String> {
-    match literal {
-        "GET /api/v1/scenarios" => return Some("callsheet scenarios".into()),
-        "GET /api/v1/tools?include_disabled=true" => return Some("callsheet tools --all".into()),
-        "include_disabled=true" => return Some("--all".into()),
-        _ => {}
-    }
-    if let Some(format) = literal.strip_prefix("format=") {
-        return Some(format!("--format {format}"));
-    }
-    if let Some(name) = literal.strip_prefix("GET /api/v1/scenarios/") {
-        return Some(format!("callsheet scenarios {name}"));
-    }
-    let (name, action) = literal.strip_prefix("DELETE /api/v1/scenarios/")?.split_once('/')?;
-    Some(format!("callsheet {action} {name} --undo"))
+    CommandError::Problem { message: message.to_owned(), hint, document: Box::new(problem) }
 }
 
 #[cfg(test)]
@@ -403,25 +377,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_are_told_as_commands() {
-        for (route, shown) in [
-            ("no `x`; `GET /api/v1/scenarios` lists them", "no `x`; `callsheet scenarios` lists them"),
-            ("do it with `DELETE /api/v1/scenarios/a/block`", "do it with `callsheet block a --undo`"),
-            ("look with `GET /api/v1/scenarios/a`", "look with `callsheet scenarios a`"),
-            ("use `format=native`", "use `--format native`"),
-            ("`x` and an odd ` backtick", "`x` and an odd ` backtick"),
-        ] {
-            assert_eq!(as_commands(route), shown);
-        }
-    }
-
-    #[test]
     fn names_that_the_text_leaves_out_are_the_hint() {
         let said = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
         assert!(
-            matches!(said, CommandError::Refused { message, hint } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
+            matches!(said, CommandError::Problem { message, hint, .. } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
         );
         let unsaid = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
-        assert!(matches!(unsaid, CommandError::Refused { hint, .. } if hint.as_deref() == Some("one of: b, c")));
+        assert!(matches!(unsaid, CommandError::Problem { hint, .. } if hint.as_deref() == Some("one of: b, c")));
     }
 }

@@ -48,12 +48,22 @@ impl ConfigArgs {
             output::json(&json!({ "file": loaded.file, "values": values.collect::<Vec<_>>() }));
             return Ok(());
         }
-        let width = loaded.values.iter().map(|value| value.key.len() + value.value.len() + 3).max().unwrap_or(0);
+        let room = output::line_width().map_or(usize::MAX, usize::from);
+        let longest = loaded.values.iter().map(|value| value.key.len() + value.value.len() + 3).max().unwrap_or(0);
+        let column = longest.min(room / 2);
         for value in &loaded.values {
             let setting = format!("{} = {}", value.key, value.value);
-            if show.origin {
-                output::line(&format!("{setting:width$}  # {}", value.origin));
+            if !show.origin {
+                output::line(&setting);
+                continue;
+            }
+            let comment = format!("# {}", value.origin);
+            let both = format!("{setting:column$}  {comment}");
+            if both.chars().count() <= room {
+                output::line(&both);
             } else {
+                // A comment in TOML may stand above what it is about.
+                output::line(&comment);
                 output::line(&setting);
             }
         }

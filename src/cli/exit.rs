@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
+use super::output;
 use crate::app::StartError;
 use crate::config::ConfigError;
 use crate::config::edit::EditError;
@@ -35,6 +38,15 @@ pub enum CommandError {
         /// The next step, if there is one.
         hint: Option<String>,
     },
+    /// The daemon refused with a problem document (RFC 9457). Code 1.
+    Problem {
+        /// Its message, in the words of the command line.
+        message: String,
+        /// The next step, if there is one.
+        hint: Option<String>,
+        /// The document as it came.
+        document: Box<Value>,
+    },
     /// `check` or `doctor` found errors, and has printed them. Code 1.
     Found,
     /// `doctor` found that the configuration is wrong, and has printed why. Code 4.
@@ -66,17 +78,91 @@ pub enum CommandError {
     },
 }
 
+/// One thing that is wrong, for people.
+pub(super) struct ErrorText {
+    /// What was tried, on what, and why it failed.
+    pub(super) message: String,
+    /// The next step, if there is one.
+    pub(super) hint: Option<String>,
+}
+
 impl CommandError {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
+        self.number().into()
+    }
+
+    fn number(&self) -> u8 {
         match self {
-            Self::Refused { .. } | Self::Found => 1.into(),
-            Self::Usage { .. } => USAGE.into(),
-            Self::Unreachable { .. } => 3.into(),
-            Self::Config(_) | Self::FoundConfig => 4.into(),
-            Self::Daemon { .. } => 5.into(),
-            Self::WaitsForApproval(_) => 6.into(),
+            Self::Refused { .. } | Self::Problem { .. } | Self::Found => 1,
+            Self::Usage { .. } => USAGE,
+            Self::Unreachable { .. } => 3,
+            Self::Config(_) | Self::FoundConfig => 4,
+            Self::Daemon { .. } => 5,
+            Self::WaitsForApproval(_) => 6,
         }
+    }
+
+    /// Wrong usage that clap found, in one sentence.
+    pub(super) fn of_usage(error: &clap::Error, hint: String) -> Self {
+        let text = error.to_string();
+        let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let message = first.join(" ");
+        Self::Usage { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), hint }
+    }
+
+    /// What is wrong, for people: several things for a configuration, and none for what was printed
+    /// before.
+    pub(super) fn texts(&self) -> Vec<ErrorText> {
+        let one = |message: &str, hint: Option<&str>| {
+            vec![ErrorText { message: output::sanitize(message), hint: hint.map(output::sanitize) }]
+        };
+        match self {
+            Self::Found | Self::FoundConfig => Vec::new(),
+            Self::Refused { message, hint } | Self::Problem { message, hint, .. } => one(message, hint.as_deref()),
+            Self::Usage { message, hint } | Self::Unreachable { message, hint } => one(message, Some(hint)),
+            Self::WaitsForApproval(id) => {
+                let hint =
+                    format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
+                one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
+            }
+            Self::Config(config) => {
+                let problem = |text: String| match text.split_once("\n  hint: ") {
+                    Some((message, hint)) => one(message, Some(hint)),
+                    None => one(&text, None),
+                };
+                config.problems.iter().flat_map(|found| problem(found.to_string())).collect()
+            }
+            Self::Daemon { error: chain, hint } => {
+                // The chain of causes is given here, once; each error's own text names only its
+                // own level.
+                let chain = format!("{chain:#}");
+                let (message, next) = output::next_step(&chain);
+                match hint {
+                    Some(hint) => one(&chain, Some(hint)),
+                    None => one(message, next),
+                }
+            }
+        }
+    }
+
+    /// The same for programs: `error`, `hint`, `exit_code`, and where there are such the daemon's
+    /// `problem`, the `approval_id` of a call that waits, or all `errors` of a configuration. `None`
+    /// for what was printed before.
+    pub(super) fn to_json(&self) -> Option<Value> {
+        let texts = self.texts();
+        let first = texts.first()?;
+        let mut object = json!({"error": first.message, "hint": first.hint, "exit_code": self.number()});
+        match self {
+            Self::Problem { document, .. } => object["problem"] = (**document).clone(),
+            Self::WaitsForApproval(id) => object["approval_id"] = json!(id),
+            Self::Config(_) => {
+                let all = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint}));
+                object["errors"] = all.collect();
+            }
+            _ => {}
+        }
+        Some(object)
     }
 }
 

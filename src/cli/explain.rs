@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::client::{DaemonClient, QueryPairs};
 use super::table::{ColumnFit, TextTable, cell};
-use super::{CommandError, RemoteArgs, output};
+use super::{CommandError, RemoteArgs, output, paragraph};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
@@ -47,34 +47,13 @@ impl ExplainArgs {
 
 fn show(answer: &Value) {
     let text = |pointer| output::text(answer, pointer);
-    output::line(&format!("{} ({}): {}\n", text("/name"), text("/id"), text("/verdict")));
+    output::wrapped("", &format!("{} ({}): {}", text("/name"), text("/id"), text("/verdict")));
+    output::line("");
     let mut sheet =
-        TextTable::new(&[("DECISION", ColumnFit::Whole), ("OUTCOME", ColumnFit::Wrap), ("FROM", ColumnFit::Whole)]);
+        TextTable::new(&[("DECISION", ColumnFit::Whole), ("OUTCOME", ColumnFit::Wrap), ("FROM", ColumnFit::Wrap)]);
     for step in output::list(answer, "steps") {
         sheet.row(["/subject", "/outcome", "/source"].map(|pointer| cell(output::text(step, pointer))));
     }
     sheet.print();
-    findings(answer);
-}
-
-/// Prints the findings of an answer below what was printed before.
-pub(super) fn findings(answer: &Value) {
-    for (at, found) in output::list(answer, "findings").iter().enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        output::line(&format!("{gap}{}", finding(found)));
-    }
-}
-
-/// A finding in one or two lines.
-fn finding(finding: &Value) -> String {
-    let text = |pointer| output::text(finding, pointer);
-    let (scenario, tool) = (text("/scenario"), text("/tool"));
-    let subject = match (scenario.as_str(), tool.as_str()) {
-        ("", _) => String::new(),
-        (scenario, "") => format!("{scenario}: "),
-        (scenario, tool) => format!("{scenario}/{tool}: "),
-    };
-    let hint = text("/hint");
-    let hint = if hint.is_empty() { hint } else { format!("\n  hint: {hint}") };
-    format!("{} [{}] {subject}{}{hint}", text("/severity"), text("/code"), text("/message"))
+    paragraph::print_findings(answer);
 }

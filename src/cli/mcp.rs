@@ -20,6 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{DaemonClient, McpAnswer, SESSION_ID};
+use super::exit::ErrorText;
 use super::{CommandError, RemoteArgs, output, start};
 use crate::runtime::{Clock, Tasks};
 
@@ -251,18 +252,11 @@ fn refuse(id: Option<&str>, why: &str) {
 
 /// What went wrong, and the next step.
 fn reason(error: &CommandError) -> String {
-    match error {
-        CommandError::Unreachable { message, hint } | CommandError::Usage { message, hint } => {
-            format!("{message}; {hint}")
-        }
-        CommandError::Refused { message, hint: Some(hint) } => format!("{message}; {hint}"),
-        CommandError::Refused { message, hint: None } => message.clone(),
-        CommandError::Daemon { error, .. } => error.to_string(),
-        CommandError::WaitsForApproval(id) => format!("the call waits for approval as {id}"),
-        CommandError::Config(_) | CommandError::Found | CommandError::FoundConfig => {
-            "the configuration is wrong; `callsheet config show` shows where".to_owned()
-        }
+    if let CommandError::Config(_) = error {
+        return "the configuration is wrong; `callsheet config show` shows where".to_owned();
     }
+    let text = |ErrorText { message, hint }| hint.map_or(message.clone(), |hint| format!("{message}; {hint}"));
+    error.texts().into_iter().map(text).next().unwrap_or_default()
 }
 
 /// The headers that a modern message has over HTTP; `None` for a legacy one. Arguments are in no

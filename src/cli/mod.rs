@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::config::LoadOptions;
 use crate::runtime::memory;
@@ -30,18 +30,21 @@ mod doctor;
 mod edited;
 mod exit;
 mod explain;
+mod findings;
 mod identity;
 mod import;
 mod init;
 mod instance;
 mod log;
 mod login;
+mod logs;
 mod man;
 mod mcp;
 mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
+mod paragraph;
 mod prefs;
 mod refresh;
 mod scenarios;
@@ -89,8 +92,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show the identity of the list: it stays as long as the list does.
     Identity(identity::IdentityArgs),
+    /// List what was left out, renamed, hidden or kept from an older answer, and why.
+    Findings(findings::FindingsArgs),
     /// Run a tool.
     Call(call::CallArgs),
+    /// Show the latest calls and the changes of scenarios.
+    Logs(logs::LogsArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
     /// List calls that wait for approval, and approve or reject them.
@@ -158,7 +165,7 @@ pub(crate) struct RemoteArgs {
     /// Configuration file to take the listen address from, as `serve` takes it.
     #[arg(long, value_name = "FILE", help_heading = "Daemon")]
     config: Option<PathBuf>,
-    /// Print the daemon's JSON answer instead of a table.
+    /// Print the daemon's JSON answer instead of a table, and errors as JSON.
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
@@ -197,13 +204,16 @@ const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; clap knows which stream and code each needs.
-            let _ = error.print();
-            return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = Cli::command().try_get_matches_from(&arguments).and_then(|matches| {
+        if wants_json(&matches) {
+            output::as_json();
         }
+        Cli::from_arg_matches(&matches)
+    });
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return unparsed(&error, &arguments),
     };
     if matches!(cli.command, Command::Serve(_)) {
         memory::keep_little();
@@ -224,6 +234,35 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Whether a command was given `--json`. What stands behind the name of a tool is none of its
+/// options.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let flag = matches.try_get_one::<bool>("json").is_ok_and(|given| given == Some(&true));
+    let form = matches.try_get_one::<check::ReportForm>("format");
+    flag || form.is_ok_and(|form| form == Some(&check::ReportForm::Json))
+        || matches.subcommand().is_some_and(|(_, below)| wants_json(below))
+}
+
+/// Prints why the words cannot be parsed, or the help or version that they want, which are no
+/// errors; clap knows which stream each needs.
+fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    // There are no parsed options to look at.
+    if arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json") {
+        output::as_json();
+        output::failure(&CommandError::of_usage(
+            error,
+            "`callsheet --help` and `callsheet COMMAND --help` list what there is".into(),
+        ));
+    } else {
+        let _ = error.print();
+    }
+    exit::USAGE.into()
+}
+
 impl Command {
     async fn run(self) -> Result<(), CommandError> {
         match self {
@@ -235,6 +274,8 @@ impl Command {
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
             Self::Identity(command) => command.run().await,
+            Self::Findings(command) => command.run().await,
+            Self::Logs(command) => command.run().await,
             Self::Call(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,

@@ -149,5 +149,5 @@ fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
         ("error", text("/error")),
         ("result", json_text(one, "/result")),
     ];
-    by_id::print_details(&rows);
+    output::details(&rows);
 }

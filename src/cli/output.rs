@@ -8,15 +8,19 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use comfy_table::{Cell, Color};
+use comfy_table::{Cell, Color, Table};
 use jiff::Timestamp;
 use serde_json::Value;
+use textwrap::core::display_width;
 
 use super::CommandError;
+use super::exit::ErrorText;
 use crate::model::text::is_invisible;
 
 /// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
+/// Whether errors and notes are for programs (`--json`).
+static AS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Prints one line. A closed pipe (`| head`) is no error.
 pub(super) fn line(text: &str) {
@@ -30,9 +34,18 @@ pub(super) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
+/// From here on everything on standard error is JSON, one object in each line.
+pub(super) fn as_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
 /// Prints a note beside the output, on standard error.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "note: {text}");
+    let mut out = anstream::stderr().lock();
+    let _ = match AS_JSON.load(Ordering::Relaxed) {
+        true => writeln!(out, "{}", serde_json::json!({"note": text})),
+        false => writeln!(out, "note: {text}"),
+    };
 }
 
 /// Prints an answer for machines: its bytes unchanged, but indented on a terminal.
@@ -56,43 +69,52 @@ pub(super) fn json(value: &Value) {
 }
 
 /// Prints why a command failed, to standard error: `error: ...` and, where there is a next step,
-/// `  hint: ...`.
+/// `  hint: ...`; after [`as_json`] one JSON object.
 pub(super) fn failure(failure: &CommandError) {
-    match failure {
-        CommandError::Found | CommandError::FoundConfig => {}
-        CommandError::Refused { message, hint } => error(message, hint.as_deref()),
-        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
-            error(message, Some(hint));
+    let mut out = anstream::stderr().lock();
+    if AS_JSON.load(Ordering::Relaxed) {
+        if let Some(object) = failure.to_json() {
+            let _ = writeln!(out, "{object}");
         }
-        CommandError::WaitsForApproval(id) => {
-            let hint = format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
-            error(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint));
-        }
-        CommandError::Config(config) => {
-            for problem in &config.problems {
-                let text = problem.to_string();
-                let (message, hint) = text.split_once("\n  hint: ").unzip();
-                error(message.unwrap_or(&text), hint);
-            }
-        }
-        CommandError::Daemon { error: chain, hint } => {
-            // The chain of causes is printed here, once; each error's own text names only its own
-            // level.
-            let chain = format!("{chain:#}");
-            let (message, next) = next_step(&chain);
-            match hint {
-                Some(hint) => error(&chain, Some(hint)),
-                None => error(message, next),
-            }
+        return;
+    }
+    for ErrorText { message, hint } in failure.texts() {
+        let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {message}");
+        if let Some(hint) = hint {
+            let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {hint}");
         }
     }
 }
 
-fn error(message: &str, hint: Option<&str>) {
-    let mut out = anstream::stderr().lock();
-    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {}", sanitize(message));
-    if let Some(hint) = hint {
-        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {}", sanitize(hint));
+/// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
+/// limit.
+pub(super) fn line_width() -> Option<u16> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
+    // A terminal that does not know its width says 0.
+    set.or_else(|| terminal().filter(|columns| *columns > 0))
+}
+
+/// Prints a text in as many lines as it needs, broken at blanks only, so that names stay whole.
+/// The first line begins with `first`, the others with as many blanks.
+pub(super) fn wrapped(first: &str, text: &str) {
+    let indent = " ".repeat(display_width(first));
+    let width = line_width().map_or(usize::MAX, usize::from);
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    for row in textwrap::wrap(text, options) {
+        line(row.trim_end());
+    }
+}
+
+/// Prints what is known of one thing: a name and a value in each line.
+pub(super) fn details(rows: &[(&str, String)]) {
+    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        wrapped(&format!("{key:>11}  "), value);
     }
 }
 
@@ -131,15 +153,6 @@ pub(super) fn marked(text: &str) -> String {
 /// As [`sanitize`], but keeps line ends.
 pub(super) fn lines(text: &str) -> String {
     text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
-}
-
-/// The severity of a finding with its colour.
-pub(super) fn severity(text: &str) -> Cell {
-    match text {
-        "error" => Cell::new(text).fg(Color::DarkRed),
-        "warning" => Cell::new(text).fg(Color::DarkYellow),
-        _ => Cell::new(text),
-    }
 }
 
 /// A state with its colour.

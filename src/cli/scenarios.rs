@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::client::{DaemonClient, QueryPairs};
 use super::table::{ColumnFit, TextTable, cell};
 use super::watch::{self, EventFollower};
-use super::{CommandError, RemoteArgs, output};
+use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
 
@@ -218,10 +218,8 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("latency", latency),
         ("restarts", restarts),
     ];
-    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("{key:>11}  {value}"));
-    }
-    super::explain::findings(scenario);
+    output::details(&rows);
+    paragraph::print_findings(scenario);
     let stderr = output::list(scenario, "stderr");
     if !stderr.is_empty() {
         output::line("\nits last lines on standard error:");

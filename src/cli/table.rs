@@ -3,9 +3,8 @@
 //! Names are never cut, since people copy them. When room is short, columns are left out by their
 //! rank, and then long texts are cut. What reads a pipe gets everything.
 
-use std::io::IsTerminal as _;
-
 use comfy_table::{Attribute, Cell, ColumnConstraint, Row, Table, Width};
+use textwrap::core::display_width;
 
 use super::output;
 
@@ -37,6 +36,8 @@ pub(super) struct TextTable {
     fits: Vec<ColumnFit>,
     /// Whether a column has any content.
     used: Vec<bool>,
+    /// The width of the longest word of each column.
+    words: Vec<u16>,
     table: Table,
 }
 
@@ -51,14 +52,18 @@ impl TextTable {
             .set_header(columns.iter().map(|(heading, _)| Cell::new(heading).add_attribute(Attribute::Bold)));
         // Otherwise the heading's style would keep the blanks at its line's end.
         table.style_text_only();
-        Self { fits: columns.iter().map(|(_, fit)| *fit).collect(), used: vec![false; columns.len()], table }
+        let fits = columns.iter().map(|(_, fit)| *fit).collect();
+        Self { fits, used: vec![false; columns.len()], words: vec![0; columns.len()], table }
     }
 
     /// Adds a row with a cell for each heading.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells: Vec<Cell> = cells.into_iter().collect();
-        for (used, cell) in self.used.iter_mut().zip(&cells) {
-            *used |= !cell.content().is_empty();
+        for ((used, longest), cell) in self.used.iter_mut().zip(&mut self.words).zip(&cells) {
+            let content = cell.content();
+            *used |= !content.is_empty();
+            let words = content.split_whitespace().map(display_width);
+            *longest = (*longest).max(u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX));
         }
         let mut row = Row::from(cells);
         if !self.fits.contains(&ColumnFit::Wrap) {
@@ -70,7 +75,8 @@ impl TextTable {
     /// Prints it, without the blanks at line ends.
     pub(super) fn print(mut self) {
         let natural = self.table.column_max_content_widths();
-        let widths = widths(&natural, &self.fits, &self.used, terminal_width());
+        let columns = Columns { natural: &natural, words: &self.words, fits: &self.fits, used: &self.used };
+        let widths = columns.widths(output::line_width());
         let last = widths.iter().rposition(Option::is_some).unwrap_or(0);
         for (at, width) in widths.into_iter().enumerate() {
             let Some(column) = self.table.column_mut(at) else { continue };
@@ -91,62 +97,85 @@ pub(super) fn cell(text: impl AsRef<str>) -> Cell {
     Cell::new(output::cut(text.as_ref(), LONGEST))
 }
 
-/// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
-/// limit.
-fn terminal_width() -> Option<u16> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
-    let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
-    // A terminal that does not know its width says 0.
-    set.or_else(|| terminal().filter(|columns| *columns > 0))
+/// The columns of a table that is full.
+struct Columns<'a> {
+    /// How wide each would be without a limit.
+    natural: &'a [u16],
+    /// Its longest word.
+    words: &'a [u16],
+    fits: &'a [ColumnFit],
+    used: &'a [bool],
 }
 
-/// The width of each column; `None` for a column that is left out.
-fn widths(natural: &[u16], fits: &[ColumnFit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
-    let mut shown: Vec<bool> =
-        used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, ColumnFit::Rank(_))).collect();
-    let Some(room) = room.map(u32::from) else {
-        return natural.iter().zip(shown).map(|(width, shown)| shown.then_some(*width)).collect();
-    };
-    let flexible = |at: usize| matches!(fits[at], ColumnFit::Cut | ColumnFit::Wrap);
-    let needed = |shown: &[bool], readable: u16| -> u32 {
-        let visible = (0..fits.len()).filter(|at| shown[*at]);
-        let width = |at: usize| if flexible(at) { natural[at].min(readable) } else { natural[at] };
-        visible.map(|at| u32::from(width(at)) + u32::from(GAP)).sum::<u32>().saturating_sub(GAP.into())
-    };
-    while needed(&shown, READABLE) > room {
-        let rank = |at: &usize| if let ColumnFit::Rank(rank) = fits[*at] { Some(rank) } else { None };
-        let Some(first) = (0..fits.len()).filter(|at| shown[*at] && rank(at).is_some()).max_by_key(rank) else { break };
-        shown[first] = false;
+impl Columns<'_> {
+    /// The width of each; `None` for a column that is left out.
+    fn widths(&self, room: Option<u16>) -> Vec<Option<u16>> {
+        let Self { natural, words, fits, used } = *self;
+        let mut shown: Vec<bool> =
+            used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, ColumnFit::Rank(_))).collect();
+        let Some(room) = room.map(u32::from) else {
+            return natural.iter().zip(shown).map(|(width, shown)| shown.then_some(*width)).collect();
+        };
+        let flexible = |at: usize| matches!(fits[at], ColumnFit::Cut | ColumnFit::Wrap);
+        // Names stay whole, also within a text that wraps.
+        let least = |at: usize| if fits[at] == ColumnFit::Wrap { words[at] } else { 0 };
+        let needed = |shown: &[bool], readable: u16| -> u32 {
+            let visible = (0..fits.len()).filter(|at| shown[*at]);
+            let width = |at: usize| if flexible(at) { natural[at].min(readable).max(least(at)) } else { natural[at] };
+            visible.map(|at| u32::from(width(at)) + u32::from(GAP)).sum::<u32>().saturating_sub(GAP.into())
+        };
+        while needed(&shown, READABLE) > room {
+            let rank = |at: &usize| if let ColumnFit::Rank(rank) = fits[*at] { Some(rank) } else { None };
+            let Some(first) = (0..fits.len()).filter(|at| shown[*at] && rank(at).is_some()).max_by_key(rank) else {
+                break;
+            };
+            shown[first] = false;
+        }
+        let texts: Vec<usize> = (0..fits.len()).filter(|at| shown[*at] && flexible(*at)).collect();
+        let fixed = (0..fits.len()).filter(|at| shown[*at] && !flexible(*at)).map(|at| u32::from(natural[at]));
+        let gaps =
+            u32::from(GAP) * u32::try_from(shown.iter().filter(|shown| **shown).count().saturating_sub(1)).unwrap_or(0);
+        let left = u16::try_from(room.saturating_sub(fixed.sum::<u32>() + gaps)).unwrap_or(u16::MAX);
+        let readable = READABLE / u16::try_from(texts.len()).unwrap_or(1).max(1);
+        let left = share(left, texts.iter().map(|at| (natural[*at], least(*at))).collect());
+        let width = |at: usize| match fits[at] {
+            ColumnFit::Whole | ColumnFit::Rank(_) => Some(natural[at]),
+            ColumnFit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
+            ColumnFit::Wrap => Some(natural[at].min(left.max(readable)).max(words[at])),
+        };
+        (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
     }
-    let left = u16::try_from(room.saturating_sub(needed(&shown, 0))).unwrap_or(u16::MAX);
-    let texts: Vec<u16> = (0..fits.len()).filter(|at| shown[*at] && flexible(*at)).map(|at| natural[at]).collect();
-    let readable = READABLE / u16::try_from(texts.len()).unwrap_or(1).max(1);
-    let left = share(left, texts);
-    let width = |at: usize| match fits[at] {
-        ColumnFit::Whole | ColumnFit::Rank(_) => Some(natural[at]),
-        ColumnFit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
-        ColumnFit::Wrap => Some(natural[at].min(left.max(readable))),
-    };
-    (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
 }
 
 /// The most that each text may have so that all of them have room together: what short ones do not
-/// need goes to the others.
-fn share(mut room: u16, mut texts: Vec<u16>) -> u16 {
+/// need goes to the others, and what a long word needs is taken from them. Each text has its width
+/// and its least one.
+fn share(mut room: u16, mut texts: Vec<(u16, u16)>) -> u16 {
     texts.sort_unstable();
-    for (at, width) in texts.iter().enumerate() {
-        let each = room / u16::try_from(texts.len() - at).unwrap_or(u16::MAX);
-        if *width > each {
-            return each;
-        }
+    let each = |room: u16, texts: usize| room / u16::try_from(texts.max(1)).unwrap_or(u16::MAX);
+    let mut short = 0;
+    while let Some((width, _)) = texts.get(short).filter(|(width, _)| *width <= each(room, texts.len() - short)) {
         room -= width;
+        short += 1;
     }
-    texts.last().copied().unwrap_or(room)
+    let mut long = texts.split_off(short);
+    if long.is_empty() {
+        return texts.last().map_or(room, |(width, _)| *width);
+    }
+    while let Some(at) = long.iter().position(|(_, least)| *least > each(room, long.len())) {
+        room = room.saturating_sub(long.swap_remove(at).1);
+    }
+    each(room, long.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The widths of columns whose words are short.
+    fn widths(natural: &[u16], fits: &[ColumnFit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
+        Columns { natural, words: &[1; 4][..natural.len()], fits, used }.widths(room)
+    }
 
     const FITS: [ColumnFit; 4] = [ColumnFit::Whole, ColumnFit::Rank(1), ColumnFit::Rank(2), ColumnFit::Cut];
 
@@ -175,6 +204,17 @@ mod tests {
         let fits = [ColumnFit::Whole, ColumnFit::Wrap];
         assert_eq!(widths(&[10, 300], &fits, &[true; 2], Some(80)), [Some(10), Some(68)]);
         assert_eq!(widths(&[70, 300], &fits, &[true; 2], Some(80)), [Some(70), Some(24)]);
+    }
+
+    #[test]
+    fn the_longest_word_of_a_text_that_wraps_stays_whole() {
+        let fits = [ColumnFit::Whole, ColumnFit::Wrap, ColumnFit::Wrap];
+        let widths = |words: [u16; 3]| {
+            Columns { natural: &[10, 300, 300], words: &words, fits: &fits, used: &[true; 3] }.widths(Some(80))
+        };
+        assert_eq!(widths([10, 8, 8]), [10, 33, 33].map(Some));
+        assert_eq!(widths([10, 50, 8]), [10, 50, 16].map(Some));
+        assert_eq!(widths([10, 60, 60]), [10, 60, 60].map(Some), "there is no room for both");
     }
 
     #[test]

@@ -186,6 +186,7 @@ impl Default for CallsConfig {
             poll_longest: Duration::from_secs(24 * 3600),
             usage_interval: Duration::from_secs(10),
             tool_metrics: false,
+            recent: 1_000,
             audit: None,
             audit_arguments: false,
             audit_max_size: 32 * u64::from(MIB),

@@ -366,6 +366,8 @@ pub struct CallsConfig {
     pub usage_interval: Duration,
     /// `tool_metrics`: whether metrics have series of their own for the tools that are called most.
     pub tool_metrics: bool,
+    /// `recent`: calls that are over and kept in memory, for `GET /api/v1/calls`.
+    pub recent: usize,
     /// `audit`: the file of the audit log, absolute.
     pub audit: Option<PathBuf>,
     /// `audit_arguments`: whether it holds the arguments themselves.

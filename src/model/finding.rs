@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::name::ScenarioName;
+use super::name::{ScenarioName, ToolId};
 
 /// Findings of one code beyond this many are counted and not listed: a hostile body may hold a
 /// hundred thousand broken tools.
@@ -48,6 +48,8 @@ pub struct Finding {
     pub hint: Option<String>,
     /// Where in the document, as a JSON pointer (RFC 6901).
     pub pointer: Option<String>,
+    /// Other tools that the decision is about, such as those of the same name.
+    pub others: Vec<ToolId>,
 }
 
 macro_rules! codes {
@@ -317,9 +319,10 @@ pub fn near(pointer: &str) -> &str {
 }
 
 impl Finding {
-    /// A finding without scenario, tool, hint and pointer; add them with the methods below.
+    /// A finding with a code and a message only; add what else there is with the methods below.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
-        Self { scenario: None, tool: None, code, message: message.into(), hint: None, pointer: None }
+        let message = message.into();
+        Self { scenario: None, tool: None, code, message, hint: None, pointer: None, others: Vec::new() }
     }
 
     /// About this scenario.
@@ -340,6 +343,13 @@ impl Finding {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// About these tools too.
+    #[must_use]
+    pub fn with_others(mut self, others: Vec<ToolId>) -> Self {
+        self.others = others;
         self
     }
 

@@ -122,6 +122,7 @@ struct ServerState {
     dashboard: dashboard::Dashboard,
     mcp: mcp::McpFace,
     identities: json_rpc::Identities,
+    used_formats: api::findings::UsedFormats,
 }
 
 /// The state of the axum routes.
@@ -173,6 +174,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         requests: routes::request_counters(),
         mcp: mcp::McpFace::new(key.as_ref(), clock),
         identities: json_rpc::Identities::default(),
+        used_formats: api::findings::UsedFormats::default(),
         config,
     });
     #[cfg(unix)]

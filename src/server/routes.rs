@@ -19,7 +19,7 @@ use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_examples, call_json, calls, explain, findings, health, login, metrics, operations,
-    preferences, scenarios, search, shared_json, state, tools,
+    preferences, recent_calls, scenarios, search, shared_json, state, tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -261,6 +261,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
     ]),
+    route("/api/v1/calls", &[], &[operation(Get, Read, Calls, "listCalls", "the latest calls that are over", json::<recent_calls::RecentCalls<'_>>("the calls without arguments and results, in the order in which they ended"), || get(recent_calls::list)).query(recent_calls::FILTERS)]),
     route("/api/v1/calls/{call_id}", &[params::CALL_ID], &[
         operation(Get, Read, Calls, "getCall", "how far a call is, by the id that its caller gave or got", json::<CallState<'_>>("it is under way, or its answer if it is kept").with_example(call_examples::under_way), || get(active_calls::show))
             .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")
@@ -326,9 +327,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .body::<CallBody>()
             .also(&[json::<modules::ModuleAnswer>("it is running, or waits for approval: `error` names the id").status(202)]),
     ]),
-    route("/refresh-tools", &[], &[
-        operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
-    ]),
+    route("/refresh-tools", &[], &[operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh))]),
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
@@ -388,8 +387,9 @@ async fn name_route(request: Request, next: Next) -> Response {
 }
 
 /// 404 for a path that matches no route.
-async fn unknown(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())))
+async fn unknown(uri: Uri, asked: HeaderMap) -> Response {
+    let problem = || Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())));
+    dashboard::unknown(uri.path(), &asked, problem).unwrap_or_else(|| problem().into_response())
 }
 
 /// 405; the router adds the `Allow` header.

@@ -8,13 +8,13 @@ use super::http::credentials::{Challenge, CredentialError};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
     /// No program listens there.
-    #[error("connection to {0} was refused")]
+    #[error("connection refused by {0}")]
     Refused(String),
     /// The host name has no address.
-    #[error("the host of {0} cannot be resolved")]
+    #[error("host not found: {0}")]
     Unresolved(String),
     /// No connection, or no whole answer, in time.
-    #[error("{url} did not answer within {limit:?}")]
+    #[error("no answer within {limit:?} from {url}")]
     Timeout {
         /// The address.
         url: String,
@@ -22,7 +22,7 @@ pub enum TransportError {
         limit: Duration,
     },
     /// The connection broke.
-    #[error("the connection to {url} broke: {message}")]
+    #[error("connection broke: {message} ({url})")]
     Broken {
         /// The address.
         url: String,
@@ -30,7 +30,7 @@ pub enum TransportError {
         message: String,
     },
     /// An answer that is no success.
-    #[error("{url} answered {}", status_text(*status))]
+    #[error("HTTP {} from {url}", status_text(*status))]
     Status {
         /// The address.
         url: String,
@@ -50,7 +50,7 @@ pub enum TransportError {
         error: CredentialError,
     },
     /// The body is larger than allowed.
-    #[error("the answer of {url} is larger than {limit} bytes")]
+    #[error("answer larger than {limit} bytes from {url}")]
     TooLarge {
         /// The address.
         url: String,

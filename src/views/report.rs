@@ -48,6 +48,9 @@ pub(crate) struct FindingJson<'a> {
     hint: Option<&'a str>,
     /// Where in the document (RFC 6901).
     pointer: Option<&'a str>,
+    /// Other tools that the decision is about, as `scenario/tool`, such as those of the same name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<String>,
 }
 
 /// The decision about each published tool, for one client.
@@ -277,6 +280,7 @@ pub(crate) fn finding(finding: &Finding) -> FindingJson<'_> {
         message: &finding.message,
         hint: finding.hint.as_deref(),
         pointer: finding.pointer.as_deref(),
+        others: finding.others.iter().map(ToString::to_string).collect(),
     }
 }
 

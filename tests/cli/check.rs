@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callsheet::provide::ToolDefinition;
 use serde_json::Value;
 
-use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, rows, run};
+use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, run};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 const CLEAN: &str = include_str!("../../fixtures/manifests/check/clean.json");
@@ -37,30 +37,66 @@ fn a_clean_file_passes() {
     }
 }
 
+/// The first lines of the paragraphs.
+fn heads(out: &str) -> Vec<&str> {
+    out.split("\n\n").filter_map(|paragraph| paragraph.lines().next()).filter(|line| line.contains('[')).collect()
+}
+
 #[test]
-fn errors_are_a_table_by_tool_and_exit_code_1() {
+fn findings_are_paragraphs_by_tool_with_their_lines_and_exit_code_1() {
     let ran = file(WRAPPED, &[]);
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.err.as_str(), "");
-    let rows = rows(&ran.out);
-    assert_eq!(rows[0], ["TOOL", "SEVERITY", "CODE", "POINTER", "MESSAGE", "HINT"]);
-    assert_eq!(rows[1][..4], ["(scenario)", "info", "version-newer", "/protocolVersion"]);
-    // The tool is named once for all that is wrong with it.
-    assert_eq!(rows[3][..3], ["water_beds", "warning", "default-unfit"]);
-    assert_eq!(rows[4][..2], ["warning", "example-unfit"]);
-    assert_eq!(rows[5][..2], ["error", "async-tool-missing"]);
+    assert_eq!(
+        heads(&ran.out),
+        [
+            "info[version-newer]",
+            "info[spelling]",
+            "warning[default-unfit] water_beds",
+            "warning[example-unfit] water_beds",
+            "error[async-tool-missing] water_beds",
+        ],
+        "{}",
+        ran.out
+    );
+    let line = WRAPPED.lines().position(|line| line.contains("\"protocolVersion\"")).unwrap() + 1;
+    let place = format!("\n  at manifest.json:{line} /protocolVersion\n  ");
+    assert!(ran.out.contains(&place), "{place}: {}", ran.out);
+    assert!(ran.out.matches("\n  hint: ").count() >= 3, "{}", ran.out);
     let summary = ran.out.lines().rev().nth(1);
     assert_eq!(summary, Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"), "{}", ran.out);
 }
 
 #[test]
-fn a_narrow_table_still_has_everything() {
+fn a_terminal_of_80_columns_has_everything_and_whole_names() {
     let home = Home::new();
-    home.write("manifest.json", WRAPPED);
-    let ran = run(home.command(&["check", "manifest.json"]).env("COLUMNS", "100"));
-    let columns = ran.out.lines().map(|line| line.chars().count()).max().unwrap();
-    assert!(columns <= 100, "{columns}: {}", ran.out);
-    assert!(["POINTER", "MESSAGE", "HINT"].iter().all(|heading| ran.out.contains(heading)), "{}", ran.out);
+    home.write("manifest.json", FAULTS);
+    let whole = home.run(&["check", "manifest.json"]).out;
+    let ran = run(home.command(&["check", "manifest.json"]).env("COLUMNS", "80"));
+    let long = |line: &&str| line.chars().count() > 80 && line.trim_start().split(' ').count() > 2;
+    assert_eq!(ran.out.lines().find(long), None, "{}", ran.out);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&ran.out), words(&whole), "no word is broken, and none is left out");
+}
+
+#[test]
+fn workflows_of_github_see_each_finding_at_its_line() {
+    let ran = file(WRAPPED, &["--format", "github"]);
+    assert_eq!(ran.code, Some(1));
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", ran.out);
+    let line = WRAPPED.lines().position(|line| line.contains("\"protocolVersion\"")).unwrap() + 1;
+    assert!(
+        lines[0].starts_with(&format!("::notice file=manifest.json,line={line},title=version-newer::")),
+        "{}",
+        ran.out
+    );
+    assert!(lines[4].starts_with("::error file=manifest.json,line="), "{}", ran.out);
+    assert!(lines[4].contains(",title=async-tool-missing::water_beds: "), "{}", ran.out);
+    let json_form = json(&file(WRAPPED, &["--format", "json"]).out);
+    assert_eq!(json_form, json(&file(WRAPPED, &["--json"]).out));
+    assert_eq!(json_form["findings"][0]["line"], line);
+    assert_eq!(file(CLEAN, &["--format", "github"]).ok(), "");
 }
 
 #[test]

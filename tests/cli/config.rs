@@ -40,6 +40,19 @@ fn tells_where_each_value_comes_from() {
 }
 
 #[test]
+fn origins_that_do_not_fit_beside_their_values_stand_above_them() {
+    let home = Home::new();
+    home.write("callsheet.toml", FILE);
+    let out = run(home.command(&["config", "show", "--origin"]).env("COLUMNS", "80")).ok();
+    let is_file = |line: &&str| line.starts_with("# file ");
+    let above = out.lines().zip(out.lines().skip(1)).find(|(line, _)| is_file(line));
+    assert!(above.is_some_and(|(_, setting)| setting.contains(" = ")), "{out}");
+    let wide = out.lines().find(|line| line.chars().count() > 80 && !is_file(line) && line.contains("  # "));
+    assert_eq!(wide, None, "{out}");
+    assert!(toml::from_str::<toml::Table>(&out).is_ok(), "it is still TOML: {out}");
+}
+
+#[test]
 fn json_has_typed_values_and_origins() {
     let home = Home::new();
     let file = home.write("callsheet.toml", FILE);

@@ -34,7 +34,7 @@ fn follows_a_scenario_that_goes_away_and_comes_back_until_ctrl_c() {
     let try_it = demo.line(|line| line.contains(" explain notes/search --url "));
     assert!(try_it.trim().starts_with(env!("CARGO_BIN_EXE_callsheet")), "a command that a shell finds: {try_it}");
     demo.line(|line| line.starts_with("following changes until Ctrl-C"));
-    demo.line(|line| line.contains("weather: live -> stale (the last ") && line.contains(" was refused)"));
+    demo.line(|line| line.contains("weather: live -> stale (the last ") && line.contains("connection refused by "));
     demo.line(|line| line.contains("  weather: ") && line.ends_with(" -> live (up to date)"));
     demo.signal("INT");
     assert_eq!(demo.ended(), (Some(0), String::new()));

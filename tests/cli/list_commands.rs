@@ -118,7 +118,7 @@ fn scenarios_are_a_table_with_the_reason_for_each_state() {
     let lines = rows(&out);
     assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT POLL", "FROM", "WHY"]);
     assert_eq!(lines[1][..6], ["dead", "connecting", "0", "0", "0", "-"]);
-    assert_eq!(lines[1][8], format!("not working yet: connection to {dead}/api/v1/tools was refused"));
+    assert_eq!(lines[1][8], format!("not working yet: connection refused by {dead}/api/v1/tools"));
     assert_eq!(lines[2][..5], ["notes", "live", "1", "0", "0"]);
     assert!(lines[2][5].ends_with(" ago") && lines[2][6].starts_with("in "), "{out}");
 
@@ -149,7 +149,7 @@ fn one_scenario_is_told_in_full() {
     assert_eq!(shown("tools"), "2 published, 1 off, 0 quarantined");
     assert_eq!(shown("failures"), "0");
     assert!(shown("last answer").contains(" UTC (") && shown("last answer").ends_with(" ago)"), "{out}");
-    assert!(out.contains("\ninfo [disabled] notes/wipe: "), "{out}");
+    assert!(out.contains("\ninfo[disabled] notes/wipe\n"), "{out}");
     assert!(out.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{out}");
 
     let unknown = ask(&home, &daemon, &["scenarios", "nots"]).failed(1);

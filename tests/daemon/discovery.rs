@@ -291,7 +291,9 @@ async fn what_speaks_no_known_protocol_says_what_was_tried() {
     assert_eq!(odd["state"], "connecting");
     let message = odd["last_error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("tried tool-discovery") && message.contains("/nowhere/api/v1/tools answered 404"),
+        message.contains("tried tool-discovery")
+            && message.contains("HTTP 404 Not Found from")
+            && message.contains("/nowhere/api/v1/tools"),
         "{message}"
     );
     assert_eq!(daemon.tools("").await, ["brew"]);

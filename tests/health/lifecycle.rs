@@ -31,10 +31,10 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
         // Without tools to keep there is no grace to wait for.
         let expected = if failures < 3 { ScenarioState::Connecting } else { ScenarioState::Down };
         assert_eq!(state, expected, "after {failures} failures");
-        assert!(failures == 0 || reason.contains("connection to http://"), "{reason}");
+        assert!(failures == 0 || reason.contains("connection refused by http://"), "{reason}");
     }
     let [lost] = &findings(&tried, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
-    assert!(lost.message.starts_with("down, and its tools were never listed: connection to"), "{lost:?}");
+    assert!(lost.message.starts_with("down, and its tools were never listed: connection refused by"), "{lost:?}");
     let shown = health(&tried, "files");
     assert_eq!(shown.last_error.as_ref().unwrap().kind, "refused");
     assert!(shown.last_success.is_none() && shown.protocol.is_none() && shown.freshness.is_none(), "{shown:?}");
@@ -71,7 +71,7 @@ async fn within_grace_a_failing_scenario_keeps_its_tools() {
         assert_eq!(state, expected, "after {failures} failures");
     }
     let shown = health(&failing, "files");
-    assert!(shown.reason.starts_with("the last 5 polls failed: connection to http://"), "{}", shown.reason);
+    assert!(shown.reason.starts_with("the last 5 polls failed: connection refused by http://"), "{}", shown.reason);
     assert_eq!(listed(&failing), ["read"]);
     assert_eq!(failing.catalog.revision(), live.catalog.revision(), "health never enters the revision");
     assert_empty!(findings(&failing, FindingCode::Withdrawn));
@@ -100,7 +100,7 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     let [withdrawn] = &findings(&down, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
     assert_eq!(withdrawn.scenario, Some(name("files")));
     assert!(withdrawn.message.contains("its 2 tools are withdrawn"), "{withdrawn:?}");
-    assert!(withdrawn.message.contains("polls failed: connection to http://"), "{withdrawn:?}");
+    assert!(withdrawn.message.contains("polls failed: connection refused by http://"), "{withdrawn:?}");
     let shown = health(&down, "files");
     assert_eq!(shown.tools.published, 0);
     assert_eq!(shown.last_error.as_ref().unwrap().kind.as_str(), "refused");
@@ -161,5 +161,5 @@ async fn a_scenario_that_never_answers_is_down_within_grace() {
     let shown = health(&down, "files");
     assert_eq!(shown.failures_in_a_row, 3);
     assert_eq!(shown.last_error.as_ref().unwrap().kind.as_str(), "status");
-    assert!(shown.reason.contains("answered 500"), "{}", shown.reason);
+    assert!(shown.reason.contains("HTTP 500"), "{}", shown.reason);
 }

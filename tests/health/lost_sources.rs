@@ -112,7 +112,7 @@ async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgott
     assert_eq!(listed(&removed), vec!["note".to_owned()]);
     assert_eq!(shown.failures_in_a_row, 1);
     assert!(
-        shown.reason.starts_with("no source names it any more, and it does not answer: connection to"),
+        shown.reason.starts_with("no source names it any more, and it does not answer: connection refused by"),
         "{shown:?}"
     );
     assert_eq!(shown.next_attempt, None);

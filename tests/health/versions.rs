@@ -265,7 +265,7 @@ async fn an_incompatible_scenario_that_dies_is_down() {
     assert_eq!(findings(&failing, FindingCode::VersionRefused).len(), 1);
     let down = sheet.until_state("files", ScenarioState::Down).await;
     assert_empty!(listed(&down));
-    assert!(health(&down, "files").reason.contains("connection to http://"), "{:?}", health(&down, "files"));
+    assert!(health(&down, "files").reason.contains("connection refused by http://"), "{:?}", health(&down, "files"));
 }
 
 #[tokio::test]
@@ -285,7 +285,11 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
     assert!(listed(&refused).is_empty(), "only a good answer brings them back");
     server.close().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert!(health(&down, "files").reason.contains("polls failed: connection to"), "{:?}", health(&down, "files"));
+    assert!(
+        health(&down, "files").reason.contains("polls failed: connection refused by"),
+        "{:?}",
+        health(&down, "files")
+    );
     rewrite(&server, "\"1.0\"");
     server.open();
     sheet.until_listed(&["read"]).await;

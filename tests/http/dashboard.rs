@@ -261,6 +261,32 @@ async fn an_empty_daemon_says_what_to_do_next() {
     assert!(String::from_utf8(unknown.body).unwrap().contains("no scenario is called"));
 }
 
+/// What leads nowhere is a page too: with the navigation, and with pages in place of routes.
+#[tokio::test]
+async fn browsers_that_get_lost_find_back() {
+    let server = serve_inputs(&Inputs::default()).await;
+    for (target, next) in [
+        ("/dashboard/scenarios/none", "the page <a href=\"/\">Scenarios</a>"),
+        ("/dashboard/foo", "the page <a href=\"/\">Scenarios</a>"),
+        ("/nowhere", "the page <a href=\"/\">Scenarios</a>"),
+        ("/dashboard/tool?id=a/b", "the page <a href=\"/dashboard/tools\">Tools</a>"),
+    ] {
+        let answer: Answer = server.ask("GET", target, &[HTML], "").await;
+        assert_eq!(answer.status, 404, "{target}");
+        assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8", "{target}");
+        let page = String::from_utf8(answer.body).unwrap();
+        assert!(page.contains("<nav aria-label=\"Pages\">") && page.contains("href=\"/dashboard/calls\""), "{page}");
+        assert!(page.contains(next) && !page.contains("GET /") && !page.contains('`'), "{target}: {page}");
+    }
+    for (target, place) in [("/dashboard", "/"), ("/dashboard/", "/"), ("/docs/", "/docs")] {
+        let answer: Answer = server.ask("GET", target, &[HTML], "").await;
+        assert_eq!(answer.headers["location"], place, "{target}");
+    }
+    // Programs get data.
+    let data: Answer = server.ask("GET", "/dashboard/foo", &[], "").await;
+    assert_eq!(data.headers["content-type"], "application/problem+json");
+}
+
 #[tokio::test]
 async fn thousands_of_tools_come_in_parts() {
     let mut inputs = Inputs::default();

@@ -107,7 +107,7 @@ async fn nobody_there_is_refused() {
     drop(gone);
     let error = upstream(Url::parse(&url).unwrap()).get("/tools", None).await.unwrap_err();
     assert_eq!(error.kind(), "refused");
-    assert_eq!(error.to_string(), format!("connection to {url}tools was refused"));
+    assert_eq!(error.to_string(), format!("connection refused by {url}tools"));
 }
 
 #[tokio::test]

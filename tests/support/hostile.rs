@@ -101,7 +101,7 @@ pub(crate) async fn quick(elsewhere: &UpstreamServer) -> Vec<Hostile> {
 
 /// Those that only time gives away.
 pub(crate) async fn slow() -> Vec<Hostile> {
-    let late = ("timeout", "did not answer within");
+    let late = ("timeout", "no answer within");
     let body = format!("HTTP/1.1 200 OK\r\n{JSON}\r\nContent-Length: 1000\r\n\r\n");
     let (tick, head) = (Duration::from_millis(100), "HTTP/1.1 200 OK\r\nX-Slow: ".to_owned());
     vec![

@@ -1,37 +1,22 @@
 //! One line of the audit log.
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::calls::approval::binding;
-use crate::calls::{CallResponse, ExecuteError, PreparedCall, Request};
-use crate::model::{JsonText, ToolId};
+use crate::calls::ended_call::EndedCall;
+use crate::model::JsonText;
 
-/// The longest text of a caller that is written, in characters.
-const LONGEST: usize = 200;
-
-/// The data of a call that is over.
+/// A call that is over, with its arguments.
 #[derive(Debug)]
 pub(in crate::calls) struct AuditEntry {
-    at: Timestamp,
-    tool: Option<ToolId>,
-    name: String,
-    chat: Option<String>,
-    profile: Option<String>,
-    user: Option<String>,
-    client: Option<String>,
-    outcome: &'static str,
-    status: Option<u16>,
-    took: Duration,
-    attempts: u32,
-    approval: Option<Arc<str>>,
-    arguments: JsonText,
+    /// The call.
+    pub(in crate::calls) call: EndedCall,
+    /// Its arguments, of which the log has a digest at least.
+    pub(in crate::calls) arguments: JsonText,
 }
 
 /// The written form. `config/default.toml` documents the keys.
@@ -65,72 +50,6 @@ struct AuditLine<'a> {
 }
 
 impl AuditEntry {
-    /// The entry of a call that is requested.
-    pub(in crate::calls) fn of_request(request: &Request) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(short);
-        Self {
-            chat: text(&request.chat),
-            profile: text(&request.profile),
-            user: request.user_id.as_deref().map(short),
-            client: text(&request.client),
-            ..Self::new(&request.name, &request.arguments)
-        }
-    }
-
-    /// The entry of an approved call.
-    pub(in crate::calls) fn of_approved(ready: &PreparedCall, approval: &Arc<str>) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(short);
-        Self {
-            chat: text(&ready.scope.chat),
-            profile: text(&ready.scope.profile),
-            user: ready.user_id.as_deref().map(short),
-            approval: Some(Arc::clone(approval)),
-            ..Self::new(ready.tool.name.as_str(), &ready.arguments)
-        }
-    }
-
-    fn new(name: &str, arguments: &JsonText) -> Self {
-        Self {
-            at: Timestamp::UNIX_EPOCH,
-            tool: None,
-            name: short(name),
-            chat: None,
-            profile: None,
-            user: None,
-            client: None,
-            outcome: "",
-            status: None,
-            took: Duration::ZERO,
-            attempts: 0,
-            approval: None,
-            arguments: arguments.clone(),
-        }
-    }
-
-    /// Sets the outcome.
-    pub(in crate::calls) fn answered(&mut self, answered: &Result<CallResponse, ExecuteError>) {
-        self.status = Some(match answered {
-            Ok(answered) => answered.status().as_u16(),
-            Err(refused) => refused.status().as_u16(),
-        });
-        match answered {
-            Ok(answered) => {
-                answered.tool.name.as_str().clone_into(&mut self.name);
-                self.attempts = answered.attempts;
-            }
-            Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
-            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
-                self.approval = Some(Arc::clone(&waiting.id));
-            }
-            Err(_) => {}
-        }
-    }
-
-    /// Sets the end: the time of the request, the tool if one was found, and the outcome.
-    pub(in crate::calls) fn over(&mut self, at: Timestamp, id: Option<&ToolId>, outcome: &'static str, took: Duration) {
-        (self.at, self.tool, self.outcome, self.took) = (at, id.cloned(), outcome, took);
-    }
-
     /// The size of its arguments, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.arguments.get().len()
@@ -142,21 +61,22 @@ impl AuditEntry {
         let text = self.arguments.get();
         let one_line = whole.then(|| text.replace(['\n', '\r'], " "));
         let arguments: Option<&RawValue> = one_line.as_deref().map(serde_json::from_str).transpose()?;
+        let call = &self.call;
         let line = AuditLine {
-            time: self.at.to_string(),
+            time: call.at.to_string(),
             id: Uuid::new_v4().to_string(),
-            scenario: self.tool.as_ref().map(|id| id.scenario.as_str()),
-            tool: self.tool.as_ref().map(|id| &*id.tool),
-            name: &self.name,
-            chat: self.chat.as_deref(),
-            profile: self.profile.as_deref(),
-            user: self.user.as_deref(),
-            client: self.client.as_deref(),
-            outcome: self.outcome,
-            status: self.status,
-            duration_ms: (self.took.as_secs_f64() * 1e6).round() / 1e3,
-            attempts: self.attempts,
-            approval: self.approval.as_deref(),
+            scenario: call.tool.as_ref().map(|id| id.scenario.as_str()),
+            tool: call.tool.as_ref().map(|id| &*id.tool),
+            name: &call.name,
+            chat: call.chat.as_deref(),
+            profile: call.profile.as_deref(),
+            user: call.user.as_deref(),
+            client: call.client.as_deref(),
+            outcome: call.outcome,
+            status: call.status,
+            duration_ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
+            attempts: call.attempts,
+            approval: call.approval.as_deref(),
             arguments_digest: format!("sha256:{}", binding::digest(text)),
             arguments,
         };
@@ -164,8 +84,4 @@ impl AuditEntry {
         line.push(b'\n');
         Ok(line)
     }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
 }

@@ -162,6 +162,7 @@ impl AuditWriter {
 mod tests {
     use super::*;
     use crate::calls::Request;
+    use crate::calls::ended_call::EndedCall;
     use crate::model::JsonText;
 
     /// A log whose writer is stuck.
@@ -173,7 +174,9 @@ mod tests {
 
     fn entry(bytes: usize) -> Box<AuditEntry> {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        let entry = AuditEntry::of_request(&Request::new("read", JsonText::parse(&arguments).unwrap()));
+        let arguments = JsonText::parse(&arguments).unwrap();
+        let call = EndedCall::of_request(&Request::new("read", arguments.clone()), jiff::Timestamp::UNIX_EPOCH);
+        let entry = AuditEntry { call, arguments };
         assert_eq!(entry.bytes(), bytes);
         Box::new(entry)
     }

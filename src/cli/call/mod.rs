@@ -134,7 +134,7 @@ impl CallArgs {
         };
         match daemon.tool(&path, self.scope()).await {
             // With a scenario a published name serves as well.
-            Err(CommandError::Refused { .. }) if self.scenario.is_some() && !name.contains('/') => {
+            Err(CommandError::Problem { .. }) if self.scenario.is_some() && !name.contains('/') => {
                 daemon.tool(&[name], self.scope()).await
             }
             found => found,
@@ -194,13 +194,7 @@ fn is_own_option(flag: &str) -> bool {
     CallArgs::augment_args(clap::Command::new("call")).get_arguments().any(|own| own.get_long() == Some(flag))
 }
 
-/// Wrong usage in one sentence, without the rest of what clap says.
+/// Wrong usage of a tool's flags.
 fn usage(error: &clap::Error, name: &str) -> CommandError {
-    let text = error.to_string();
-    let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-    let message = first.join(" ");
-    CommandError::Usage {
-        message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(),
-        hint: format!("`callsheet call {name} --help` lists its arguments"),
-    }
+    CommandError::of_usage(error, format!("`callsheet call {name} --help` lists its arguments"))
 }

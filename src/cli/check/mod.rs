@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use url::Url;
 
 use super::address::web_address;
@@ -18,6 +18,7 @@ use crate::protocols::{Fits, Protocol as _, module};
 
 mod json_rpc;
 pub(super) mod mcp;
+mod position;
 mod report;
 pub(super) mod serving;
 
@@ -40,9 +41,23 @@ pub(super) struct CheckArgs {
     /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
-    /// Print JSON instead of a table.
-    #[arg(long, help_heading = "Output")]
+    /// Print JSON instead of text.
+    #[arg(long, help_heading = "Output", conflicts_with = "format")]
     json: bool,
+    /// Print in this form instead of text.
+    #[arg(long, value_enum, value_name = "FORM", help_heading = "Output")]
+    format: Option<ReportForm>,
+}
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportForm {
+    /// For people.
+    Text,
+    /// For programs, as `--json`.
+    Json,
+    /// For workflows of GitHub: findings are shown at their lines.
+    Github,
 }
 
 impl CheckArgs {
@@ -67,15 +82,20 @@ impl CheckArgs {
             return self.finish_all(&subject, checked);
         }
         let inspected = inspect(&body, &AcceptedVersions::default());
-        self.finish(&CheckReport::new(subject, inspected, self.strict))
+        let report = CheckReport::new(subject.clone(), inspected, self.strict);
+        self.finish(&if subject == "-" { report } else { report.of_file(&body) })
+    }
+
+    fn form(&self) -> ReportForm {
+        if self.json { ReportForm::Json } else { self.format.unwrap_or(ReportForm::Text) }
     }
 
     /// Prints the report of one document or server.
     fn finish(&self, report: &CheckReport) -> Result<(), CommandError> {
-        if self.json {
-            report.print_json();
-        } else {
-            report.print();
+        match self.form() {
+            ReportForm::Text => report.print(),
+            ReportForm::Json => report.print_json(),
+            ReportForm::Github => report.print_github(),
         }
         if report.worst() == Some(Severity::Error) { Err(CommandError::Found) } else { Ok(()) }
     }
@@ -84,15 +104,19 @@ impl CheckArgs {
     fn finish_all(&self, file: &str, checked: Vec<(String, Inspected)>) -> Result<(), CommandError> {
         let reports: Vec<_> =
             checked.into_iter().map(|(name, inspected)| CheckReport::new(name, inspected, self.strict)).collect();
-        if self.json {
-            let servers: Vec<_> = reports.iter().map(CheckReport::to_json).collect();
-            output::json(&serde_json::json!({"checked": file, "servers": servers}));
-        } else {
-            for report in &reports {
-                output::line(&format!("{}:", output::sanitize(report.subject())));
-                report.print();
-                output::line("");
+        match self.form() {
+            ReportForm::Text => {
+                for report in &reports {
+                    output::line(&format!("{}:", output::sanitize(report.subject())));
+                    report.print();
+                    output::line("");
+                }
             }
+            ReportForm::Json => {
+                let servers: Vec<_> = reports.iter().map(CheckReport::to_json).collect();
+                output::json(&serde_json::json!({"checked": file, "servers": servers}));
+            }
+            ReportForm::Github => reports.iter().for_each(CheckReport::print_github),
         }
         let has_error = reports.iter().any(|report| report.worst() == Some(Severity::Error));
         if has_error { Err(CommandError::Found) } else { Ok(()) }

@@ -1,9 +1,12 @@
 //! The findings, printed for people or for machines.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::super::output;
-use super::super::table::{ColumnFit, TextTable, cell};
+use super::super::paragraph::{self, Paragraph};
+use super::position::lines_of;
 use crate::model::{Finding, Manifest, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
@@ -12,12 +15,21 @@ pub(super) struct CheckReport {
     subject: String,
     inspected: Inspected,
     strict: bool,
+    /// The lines of the findings' pointers, if it is a file.
+    lines: Option<HashMap<String, usize>>,
 }
 
 impl CheckReport {
     /// With `strict`, warnings count and show as errors.
     pub(super) fn new(subject: String, inspected: Inspected, strict: bool) -> Self {
-        Self { subject, inspected, strict }
+        Self { subject, inspected, strict, lines: None }
+    }
+
+    /// The same for a file with this text, whose lines are shown.
+    pub(super) fn of_file(self, text: &[u8]) -> Self {
+        let pointers = self.inspected.findings.iter().filter_map(|finding| finding.pointer.as_deref());
+        let lines = lines_of(std::str::from_utf8(text).unwrap_or_default(), pointers);
+        Self { lines: Some(lines), ..self }
     }
 
     /// How much a finding matters here.
@@ -37,42 +49,81 @@ impl CheckReport {
         self.inspected.findings.iter().map(|finding| self.severity(finding)).max()
     }
 
-    /// Prints a table grouped by tool, and a line that sums it up.
+    /// Prints a paragraph for each finding, those of a tool together, and a line that sums it up.
     pub(super) fn print(&self) {
-        let mut sheet = TextTable::new(&[
-            ("TOOL", ColumnFit::Whole),
-            ("SEVERITY", ColumnFit::Whole),
-            ("CODE", ColumnFit::Whole),
-            ("POINTER", ColumnFit::Wrap),
-            ("MESSAGE", ColumnFit::Wrap),
-            ("HINT", ColumnFit::Wrap),
-        ]);
-        let mut group = None;
-        for finding in &self.inspected.findings {
-            let tool = subject(finding);
-            let again = group.as_ref() == Some(&tool);
-            let shown = |text: &str| cell(output::sanitize(text));
-            sheet.row([
-                shown(if again { "" } else { &tool }),
-                output::severity(self.severity(finding).as_str()),
-                cell(finding.code.as_str()),
-                shown(finding.pointer.as_deref().unwrap_or_default()),
-                shown(&finding.message),
-                shown(finding.hint.as_deref().unwrap_or_default()),
-            ]);
-            group = Some(tool);
-        }
-        if group.is_some() {
-            sheet.print();
+        let paragraphs: Vec<Paragraph> = self.grouped().map(|finding| self.paragraph(finding)).collect();
+        if !paragraphs.is_empty() {
+            paragraph::print_all(&paragraphs);
             output::line("");
         }
         output::line(&output::sanitize(&self.summary()));
         let Some(offer) = self.inspected.manifest.as_ref().map(ListedTools::new) else { return };
         for (what, names) in offer.left_out() {
             let names = output::cut(&names.join(", "), 2_000);
-            output::line(&output::sanitize(&format!("{what}: {names}")));
+            output::wrapped("", &output::sanitize(&format!("{what}: {names}")));
         }
         output::line(&offer.summary());
+    }
+
+    /// The findings, first those about the whole, then those of each tool in the order of the
+    /// document.
+    fn grouped(&self) -> impl Iterator<Item = &Finding> {
+        let mut groups: Vec<(String, Vec<&Finding>)> = Vec::new();
+        for finding in &self.inspected.findings {
+            let subject = subject(finding);
+            match groups.iter_mut().find(|(known, _)| *known == subject) {
+                Some((_, group)) => group.push(finding),
+                None => groups.push((subject, vec![finding])),
+            }
+        }
+        groups.sort_by_key(|(subject, _)| !subject.is_empty());
+        groups.into_iter().flat_map(|(_, group)| group)
+    }
+
+    fn paragraph(&self, finding: &Finding) -> Paragraph {
+        let shown = |text: &str| output::sanitize(text);
+        Paragraph {
+            severity: self.severity(finding).as_str().to_owned(),
+            code: finding.code.as_str().to_owned(),
+            subject: shown(&subject(finding)),
+            place: shown(&self.place(finding)),
+            message: shown(&finding.message),
+            hint: shown(finding.hint.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Where it is: the line of the file, and the JSON pointer.
+    fn place(&self, finding: &Finding) -> String {
+        let Some(pointer) = &finding.pointer else { return String::new() };
+        match self.line(pointer) {
+            Some(line) => format!("{}:{line} {pointer}", self.subject),
+            None => pointer.clone(),
+        }
+    }
+
+    /// The line of a place in the file that was checked, from 1 on.
+    fn line(&self, pointer: &str) -> Option<usize> {
+        self.lines.as_ref()?.get(pointer).copied()
+    }
+
+    /// Prints a workflow command of GitHub for each finding, which shows it at its line.
+    pub(super) fn print_github(&self) {
+        for finding in self.grouped() {
+            let level = match self.severity(finding) {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Info => "notice",
+            };
+            let line = finding.pointer.as_deref().and_then(|pointer| self.line(pointer));
+            let file = self.lines.is_some().then(|| format!("file={},", github_property(&self.subject)));
+            let line = line.map(|line| format!("line={line},"));
+            let place = format!("{}{}", file.unwrap_or_default(), line.unwrap_or_default());
+            let subject = subject(finding);
+            let subject = if subject.is_empty() { subject } else { format!("{subject}: ") };
+            let hint = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let text = github_text(&format!("{subject}{}{hint}", finding.message));
+            output::line(&format!("::{level} {place}title={}::{text}", finding.code));
+        }
     }
 
     /// `2 errors, 3 warnings in 17 tools of agent-manager 1.0.0`.
@@ -131,6 +182,7 @@ impl CheckReport {
             "code": finding.code.as_str(),
             "tool": finding.tool.as_deref(),
             "pointer": finding.pointer,
+            "line": finding.pointer.as_deref().and_then(|pointer| self.line(pointer)),
             "message": finding.message,
             "hint": finding.hint,
         })
@@ -188,12 +240,23 @@ impl<'a> ListedTools<'a> {
     }
 }
 
-/// The tool that a finding is about; by its position in the list if it has no usable name.
+/// The tool that a finding is about; by its position in the list if it has no usable name; empty
+/// for the whole.
 fn subject(finding: &Finding) -> String {
     let place = || finding.pointer.as_deref()?.strip_prefix("/tools/")?.split('/').next();
     match (&finding.tool, place()) {
         (Some(tool), _) => tool.to_string(),
-        (None, Some(index)) => format!("(tool {index})"),
-        (None, None) => "(scenario)".to_owned(),
+        (None, Some(index)) => format!("tool {index}"),
+        (None, None) => String::new(),
     }
+}
+
+/// A text of a workflow command, with what would end it escaped.
+fn github_text(text: &str) -> String {
+    output::sanitize(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The value of a property of a workflow command.
+fn github_property(text: &str) -> String {
+    github_text(text).replace(':', "%3A").replace(',', "%2C")
 }

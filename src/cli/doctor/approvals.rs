@@ -21,7 +21,7 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
             let hint = "set `server.operator_token`, and do not give it to callers";
             report.warning(CheckArea::Approvals, daemon.address_text(), message, hint);
         }
-        Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. }) => {
+        Err(CommandError::Problem { message, .. } | CommandError::Unreachable { message, .. }) => {
             report.error(CheckArea::Approvals, daemon.address_text(), message, "look at the daemon's log");
         }
         Err(_) => report.error(

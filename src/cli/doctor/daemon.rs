@@ -22,7 +22,7 @@ pub(super) enum DaemonProbe {
 pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     match tokio::time::timeout(PATIENCE, daemon.version()).await {
         Ok(Ok(version)) => DaemonProbe::Version(version),
-        Ok(Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. })) => {
+        Ok(Err(CommandError::Problem { message, .. } | CommandError::Unreachable { message, .. })) => {
             DaemonProbe::Other(message)
         }
         Ok(Err(_)) => DaemonProbe::Other("its answer cannot be read".to_owned()),

@@ -1,12 +1,11 @@
 //! The results of the checks, printed for people or for machines.
 
-use comfy_table::{Cell, Color};
 use serde_json::{Value, json};
 
 use super::super::output;
-use super::super::table::{ColumnFit, TextTable, cell};
+use super::super::paragraph::Paragraph;
 
-/// Up to this many healthy scenarios are shown one by one in the table; more are summed up.
+/// Up to this many healthy scenarios are shown one by one; more are summed up.
 const SHOWN_WELL: usize = 5;
 
 /// The subject of a check.
@@ -80,14 +79,6 @@ impl CheckStatus {
             Self::Error => "error",
         }
     }
-
-    fn cell(self) -> Cell {
-        match self {
-            Self::Ok => Cell::new(self.as_str()).fg(Color::DarkGreen),
-            Self::Skipped => Cell::new(self.as_str()),
-            Self::Warning | Self::Error => output::severity(self.as_str()),
-        }
-    }
 }
 
 impl DoctorReport {
@@ -148,38 +139,23 @@ impl DoctorReport {
         self.count(CheckStatus::Error)
     }
 
-    /// Prints a table, and a line that sums it up.
+    /// Prints a line for each good result, then a paragraph for each other one, and a line that sums
+    /// it up.
     pub(super) fn print(&self) {
-        let mut sheet = TextTable::new(&[
-            ("CHECK", ColumnFit::Whole),
-            ("STATUS", ColumnFit::Whole),
-            ("OF", ColumnFit::Wrap),
-            ("FOUND", ColumnFit::Wrap),
-            ("WHAT TO DO", ColumnFit::Wrap),
-        ]);
-        let well = |entry: &&CheckResult| entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok;
-        let summed_up = self.0.iter().filter(well).count() > SHOWN_WELL;
-        let shown = |text: &str| cell(output::sanitize(text));
-        for entry in self.0.iter().filter(|entry| !(summed_up && well(entry))) {
-            sheet.row([
-                cell(entry.check.as_str()),
-                entry.status.cell(),
-                shown(&entry.subject),
-                shown(&entry.message),
-                shown(entry.hint.as_deref().unwrap_or_default()),
-            ]);
+        let healthy = |entry: &&CheckResult| entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok;
+        let summed_up = self.0.iter().filter(healthy).count() > SHOWN_WELL;
+        let (well, problems): (Vec<_>, Vec<_>) = self.0.iter().partition(|entry| entry.status == CheckStatus::Ok);
+        for entry in well.into_iter().filter(|entry| !(summed_up && healthy(entry))) {
+            let subject = if entry.subject.is_empty() { String::new() } else { format!("{}: ", entry.subject) };
+            ok_line(entry.check, &format!("{subject}{}", entry.message));
         }
         if summed_up {
-            let message = format!("{} are healthy", self.0.iter().filter(well).count());
-            sheet.row([
-                cell(CheckArea::Scenarios.as_str()),
-                CheckStatus::Ok.cell(),
-                cell(""),
-                shown(&message),
-                cell(""),
-            ]);
+            ok_line(CheckArea::Scenarios, &format!("{} are healthy", self.0.iter().filter(healthy).count()));
         }
-        sheet.print();
+        for entry in problems {
+            output::line("");
+            entry.paragraph().print();
+        }
         output::line("");
         output::line(&self.summary());
     }
@@ -208,7 +184,23 @@ impl DoctorReport {
     }
 }
 
+/// Prints a good result.
+fn ok_line(check: CheckArea, text: &str) {
+    output::wrapped(&format!("{}[{}] ", CheckStatus::Ok.as_str(), check.as_str()), &output::sanitize(text));
+}
+
 impl CheckResult {
+    fn paragraph(&self) -> Paragraph {
+        Paragraph {
+            severity: self.status.as_str().to_owned(),
+            code: self.check.as_str().to_owned(),
+            subject: output::sanitize(&self.subject),
+            message: output::sanitize(&self.message),
+            hint: output::sanitize(self.hint.as_deref().unwrap_or_default()),
+            ..Paragraph::default()
+        }
+    }
+
     fn json(&self) -> Value {
         json!({
             "check": self.check.as_str(),

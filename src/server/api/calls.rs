@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use bytes::Bytes;
-use http::StatusCode;
+use http::header::USER_AGENT;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -62,13 +63,16 @@ struct ExecuteBody<'a> {
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
+    headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> CallHttpResponse {
-    call(&shared, body).await.unwrap_or_else(Problem::into_full_response)
+    let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
+    call(&shared, client, body).await.unwrap_or_else(Problem::into_full_response)
 }
 
-async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Problem> {
+async fn call(shared: &ServerState, client: Option<String>, body: Bytes) -> Result<CallHttpResponse, Problem> {
     let (request, call_id, log_level) = parse_call(&body)?;
+    let request = Request { client, ..request };
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, call_id, log_level)?;

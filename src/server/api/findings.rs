@@ -1,6 +1,7 @@
 //! `/api/v1/findings`: lists the open findings.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -20,7 +21,8 @@ use crate::views::Coding;
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
 /// checks for authors of scenarios, and of the plain list in each format for LLMs (tools that a
 /// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
-/// several values) and `scenario`.
+/// several values) and `scenario`; with `formats=used` nothing about a format in which no client has
+/// requested a list.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -29,9 +31,14 @@ pub(in crate::server) async fn list(
     let severities = parse_values(&query, "severity", &Severity::ALL, Severity::as_str)?;
     let codes = parse_values(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
     let scenario = query.scenario("scenario")?;
-    let wanted = FindingFilter { severities, codes, scenario };
-    let findings = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
-    shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect() })
+    let used_only = match query.optional("formats") {
+        None | Some("all") => false,
+        Some("used") => true,
+        Some(other) => return Err(bad_value("formats", other, "used, all")),
+    };
+    let wanted = FindingFilter { severities, codes, scenario, used_only };
+    let OpenFindings { findings, hidden } = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
+    shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect(), hidden })
 }
 
 /// The filters of the list of findings.
@@ -43,25 +50,69 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         .takes(ParamType::Word(|| FindingCode::ALL.iter().map(|code| code.as_str()).collect()))
         .about("Only findings of these kinds.", "name-collision"),
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
+    once("formats")
+        .takes(ParamType::Word(|| vec!["used", "all"]))
+        .about("With `used` nothing about a format in which no client has requested a list since the start.", "used"),
 ];
 
 /// Every open finding that matches.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Findings<'a> {
     findings: Vec<shared_json::FindingJson<'a>>,
+    /// How many `formats=used` left out; absent when none.
+    #[serde(skip_serializing_if = "is_zero")]
+    hidden: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// The formats in which clients have requested a list since the start.
+#[derive(Debug, Default)]
+pub(in crate::server) struct UsedFormats(AtomicU32);
+
+impl UsedFormats {
+    /// Adds one, by its id or that of a variant of it.
+    pub(in crate::server) fn add(&self, id: &str) {
+        let bit = bit(id);
+        // Nearly always it is there, and a write would be shared by all threads.
+        if self.0.load(Ordering::Relaxed) & bit != bit {
+            self.0.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn contains(&self, id: &str) -> bool {
+        self.0.load(Ordering::Relaxed) & bit(id) != 0
+    }
+}
+
+/// The bit of a format by its place in the list of formats; none for one that is not there.
+fn bit(id: &str) -> u32 {
+    let base = id.split('+').next().unwrap_or_default();
+    formats::FORMATS.iter().position(|format| format.id() == base).map_or(0, |at| 1 << at)
 }
 
 /// All open findings, in order, each once.
 pub(in crate::server) async fn all_open(shared: &ServerState, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
-    open_findings(shared, snapshot, &FindingFilter { severities: Vec::new(), codes: Vec::new(), scenario: None }).await
+    open_findings(shared, snapshot, &FindingFilter::default()).await.findings
+}
+
+/// The findings that match, and how many about unused formats were left out.
+struct OpenFindings {
+    findings: Vec<Finding>,
+    hidden: usize,
 }
 
 /// The parsed filters; an empty list matches all.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct FindingFilter {
     severities: Vec<Severity>,
     codes: Vec<FindingCode>,
     scenario: Option<ScenarioName>,
+    /// Nothing about formats that no client uses.
+    used_only: bool,
 }
 
 impl FindingFilter {
@@ -77,21 +128,27 @@ impl FindingFilter {
 
 /// The findings that match the filters, in order, each once. Many colliding or disabled tools have
 /// very many findings, so the others are dropped before they are made or copied.
-async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
+async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> OpenFindings {
     let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
     findings.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
     findings.extend(lint_findings(shared, snapshot, wanted).await);
     findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
+    let mut hidden = 0;
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
         let prepared = shared
             .views
             .prepare(snapshot, &ViewQuery { of_operator: true, ..ViewQuery::default() }, format, Coding::Identity)
             .await;
-        findings.extend(prepared.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
+        let of_format = prepared.findings.iter().filter(|finding| wanted.matches(finding));
+        if wanted.used_only && !shared.used_formats.contains(format.id()) {
+            hidden += of_format.count();
+        } else {
+            findings.extend(of_format.cloned());
+        }
     }
     findings.sort();
     findings.dedup();
-    findings
+    OpenFindings { findings, hidden }
 }
 
 /// The findings of the checks for authors of published scenarios, made off the async threads.

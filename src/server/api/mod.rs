@@ -17,6 +17,7 @@ pub(super) mod lookup;
 pub(super) mod metrics;
 pub(super) mod operations;
 pub(super) mod preferences;
+pub(super) mod recent_calls;
 pub(super) mod scenarios;
 pub(super) mod search;
 pub(super) mod shared_json;

@@ -81,6 +81,7 @@ pub(in crate::server) async fn list(
     if let Err(problem) = lookup::check_profile(&snapshot.catalog, &list.view) {
         return problem.into_full_response();
     }
+    shared.used_formats.add(list.format.id());
     let ready = Arc::new(prepare_list(shared, &snapshot, &list, coding).await);
     shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
     ready.answer(headers)

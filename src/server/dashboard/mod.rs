@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
@@ -22,6 +22,7 @@ use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::http::error::Problem;
 
 mod assets;
 mod bulk;
@@ -127,6 +128,17 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
 pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
     let guarded = |entry: &PageRoute| require_right((entry.handler)(), entry.right, config);
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
+}
+
+/// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to the
+/// first page. `None` for a client that wants data.
+pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
+    let to = |place: &'static str| Redirect::to(place).into_response();
+    page::wants_page(asked).then(|| match path {
+        "/dashboard" | "/dashboard/" => to("/"),
+        "/docs/" => to("/docs"),
+        _ => page::ErrorPage::from(problem()).into_response(),
+    })
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.

@@ -11,7 +11,7 @@ use crate::catalog::Snapshot;
 use crate::server::ServerState;
 use crate::server::dashboard::assets;
 use crate::server::dashboard::security_headers::add_security_headers;
-use crate::server::dashboard::text::foreign;
+use crate::server::dashboard::text::{foreign, segment};
 use crate::server::http::content_coding;
 use crate::server::http::error::Problem;
 use crate::views::Coding;
@@ -96,12 +96,7 @@ impl Page<'_> {
     fn banner(&self) -> Markup {
         html! {
             header class="top" {
-                a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
-                nav aria-label="Pages" {
-                    @for place in NavPage::ALL {
-                        a href=(place.path()) aria-current=[(Some(place) == self.nav).then_some("page")] { (place.name()) }
-                    }
-                }
+                (navigation(self.nav))
                 p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
             }
             @if let Some(refused) = self.snapshot.configuration.as_ref().and_then(|state| state.refused.as_ref()) {
@@ -114,6 +109,18 @@ impl Page<'_> {
                 }
             }
             p id="news" class="news" role="status" aria-live="polite" sse-swap="news" {}
+        }
+    }
+}
+
+/// The links to all pages.
+fn navigation(current: Option<NavPage>) -> Markup {
+    html! {
+        a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
+        nav aria-label="Pages" {
+            @for place in NavPage::ALL {
+                a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] { (place.name()) }
+            }
         }
     }
 }
@@ -203,15 +210,43 @@ impl IntoResponse for ErrorPage {
                     link rel="stylesheet" href=(assets::href("style.css"));
                 }
                 body {
-                    main id="main" class="card" {
+                    a class="skip" href="#main" { "Skip to the content" }
+                    header class="top" { (navigation(None)) }
+                    main id="main" tabindex="-1" {
                         h1 { (title) }
-                        p { (foreign(detail, 2_000)) }
-                        p { a href="/" { "Back to the scenarios" } }
+                        p { (with_pages(detail)) }
                     }
                 }
             }
         };
         html_response_with(&HeaderMap::new(), status, page).unwrap_or_else(|refused| refused.0.into_response())
+    }
+}
+
+/// A problem's text with links to pages in place of the routes that it quotes.
+fn with_pages(detail: &str) -> Markup {
+    html! {
+        @for (at, part) in detail.split('`').enumerate() {
+            // Every second part stands between backticks.
+            @if at % 2 == 0 { (foreign(part, 2_000)) }
+            @else if let Some((href, name)) = page_of(part) { "the page " a href=(href) { (name) } }
+            @else { code { (foreign(part, 400)) } }
+        }
+    }
+}
+
+/// The page that shows what a route lists: its address and its name.
+fn page_of(route: &str) -> Option<(String, String)> {
+    let page = |page: NavPage| Some((page.path().to_owned(), page.name().to_owned()));
+    match route {
+        "GET /" | "GET /api/v1/scenarios" => page(NavPage::Scenarios),
+        "GET /api/v1/tools?include_disabled=true" => page(NavPage::Tools),
+        "GET /api/v1/approvals" | "GET /api/v1/operations" => page(NavPage::Calls),
+        _ => {
+            let (_, rest) = route.split_once(" /api/v1/scenarios/")?;
+            let name = rest.split('/').next().unwrap_or_default();
+            Some((format!("/dashboard/scenarios/{}", segment(name)), format!("of {name}")))
+        }
     }
 }
 

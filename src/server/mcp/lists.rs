@@ -49,6 +49,7 @@ pub(super) fn searched(context: &McpContext) -> ViewQuery {
 pub(super) async fn tools(context: &McpContext, params: Option<&JsonText>) -> Result<Bytes, Refusal> {
     let (shared, snapshot) = (&context.shared, context.shared.reader.snapshot());
     let format = format(context, &snapshot);
+    shared.used_formats.add("mcp");
     let prepared = shared.views.prepare(&snapshot, &context.list.view, format, Coding::Identity).await;
     page(context, &prepared.body, "tools", params)
 }

@@ -1,0 +1,109 @@
+//! What is kept of a call that is over: never its arguments and never its result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{CallResponse, ExecuteError, PreparedCall, Request};
+use crate::model::ToolId;
+
+/// The longest text of a caller that is kept, in characters.
+const LONGEST: usize = 200;
+
+/// A call that is over.
+#[derive(Debug, Clone)]
+pub struct EndedCall {
+    /// When it was requested.
+    pub at: Timestamp,
+    /// The tool, if one was found.
+    pub tool: Option<ToolId>,
+    /// The published name of the tool, or the name that the caller used.
+    pub name: String,
+    /// The conversation.
+    pub chat: Option<String>,
+    /// The profile.
+    pub profile: Option<String>,
+    /// The user, as the caller names him.
+    pub user: Option<String>,
+    /// The client: the name of an MCP client, or the `User-Agent` of another one.
+    pub client: Option<String>,
+    /// The word for its outcome, as metrics count it.
+    pub outcome: &'static str,
+    /// The HTTP status that its caller got or would have got; `None` if the caller went away before
+    /// it was sent.
+    pub status: Option<u16>,
+    /// The time from the request to the answer, with all waiting.
+    pub took: Duration,
+    /// How many times it was sent.
+    pub attempts: u32,
+    /// The approval that it waits for, or with which it was sent.
+    pub approval: Option<Arc<str>>,
+}
+
+impl EndedCall {
+    /// A call that is requested now; the end is set later.
+    pub(super) fn of_request(request: &Request, at: Timestamp) -> Self {
+        let text = |text: &Option<String>| text.as_deref().map(short);
+        Self {
+            chat: text(&request.chat),
+            profile: text(&request.profile),
+            user: request.user_id.as_deref().map(short),
+            client: text(&request.client),
+            ..Self::new(&request.name, at)
+        }
+    }
+
+    /// An approved call.
+    pub(super) fn of_approved(ready: &PreparedCall, approval: &Arc<str>, at: Timestamp) -> Self {
+        let text = |text: &Option<String>| text.as_deref().map(short);
+        Self {
+            tool: Some(ready.tool.id.clone()),
+            chat: text(&ready.scope.chat),
+            profile: text(&ready.scope.profile),
+            user: ready.user_id.as_deref().map(short),
+            approval: Some(Arc::clone(approval)),
+            ..Self::new(ready.tool.name.as_str(), at)
+        }
+    }
+
+    fn new(name: &str, at: Timestamp) -> Self {
+        Self {
+            at,
+            tool: None,
+            name: short(name),
+            chat: None,
+            profile: None,
+            user: None,
+            client: None,
+            outcome: "",
+            status: None,
+            took: Duration::ZERO,
+            attempts: 0,
+            approval: None,
+        }
+    }
+
+    /// Sets what the answer says.
+    pub(super) fn answered(&mut self, answered: &Result<CallResponse, ExecuteError>) {
+        self.status = Some(match answered {
+            Ok(answered) => answered.status().as_u16(),
+            Err(refused) => refused.status().as_u16(),
+        });
+        match answered {
+            Ok(answered) => {
+                answered.tool.name.as_str().clone_into(&mut self.name);
+                self.attempts = answered.attempts;
+            }
+            Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
+            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
+                self.approval = Some(Arc::clone(&waiting.id));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}

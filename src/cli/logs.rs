@@ -1,0 +1,180 @@
+//! `callsheet logs`: the latest calls, and how the scenarios got into their states; with `--follow`
+//! what happens from now on. Never arguments and results.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::client::{DaemonClient, QueryPairs};
+use super::watch::{EventFollower, WatchedEvent};
+use super::{CommandError, RemoteArgs, by_id, output};
+use crate::runtime::Clock;
+
+/// How often the daemon is asked for new calls.
+const POLL: Duration = Duration::from_secs(1);
+/// The most calls that one poll prints.
+const POLLED: usize = 1_000_000;
+
+/// Arguments of `logs`.
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// Only what concerns this scenario.
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+    /// How many of the latest calls to begin with.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    last: usize,
+    /// Then print each call and each change of a scenario's state as it happens, until Ctrl-C.
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl LogsArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
+        // Subscribes before it lists, so that no change is missed.
+        let mut events = if self.follow {
+            let mut query = vec![("kind", "scenario".to_owned())];
+            query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
+            Some(EventFollower::start(&daemon, query).await?)
+        } else {
+            None
+        };
+        let mut calls = CallLog { scenario: self.scenario.clone(), json: self.remote.json, seen: 0 };
+        self.begin(&daemon, &mut calls).await?;
+        if let Some(events) = &mut events {
+            self.follow(&daemon, &mut calls, events).await?;
+        }
+        Ok(())
+    }
+
+    /// Prints the latest calls and changes, in order of their times.
+    async fn begin(&self, daemon: &DaemonClient, log: &mut CallLog) -> Result<(), CommandError> {
+        // The daemon has no answer with 0 calls.
+        let answer = daemon.get(&["calls"], log.query(self.last.max(1)), "calls").await?;
+        log.seen = answer.value["last"].as_u64().unwrap_or(0);
+        if self.remote.json && !self.follow {
+            output::answer(&answer.body, &answer.value);
+            return Ok(());
+        }
+        let calls = output::list(&answer.value, "calls");
+        if self.remote.json {
+            calls.iter().for_each(|call| log.print(call));
+            return Ok(());
+        }
+        let scenarios = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value;
+        let wanted = |scenario: &&Value| self.scenario.as_deref().is_none_or(|name| scenario["name"] == name);
+        let states = output::list(&scenarios, "scenarios").iter().filter(wanted);
+        let states = states.map(|scenario| (output::text(scenario, "/since"), state_line(scenario)));
+        let calls = calls.iter().take(self.last).map(|call| (output::text(call, "/at"), call_line(call)));
+        let mut lines: Vec<(String, String)> = calls.chain(states).collect();
+        lines.sort();
+        if lines.is_empty() {
+            output::line("no calls yet");
+        }
+        lines.iter().for_each(|(_, line)| output::line(line));
+        Ok(())
+    }
+
+    /// Prints what happens, until Ctrl-C.
+    async fn follow(
+        &self,
+        daemon: &DaemonClient,
+        log: &mut CallLog,
+        events: &mut EventFollower<'_>,
+    ) -> Result<(), CommandError> {
+        let clock = Clock::system();
+        loop {
+            let event = {
+                let mut next = pin!(events.next());
+                loop {
+                    tokio::select! {
+                        event = &mut next => break event?,
+                        () = clock.sleep(POLL) => log.poll(daemon).await,
+                    }
+                }
+            };
+            let Some(event) = event else { return Ok(()) };
+            if self.remote.json {
+                event.print_json();
+            } else if event.event == "scenario" {
+                output::line(&change_line(&event));
+            }
+        }
+    }
+}
+
+/// The calls that were printed before.
+struct CallLog {
+    scenario: Option<String>,
+    json: bool,
+    /// The number of the latest.
+    seen: u64,
+}
+
+impl CallLog {
+    fn query(&self, limit: usize) -> QueryPairs<'static> {
+        let mut query = vec![("after", self.seen.to_string()), ("limit", limit.to_string())];
+        query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
+        query
+    }
+
+    /// Prints the calls that ended since. A daemon that is away is reported by its events.
+    async fn poll(&mut self, daemon: &DaemonClient) {
+        let Ok(answer) = daemon.get(&["calls"], self.query(POLLED), "calls").await else { return };
+        let last = answer.value["last"].as_u64().unwrap_or(0);
+        if last < self.seen {
+            // Another daemon counts from the beginning.
+            self.seen = 0;
+            return;
+        }
+        self.seen = last;
+        output::list(&answer.value, "calls").iter().for_each(|call| self.print(call));
+    }
+
+    fn print(&self, call: &Value) {
+        if self.json {
+            output::line(&json!({"event": "called", "data": call}).to_string());
+        } else {
+            output::line(&call_line(call));
+        }
+    }
+}
+
+/// `2026-03-01 09:30:00  notes/search: ok in 12 ms (by callsheet/0.2.0, chat 42)`.
+fn call_line(call: &Value) -> String {
+    let text = |pointer| output::text(call, pointer);
+    let tool = match text("/id") {
+        id if id.is_empty() => text("/tool_name"),
+        id => id,
+    };
+    let took = output::number(call, "/execution_time_ms");
+    let client = Some(text("/client")).filter(|client| !client.is_empty()).map(|client| format!("by {client}"));
+    let caller = Some(by_id::caller(call)).filter(|caller| !caller.is_empty());
+    let who: Vec<String> = client.into_iter().chain(caller).collect();
+    let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
+    let outcome = text("/outcome").replace('_', " ");
+    format!("{}  {tool}: {outcome} in {took} ms{who}", time(&text("/at")))
+}
+
+/// `2026-03-01 09:30:00  notes is live: up to date`.
+fn state_line(scenario: &Value) -> String {
+    let text = |pointer| output::text(scenario, pointer);
+    format!("{}  {} is {}: {}", time(&text("/since")), text("/name"), text("/state"), text("/reason"))
+}
+
+fn change_line(event: &WatchedEvent) -> String {
+    let text = |pointer| output::text(&event.data, pointer);
+    let or = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
+    let (from, to) = (or(text("/from"), "unknown"), or(text("/to"), "forgotten"));
+    format!("{}  {}: {from} -> {to} ({})", time(&text("/at")), text("/name"), text("/reason"))
+}
+
+/// A time to the second, in UTC.
+fn time(text: &str) -> String {
+    text.parse::<jiff::Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}

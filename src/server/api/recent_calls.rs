@@ -1,0 +1,114 @@
+//! `GET /api/v1/calls`: the latest calls that are over, as `callsheet logs` shows them. Never their
+//! arguments and results.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::calls::{EndedCall, NumberedCall};
+use crate::model::ScenarioName;
+use crate::server::SharedState;
+use crate::server::api::shared_json::{self, Time};
+use crate::server::http::error::Problem;
+use crate::server::http::params::{Param, ParamType, grammar};
+use crate::server::http::query::{QueryParams, bad_value, once};
+
+/// How many calls an answer has unless the client says so.
+const LIMIT: usize = 100;
+/// The filters of the list.
+pub(in crate::server) const FILTERS: &[Param] = &[
+    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
+    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
+    once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
+    once("after").takes(ParamType::Count(0, u32::MAX)).about("Only calls after the one with this number.", "0"),
+    once("limit")
+        .takes(ParamType::Count(1, u32::MAX))
+        .about("Maximum number of calls, the latest; 100 by default.", "20"),
+];
+
+/// The latest calls.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::server) struct RecentCalls<'a> {
+    /// In the order in which they ended.
+    calls: Vec<RecentCallJson<'a>>,
+    /// How many calls have ended since the start of the daemon: the number of the latest.
+    last: u64,
+}
+
+/// A call that is over.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RecentCall")]
+struct RecentCallJson<'a> {
+    /// Its number since the start of the daemon.
+    number: u64,
+    /// When it was requested.
+    at: Time,
+    /// The tool, as `scenario/tool`; `null` if the name meant none.
+    id: Option<String>,
+    /// The published name of the tool, or the name that the caller used.
+    tool_name: &'a str,
+    /// What came of it, as metrics count it: `ok`, `failed`, `invalid`, ...
+    outcome: &'a str,
+    /// The HTTP status that the caller got; `null` if it went away before the call was sent.
+    status: Option<u16>,
+    /// From the request to the answer, with all waiting.
+    execution_time_ms: u64,
+    /// How many times it was sent.
+    attempts: u32,
+    /// The client: the name of an MCP client, or the `User-Agent` of another one.
+    client: Option<&'a str>,
+    chat_id: Option<&'a str>,
+    profile: Option<&'a str>,
+    user_id: Option<&'a str>,
+    /// The approval that it waits for, or with which it was sent.
+    approval_id: Option<&'a str>,
+}
+
+/// `GET /api/v1/calls`: the latest calls that match the filters, in the order in which they ended.
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
+    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let after = count(&query, "after")?.unwrap_or(0);
+    let limit = count(&query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if limit == 0 {
+        return Err(bad_value("limit", "0", "a whole number from 1 on"));
+    }
+    let wanted = |call: &EndedCall| {
+        let of_scenario = |name: &ScenarioName| call.tool.as_ref().is_some_and(|id| id.scenario == *name);
+        scenario.as_ref().is_none_or(of_scenario)
+            && scope.chat.as_ref().is_none_or(|chat| call.chat.as_ref() == Some(chat))
+            && scope.profile.as_ref().is_none_or(|profile| call.profile.as_ref() == Some(profile))
+    };
+    let (mut calls, last) = shared.calls.recent();
+    calls.retain(|numbered| numbered.number > after && wanted(&numbered.call));
+    let latest = &calls[calls.len().saturating_sub(limit)..];
+    shared_json::json(&RecentCalls { calls: latest.iter().map(call).collect(), last })
+}
+
+fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
+    let NumberedCall { number, call } = numbered;
+    RecentCallJson {
+        number: *number,
+        at: Time(call.at),
+        id: call.tool.as_ref().map(ToString::to_string),
+        tool_name: &call.name,
+        outcome: call.outcome,
+        status: call.status,
+        execution_time_ms: u64::try_from(call.took.as_millis()).unwrap_or(u64::MAX),
+        attempts: call.attempts,
+        client: call.client.as_deref(),
+        chat_id: call.chat.as_deref(),
+        profile: call.profile.as_deref(),
+        user_id: call.user.as_deref(),
+        approval_id: call.approval.as_deref(),
+    }
+}
+
+fn count(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
+    let read = |value: &str| value.parse().map_err(|_| bad_value(name, value, "a whole number"));
+    query.optional(name).map(read).transpose()
+}

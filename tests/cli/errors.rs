@@ -1,0 +1,98 @@
+//! Errors with `--json`: one object on standard error, for every command that speaks to a daemon
+//! and for those that look for themselves.
+
+use serde_json::Value;
+
+use crate::support::command::{Home, Ran, json, nobody, office};
+
+/// The only line on standard error, when nothing was printed.
+#[track_caller]
+fn failed(ran: Ran, code: i32) -> Value {
+    let error = json(&ran.failed(code));
+    assert_eq!(error["exit_code"], code, "{error}");
+    assert!(error["error"].as_str().is_some_and(|text| !text.is_empty() && !text.starts_with("error")), "{error}");
+    error
+}
+
+#[test]
+fn nobody_there_is_an_object_for_every_client_command() {
+    let (home, url) = (Home::new(), nobody());
+    for args in [
+        &["tools"][..],
+        &["search", "words"],
+        &["scenarios"],
+        &["scenarios", "notes"],
+        &["explain", "add_note"],
+        &["findings"],
+        &["logs"],
+        &["call", "--json", "--url", &url, "add_note"],
+        &["prefs", "list"],
+        &["prefs", "set", "scenario:notes", "--enabled", "false"],
+        &["prefs", "reset", "scenario:notes"],
+        &["approvals"],
+        &["approvals", "approve", "abc"],
+        &["operations"],
+        &["refresh"],
+        &["refresh", "notes"],
+        &["block", "notes"],
+        &["trust", "notes"],
+        &["forget", "notes"],
+        &["logout", "notes"],
+    ] {
+        let further: &[&str] = if args[0] == "call" { &[] } else { &["--json", "--url", &url] };
+        let error = failed(home.run(&[args, further].concat()), 3);
+        assert!(error["error"].as_str().unwrap().starts_with("no daemon answers at "), "{args:?}: {error}");
+        assert!(error["hint"].as_str().unwrap().contains("`callsheet serve`"), "{args:?}: {error}");
+        assert_eq!(error.get("problem"), None, "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn a_refusal_has_the_daemons_problem_document() {
+    let (home, daemon, _scenarios) = office();
+    let ask = |args: &[&str]| home.run(&[args, &["--json", "--url", &daemon.url]].concat());
+    let error = failed(ask(&["scenarios", "nots"]), 1);
+    assert_eq!(error["error"], "no scenario is called `nots`");
+    assert_eq!(error["hint"], "did you mean notes?");
+    assert_eq!(error["problem"]["status"], 404);
+    assert_eq!(error["problem"]["candidates"], json(r#"["notes"]"#));
+    // The options of `call` stand before the name of the tool.
+    let error = failed(home.run(&["call", "--json", "--url", &daemon.url, "wipe", "--text", "x"]), 1);
+    assert_eq!(error["problem"]["code"], "disabled");
+    let hint = error["hint"].as_str().unwrap();
+    assert_eq!(hint, "`callsheet prefs set tool:notes/wipe --enabled true` switches it on", "{error}");
+    let waits = home.run(&["call", "--json", "--url", &daemon.url, "send_mail", "--text", "x"]);
+    assert_eq!(waits.code, Some(6));
+    let (answer, error) = (json(&waits.out), json(&waits.err));
+    assert_eq!(error["approval_id"], answer["approval_id"], "{error}");
+    assert_eq!(error["exit_code"], 6);
+    // What is no error is a line of JSON too.
+    let first = ask(&["tools", "--max", "1"]);
+    assert!(json(&first.err)["note"].as_str().unwrap().starts_with("3 tools left out"), "{first:?}");
+}
+
+#[test]
+fn wrong_usage_and_wrong_configurations_are_objects() {
+    let home = Home::new();
+    for args in [
+        &["tools", "--json", "--no-such-flag"][..],
+        &["search", "--json"],
+        &["no-such-command", "--json"],
+        &["scenarios", "--json", "--state", "odd"],
+        &["scenarios", "--json", "--url", "ftp://x"],
+        &["check", "no-such-file", "--json"],
+        &["check", "no-such-file", "--format", "json"],
+        &["doctor", "--json", "--url", "ftp://x"],
+    ] {
+        let error = failed(home.run(args), 2);
+        assert!(error["hint"].is_string(), "{args:?}: {error}");
+    }
+    let wrong = Home::new();
+    wrong.write("callsheet.toml", "[server]\nlisten = \"somewhere\"\nlisen = 1\n");
+    let error = failed(wrong.run(&["config", "show", "--json"]), 4);
+    assert_eq!(error["errors"].as_array().unwrap().len(), 2, "{error}");
+    assert_eq!(error["errors"][0]["error"], error["error"]);
+    // Without the flag it is text as before.
+    let text = home.run(&["tools", "--no-such-flag"]).failed(2);
+    assert!(text.starts_with("error: unexpected argument '--no-such-flag' found"), "{text}");
+}

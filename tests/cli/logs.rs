@@ -1,0 +1,57 @@
+//! `callsheet logs`: the latest calls and what happened to scenarios, once and as it happens.
+
+use crate::support::command::{Home, Running, json, office};
+
+fn call(home: &Home, daemon: &Running, name: &str) -> Option<i32> {
+    home.run(&["call", "--url", &daemon.url, "--chat", "7", name, "--text", "a secret"]).code
+}
+
+#[test]
+fn recent_calls_are_told_with_tool_caller_duration_and_outcome() {
+    let (home, daemon, _scenarios) = office();
+    let logs = |args: &[&str]| home.run(&[&["logs", "--url", &daemon.url], args].concat()).ok();
+    let before = logs(&[]);
+    assert!(before.lines().all(|line| line.contains(" is live: up to date")), "{before}");
+    assert_eq!(call(&home, &daemon, "add_note"), Some(1), "what `provide` serves cannot be called");
+    assert_eq!(call(&home, &daemon, "send_mail"), Some(6));
+    let after = logs(&[]);
+    let line = |tool: &str| after.lines().find(|line| line.contains(tool)).unwrap_or_else(|| panic!("{after}"));
+    let caller = format!("(by callsheet/{}, chat 7)", env!("CARGO_PKG_VERSION"));
+    assert!(line("notes/add_note: ").ends_with(&caller), "{after}");
+    assert!(line("notes/add_note: ").contains(" ms ("), "{after}");
+    assert!(line("mail/send_mail: ").contains(": approval required in "), "{after}");
+    assert!(!after.contains("a secret"), "{after}");
+    assert!(after.lines().is_sorted(), "in the order of time: {after}");
+    assert_eq!(logs(&["--scenario", "mail"]).lines().filter(|line| line.contains("notes")).count(), 0);
+    assert_eq!(logs(&["--last", "1"]).lines().filter(|line| line.contains(" ms ")).count(), 1);
+    let answer = json(&logs(&["--json"]));
+    assert_eq!(answer["last"], 2, "{answer}");
+    assert_eq!(answer["calls"][1]["id"], "mail/send_mail", "{answer}");
+    assert!(answer["calls"][1]["approval_id"].is_string(), "{answer}");
+}
+
+#[test]
+fn calls_and_changes_are_followed_until_ctrl_c() {
+    let (home, daemon, _scenarios) = office();
+    let command = home.command(&["logs", "--follow", "--json", "--last", "5", "--url", &daemon.url]);
+    let mut logs = Running::start(command, "{\"event\":\"snapshot\"");
+    call(&home, &daemon, "add_note");
+    let called = json(&logs.line(|line| line.contains("\"called\"")));
+    assert_eq!(called["data"]["id"], "notes/add_note");
+    assert_eq!(called["data"]["chat_id"], "7");
+    home.run(&["block", "notes", "--url", &daemon.url]).ok();
+    let changed = json(&logs.line(|line| line.contains("\"event\":\"scenario\"")));
+    assert_eq!(changed["data"]["to"], "blocked");
+    logs.signal("INT");
+    assert_eq!(logs.ended(), (Some(0), String::new()));
+    // For people, each in one line.
+    let text = home.command(&["logs", "--follow", "--last", "5", "--scenario", "mail", "--url", &daemon.url]);
+    let mut logs = Running::start(text, "2");
+    call(&home, &daemon, "mail/search");
+    let line = logs.line(|line| line.contains("mail/search: "));
+    assert!(line.contains(" ms (by callsheet/"), "{line}");
+    home.run(&["block", "mail", "--url", &daemon.url]).ok();
+    logs.line(|line| line.ends_with("  mail: live -> blocked (an operator blocked it)"));
+    logs.signal("INT");
+    assert_eq!(logs.ended(), (Some(0), String::new()));
+}
