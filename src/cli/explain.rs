@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::Value;
 
 use super::client::{DaemonClient, QueryPairs};
-use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, RemoteArgs, output, paragraph};
 
 /// Arguments of `explain`.
@@ -49,11 +48,10 @@ fn show(answer: &Value) {
     let text = |pointer| output::text(answer, pointer);
     output::wrapped("", &format!("{} ({}): {}", text("/name"), text("/id"), text("/verdict")));
     output::line("");
-    let mut sheet =
-        TextTable::new(&[("DECISION", ColumnFit::Whole), ("OUTCOME", ColumnFit::Wrap), ("FROM", ColumnFit::Wrap)]);
     for step in output::list(answer, "steps") {
-        sheet.row(["/subject", "/outcome", "/source"].map(|pointer| cell(output::text(step, pointer))));
+        let [subject, outcome, source] =
+            ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
+        output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
     }
-    sheet.print();
     paragraph::print_findings(answer);
 }

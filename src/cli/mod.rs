@@ -21,6 +21,7 @@ mod by_id;
 mod call;
 mod check;
 mod client;
+mod complete;
 mod completions;
 mod config;
 mod connect;
@@ -142,6 +143,9 @@ enum Command {
     Service(service::ServiceArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+    /// Print what may stand at the end of a command line; asked by completion scripts.
+    #[command(hide = true)]
+    Complete(complete::CompleteArgs),
     /// Print the version: the same as `--version`.
     #[command(hide = true)]
     Version,
@@ -306,6 +310,10 @@ impl Command {
             Self::Watchdog => watchdog::run().await,
             Self::Completions(command) => {
                 command.run();
+                Ok(())
+            }
+            Self::Complete(command) => {
+                command.run().await;
                 Ok(())
             }
         }

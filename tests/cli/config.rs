@@ -49,7 +49,6 @@ fn origins_that_do_not_fit_beside_their_values_stand_above_them() {
     assert!(above.is_some_and(|(_, setting)| setting.contains(" = ")), "{out}");
     let wide = out.lines().find(|line| line.chars().count() > 80 && !is_file(line) && line.contains("  # "));
     assert_eq!(wide, None, "{out}");
-    assert!(toml::from_str::<toml::Table>(&out).is_ok(), "it is still TOML: {out}");
 }
 
 #[test]
@@ -74,7 +73,7 @@ fn json_has_typed_values_and_origins() {
 fn what_cannot_be_used_is_told_by_every_command_that_needs_it() {
     let home = Home::new();
     let file = home.write("callsheet.toml", "[server]\nlisten = \"somewhere\"\n");
-    for args in [&["config", "show"][..], &["config", "show", "--json"], &["tools"], &["scenarios"], &["refresh"]] {
+    for args in [&["config", "show"][..], &["tools"], &["scenarios"], &["refresh"]] {
         let error = home.run(args).failed(4);
         let (first, hint) = error.trim_end().split_once("\n  hint: ").unwrap();
         assert!(first.starts_with(&format!("error: {}:2:10: server.listen: ", file.display())), "{error}");

@@ -88,7 +88,7 @@ fn wrong_usage_and_wrong_configurations_are_objects() {
         assert!(error["hint"].is_string(), "{args:?}: {error}");
     }
     let wrong = Home::new();
-    wrong.write("callsheet.toml", "[server]\nlisten = \"somewhere\"\nlisen = 1\n");
+    wrong.write("callsheet.toml", "[server]\nlistn = 1\nlisen = 1\n");
     let error = failed(wrong.run(&["config", "show", "--json"]), 4);
     assert_eq!(error["errors"].as_array().unwrap().len(), 2, "{error}");
     assert_eq!(error["errors"][0]["error"], error["error"]);

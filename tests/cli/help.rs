@@ -1,17 +1,20 @@
 //! What needs no daemon: help, version, completions, and wrong usage.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::command::{Home, run};
+use crate::support::command::{Home, nobody, office, run};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "serve",
     "demo",
     "tools",
     "search",
     "scenarios",
     "explain",
+    "findings",
     "call",
+    "logs",
     "prefs",
     "approvals",
     "operations",
@@ -116,6 +119,78 @@ fn completions_are_scripts_for_their_shells() {
         if matches!(shell, "bash" | "zsh" | "fish") {
             assert!(parses.map_or(true, |status| status.success()), "{shell} cannot read its script");
         }
+    }
+}
+
+/// What bash would offer for this line, whose last word is being typed.
+fn offered(home: &Home, line: &str) -> Vec<String> {
+    let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "source ./callsheet.bash\nCOMP_WORDS=({})\nCOMP_CWORD={}\nCOMP_LINE='{line}'\nCOMP_POINT={}\n_callsheet_names callsheet '' ''\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        words.join(" "),
+        words.len() - 1,
+        line.len(),
+    );
+    home.write("ask.bash", &script);
+    let binary = Path::new(env!("CARGO_BIN_EXE_callsheet")).parent().unwrap();
+    let mut bash = home.command(&[]);
+    let mut bash = {
+        let environment: Vec<_> = bash.get_envs().map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).collect();
+        let mut command = Command::new("bash");
+        command.arg("ask.bash").current_dir(home.path("")).env_clear();
+        command.envs(environment.into_iter().filter_map(|(key, value)| Some((key, value?))));
+        command.env("PATH", format!("{}:/usr/bin:/bin", binary.display()));
+        command
+    };
+    run(&mut bash).ok().lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn bash_offers_the_names_of_the_running_daemon() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no bash");
+        return;
+    }
+    let (home, daemon, _scenarios) = office();
+    home.write("callsheet.bash", &home.run(&["completions", "bash"]).ok());
+    for (line, names) in [
+        ("callsheet scenarios ", &["mail", "notes"][..]),
+        ("callsheet block no", &["notes"]),
+        ("callsheet tools --scenario m", &["mail"]),
+        ("callsheet call ", &["mail__search", "send_mail", "add_note", "notes__search", "wipe"]),
+        ("callsheet explain w", &["wipe"]),
+        ("callsheet call add_note --", &["--text", "--help"]),
+        ("callsheet call add_note --t", &["--text"]),
+        ("callsheet call add_note --text x --h", &["--help"]),
+        ("callsheet prefs set tool : notes/w", &["notes/wipe"]),
+    ] {
+        assert_eq!(offered(&home, line), names, "{line}");
+    }
+    // Everything else is as before, and without a daemon nothing is said.
+    assert_eq!(offered(&home, "callsheet prefs re"), ["reset"]);
+    drop(daemon);
+    assert_eq!(offered(&home, "callsheet block no"), Vec::<String>::new());
+    assert!(offered(&home, "callsheet scenarios --js").contains(&"--json".to_owned()));
+}
+
+#[test]
+fn completion_scripts_ask_for_names_by_a_command_that_never_fails() {
+    let (home, daemon, _scenarios) = office();
+    for (words, found) in [(&["trust", "ma"][..], "mail\n"), (&["no-such-command", ""], ""), (&[], "")] {
+        let ran = home.run(&[&["complete", "--"], words].concat());
+        assert_eq!(ran.code, Some(0), "{words:?}: {ran:?}");
+        assert_eq!(ran.out, found, "{words:?}");
+        assert_eq!(ran.err, "", "{words:?}");
+    }
+    let named = home.run(&["complete", "--", "trust", "--url", &daemon.url, "ma"]).ok();
+    assert_eq!(named, "mail\n");
+    for url in [nobody(), "ftp://odd".to_owned()] {
+        let ran = home.run(&["complete", "--", "trust", "--url", &url, "ma"]);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""), "{url}");
+    }
+    for (shell, part) in [("zsh", "_callsheet_words \"$@\""), ("fish", "function __callsheet_names")] {
+        let script = home.run(&["completions", shell]).ok();
+        assert!(script.contains(part) && script.contains(" complete -- "), "{shell}: {script}");
     }
 }
 

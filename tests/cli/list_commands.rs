@@ -188,12 +188,12 @@ fn explains_by_published_name_and_by_identity() {
     let (home, daemon, _scenarios) = office();
     for name in ["notes__search", "notes/search"] {
         let out = ask(&home, &daemon, &["explain", name]).ok();
-        assert!(out.starts_with("notes__search (notes/search): in the list\n\nDECISION  OUTCOME "), "{out}");
-        assert!(out.contains("\nname      "), "{out}");
+        assert!(out.starts_with("notes__search (notes/search): in the list\n\n  offered  "), "{out}");
+        assert!(out.contains("\n     name  "), "{out}");
     }
     let off = ask(&home, &daemon, &["explain", "wipe"]).ok();
     assert!(off.starts_with("wipe (notes/wipe): not in the list: notes disables it by default\n"), "{off}");
-    assert!(rows(&off).contains(&vec!["enabled", "disabled by default; in effect", "manifest"]), "{off}");
+    assert!(rows(&off).contains(&vec!["enabled", "disabled by default; in effect", "[manifest]"]), "{off}");
     assert!(off.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{off}");
 }
 
@@ -243,9 +243,9 @@ fn tables_keep_to_the_width_and_names_stay_whole() {
     assert!(at("140", &["tools"]).contains("CATEGORY"));
     assert!(at("80", &["scenarios"]).contains("a-scenario-with-a-rather-long-name  connecting"));
     // An explanation is told in full, over several lines.
-    let explained = at("60", &["explain", long]);
+    let explained = at("80", &["explain", long]);
     assert!(
-        !explained.contains('…') && explained.lines().skip(2).all(|line| line.chars().count() <= 60),
+        !explained.contains('…') && explained.lines().all(|line| line.chars().count() <= 80),
         "{explained}"
     );
     let whole = ask(&home, &daemon, &["tools"]).ok();

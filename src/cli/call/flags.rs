@@ -90,6 +90,11 @@ pub(super) fn parse_flags(
     Ok(Some(GivenFlags { args, flags: given }))
 }
 
+/// The flags of a tool, with their hyphens.
+pub(in crate::cli) fn names(tool: &Value) -> Vec<String> {
+    flags(&tool["parameters"]).iter().map(|flag| format!("--{}", flag.long)).collect()
+}
+
 fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
     CommandError::Usage {
         message: format!("`--{}` {why}", flag.long),

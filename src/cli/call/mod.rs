@@ -15,9 +15,11 @@ use super::{CommandError, RemoteArgs, output};
 
 mod answer;
 mod decision;
-mod flags;
+pub(super) mod flags;
 mod progress;
 mod tool_list;
+
+use progress::ProgressView;
 
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
@@ -95,10 +97,11 @@ impl CallArgs {
             }
         }
         let body = self.body(name, &arguments);
-        let answer = if self.progress || std::io::stderr().is_terminal() {
-            progress::execute(&daemon, body).await?
-        } else {
-            daemon.execute(&body).await?
+        let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
+        let answer = match (on_terminal, self.progress) {
+            (true, _) => progress::execute(&daemon, body, ProgressView::Bar).await?,
+            (false, true) => progress::execute(&daemon, body, ProgressView::Lines).await?,
+            (false, false) => daemon.execute(&body).await?,
         };
         if self.wait
             && let Some(id) = answer.value["approval_id"].as_str()
