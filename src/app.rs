@@ -36,6 +36,7 @@ use crate::engine::EngineHandle;
 use crate::events::{Hub, SubscribeError, SubscribeRequest, Subscription};
 use crate::model::{ScenarioName, Secret, ToolId};
 use crate::native::{NativeError, NativeTools};
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::memory;
 use crate::runtime::service::ServiceManager;
 use crate::runtime::signal::{self};
@@ -80,6 +81,7 @@ pub struct Callsheet {
     readiness: Readiness,
     connections: server::OpenConnections,
     native: Arc<BTreeMap<ScenarioName, NativeTools>>,
+    definitions: DefinitionRegistry,
     /// The key of the HTTP server, as the store keeps it.
     server_key: Option<Secret>,
     clock: Clock,

@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture};
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::discovery::embedded::NATIVE;
 use crate::model::{InProcessId, JsonText, ScenarioName, Target};
 use crate::protocols::{
-    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session, Validity, tool_discovery,
 };
 use crate::runtime::Clock;
@@ -28,7 +30,7 @@ use crate::transports::{TransportError, Transports};
 /// How long a call may take when its tool does not say.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a listing counts as fresh; what is added meanwhile shows then, or after a refresh.
+/// How long a listing counts as fresh. A change is signalled.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 /// The tools of one scenario inside this process. Clones share them.
@@ -59,11 +61,15 @@ pub struct NativeTools {
 }
 
 #[derive(Default)]
-struct Tools(RwLock<Vec<(ToolDefinition, Function)>>);
+struct Tools {
+    list: RwLock<Vec<(ToolDefinition, Function)>>,
+    /// Signals each change of the list.
+    changes: watch::Sender<()>,
+}
 
 impl Tools {
     fn function(&self, tool: &str) -> Option<Function> {
-        let tools = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.list.read().unwrap_or_else(PoisonError::into_inner);
         tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
     }
 }
@@ -122,7 +128,7 @@ impl NativeTools {
         self
     }
 
-    /// The same while it is in use; the list shows it after the scenario's next refresh.
+    /// The same while it is in use; the list shows it at once.
     pub fn add<F, A, E>(&self, definition: ToolDefinition, function: F)
     where
         F: Fn(Value) -> A + Send + Sync + 'static,
@@ -130,9 +136,33 @@ impl NativeTools {
         E: fmt::Display,
     {
         let function = callsheet_provide::function(function);
-        let mut tools = self.tools.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.list.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|(known, _)| known.name() != definition.name());
         tools.push((definition, function));
+        self.tools.changes.send_replace(());
+    }
+
+    /// Adds a function that runs definitions, and is no tool for LLMs itself: as an activity it gets
+    /// the arguments that fit its definition. While it is in use, the next revision has it.
+    pub fn add_activity<F, A, E>(&self, name: &str, function: F) -> Result<(), InvalidDefinition>
+    where
+        F: Fn(Value) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        let definition = ToolDefinition::new(name, format!("Runs definitions as the activity {name}"))?;
+        self.add(definition.metadata("internal_only", true), function);
+        Ok(())
+    }
+
+    /// Takes a tool or an activity out. Returns whether it was there.
+    pub fn remove(&self, tool: &str) -> bool {
+        let mut tools = self.tools.list.write().unwrap_or_else(PoisonError::into_inner);
+        let before = tools.len();
+        tools.retain(|(known, _)| known.name() != tool);
+        let is_removed = tools.len() < before;
+        self.tools.changes.send_replace(());
+        is_removed
     }
 
     /// The scenario's name.
@@ -163,7 +193,7 @@ impl Provider for Offered {
     }
 
     fn tools(&self) -> Vec<ToolDefinition> {
-        let tools = self.0.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.0.list.read().unwrap_or_else(PoisonError::into_inner);
         tools.iter().map(|(definition, _)| definition.clone()).collect()
     }
 
@@ -226,6 +256,14 @@ impl Session for Inside {
             let validity = Validity::made_here(self.clock, LIFETIME);
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
+    }
+
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        let changes = stream::unfold(self.tools.tools.changes.subscribe(), |mut changes| async move {
+            changes.changed().await.ok()?;
+            Some((Hint::Changed, changes))
+        });
+        Some(stream::once(ready(Hint::Following)).chain(changes).boxed())
     }
 
     fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {

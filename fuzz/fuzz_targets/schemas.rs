@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use callsheet::formats::{FORMATS, Format, FormatOptions, schema, with_options};
 use callsheet::model::{
-    Effective, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
+    Effective, Execution, Extra, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -76,12 +76,14 @@ fn tool(parameters: JsonText) -> ViewTool {
         metadata: JsonText::parse("{}").expect("an object"),
         facts: Arc::default(),
         extra: Extra::default(),
+        definition: None,
     };
     ViewTool {
         id: ToolId::new("fuzzed".parse().expect("a name"), "try"),
         tool: Arc::new(tool),
         name: PublishedName::plain("try"),
         companions: Arc::default(),
+        execution: Execution::default(),
         effective: Effective {
             enabled: true,
             enabled_source: Provenance::Manifest,

@@ -17,6 +17,7 @@ use crate::engine;
 use crate::events::Hub;
 use crate::model::{ScenarioName, Secret};
 use crate::native::{Native, NativeTools};
+use crate::protocols::definitions::{Definition, DefinitionRegistry};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::server::{self, OpenConnections};
@@ -62,6 +63,7 @@ pub struct Builder {
     sources: ProgramSources,
     protocols: ProgramProtocols,
     native: BTreeMap<ScenarioName, NativeTools>,
+    definitions: Vec<Definition>,
     watchdog: Option<WatchdogCommand>,
 }
 
@@ -81,6 +83,7 @@ impl Builder {
             sources: ProgramSources::default(),
             protocols: ProgramProtocols::default(),
             native: BTreeMap::new(),
+            definitions: Vec::new(),
             watchdog: None,
         }
     }
@@ -116,11 +119,22 @@ impl Builder {
         self
     }
 
+    /// Adds a tool that is defined by its schema. The tool with its name, of any scenario, runs it;
+    /// without one it is latent. A later one of the same name replaces it, and so does one of the
+    /// configuration.
+    pub fn definition(mut self, definition: Definition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self { mut config, clock, sources: ProgramSources(own), protocols, native, watchdog } = self;
+        let Self { mut config, clock, sources: ProgramSources(own), protocols, native, definitions, watchdog } = self;
         let (mut protocols, tasks) = (protocols.0, Tasks::new());
+        let definitions = DefinitionRegistry::new(definitions);
+        definitions.configure(&config.definitions);
+        protocols.push(Arc::new(definitions.clone()));
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
         // The id is stored beside the store, in the folder that opening the store has made.
@@ -133,7 +147,8 @@ impl Builder {
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
-        let (children, sources) = (Children::watched(clock, watchdog), sources(own, &native, &config, clock));
+        let (children, sources) =
+            (Children::watched(clock, watchdog), sources(own, (&native, definitions.has_own()), &config, clock));
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
@@ -172,6 +187,7 @@ impl Builder {
             readiness,
             connections: OpenConnections::default(),
             native,
+            definitions,
             server_key,
             clock,
             tasks,
@@ -203,11 +219,11 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
 /// All sources; those inside this process come first.
 fn sources(
     own: Vec<Box<dyn Source>>,
-    native: &BTreeMap<ScenarioName, NativeTools>,
+    (native, defines): (&BTreeMap<ScenarioName, NativeTools>, bool),
     config: &Config,
     clock: Clock,
 ) -> Vec<Box<dyn Source>> {
-    let embedded = Embedded::from_sources(own, native.keys().cloned().collect());
+    let embedded = Embedded::from_sources(own, native.keys().cloned().collect(), defines);
     let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
     embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
 }

@@ -18,6 +18,7 @@ use crate::config::{self, Config, ConfigError, EffectiveValue, LoadOptions, Load
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
+use crate::protocols::definitions::DefinitionRegistry;
 use crate::runtime::files::FileWatch;
 use crate::runtime::service::{ServiceManager, ServiceNotification};
 use crate::runtime::signal::Hangups;
@@ -48,6 +49,7 @@ struct ConfigReloader {
     engine: EngineHandle,
     events: Hub,
     calls: Calls,
+    definitions: DefinitionRegistry,
     tasks: Tasks,
     clock: Clock,
     /// The service manager to notify of reloads, if there is one.
@@ -103,6 +105,7 @@ impl ConfigReloader {
             engine,
             events,
             calls,
+            definitions: app.definitions.clone(),
             tasks,
             clock,
             manager,
@@ -264,6 +267,7 @@ impl ConfigReloader {
         self.client.adjust(config.http_limits(), config.refresh.concurrency, config.cache_rules());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
+        self.definitions.configure(&config.definitions);
         self.in_force.send_replace(Arc::clone(&config));
         config
     }

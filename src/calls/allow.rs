@@ -5,7 +5,7 @@
 
 use super::ExecuteError;
 use crate::catalog::{Catalog, ViewQuery, Visibility, out_of_bounds};
-use crate::model::ViewTool;
+use crate::model::{Provenance, ViewTool};
 
 /// Refuses a call of the tool that the caller's scope does not allow. `tool` is the tool as
 /// `catalog` has it in that scope.
@@ -25,7 +25,9 @@ pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Re
     if let Some(step) = out_of_bounds(catalog, scope, tool) {
         return Err(ExecuteError::OutOfBounds { id: id(), reason: step.outcome });
     }
-    if !tool.effective.enabled {
+    // What a definition runs is meant to run, unless a preference says otherwise.
+    let is_meant = tool.execution.is_activity() && tool.effective.enabled_source == Provenance::Manifest;
+    if !tool.effective.enabled && !is_meant {
         let by = tool.effective.enabled_source.to_string();
         return Err(ExecuteError::Disabled { id: id(), by });
     }

@@ -39,6 +39,8 @@ pub struct EndedCall {
     pub attempts: u32,
     /// The approval that it waits for, or with which it was sent.
     pub approval: Option<Arc<str>>,
+    /// What ran, if the tool is a definition that an activity implements.
+    pub activity: Option<ToolId>,
 }
 
 impl EndedCall {
@@ -81,6 +83,7 @@ impl EndedCall {
             took: Duration::ZERO,
             attempts: 0,
             approval: None,
+            activity: None,
         }
     }
 
@@ -92,7 +95,8 @@ impl EndedCall {
         });
         match answered {
             Ok(answered) => {
-                answered.tool.name.as_str().clone_into(&mut self.name);
+                answered.called().name.as_str().clone_into(&mut self.name);
+                self.activity = answered.definition.as_ref().map(|_| answered.tool.id.clone());
                 self.attempts = answered.attempts;
             }
             Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
@@ -104,6 +108,7 @@ impl EndedCall {
     }
 }
 
-fn short(text: &str) -> String {
+/// A text of a caller, shortened.
+pub(super) fn short(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }

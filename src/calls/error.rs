@@ -90,6 +90,34 @@ pub enum ExecuteError {
         /// Whether there are more violations.
         more: bool,
     },
+    /// The call is latent, and the caller's model gave no result.
+    #[error(
+        "`{tool}` is latent: no program runs it, and the model that calls it gives its result as `_output`; call it again with `_output`"
+    )]
+    OutputMissing {
+        /// The tool's name.
+        tool: String,
+    },
+    /// The call is latent, and the result of the caller's model does not fit the schema of results.
+    #[error("`_output` does not fit what `{}` declares as its result: {}", tool, first(violations))]
+    OutputUnfit {
+        /// The tool's name.
+        tool: String,
+        /// Violations of the schema, as of arguments.
+        violations: Vec<Violation>,
+        /// Whether there are more violations.
+        more: bool,
+    },
+    /// The tool is a definition whose activity is not there.
+    #[error(
+        "`{id}` cannot be called: its activity `{activity}` is not there; start the scenario that offers it, or take `activity` out of the definition"
+    )]
+    NoActivity {
+        /// The definition.
+        id: ToolId,
+        /// The name of the activity.
+        activity: Arc<str>,
+    },
     /// A human has to approve the call first.
     #[error("a call of `{id}` needs the approval of a human{}", awaited(waiting.as_deref()))]
     ApprovalRequired {
@@ -207,6 +235,9 @@ impl ExecuteError {
             Self::OutOfBounds { .. } => "not_allowed",
             Self::UnknownProfile(_) => "unknown_profile",
             Self::Invalid { .. } => "invalid_arguments",
+            Self::OutputMissing { .. } => "output_missing",
+            Self::OutputUnfit { .. } => "invalid_output",
+            Self::NoActivity { .. } => "no_activity",
             Self::ApprovalRequired { .. } => "approval_required",
             Self::ApprovalsFull { .. } => "approvals_full",
             Self::ApprovalNotStored { .. } => "approval_not_stored",
@@ -244,7 +275,8 @@ impl ExecuteError {
             | Self::OutOfBounds { .. }
             | Self::UnknownProfile(_)
             | Self::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
-            Self::Invalid { .. } => StatusCode::BAD_REQUEST,
+            Self::Invalid { .. } | Self::OutputMissing { .. } | Self::OutputUnfit { .. } => StatusCode::BAD_REQUEST,
+            Self::NoActivity { .. } => StatusCode::NOT_IMPLEMENTED,
             Self::RateLimited { .. } | Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => {
                 StatusCode::TOO_MANY_REQUESTS
             }
@@ -283,6 +315,14 @@ impl ExecuteError {
             _ => None,
         }
     }
+}
+
+/// Violations of a part of the arguments, with their places in the whole.
+pub(super) fn under(pointer: &str, violations: Vec<Violation>) -> Vec<Violation> {
+    let placed = violations
+        .into_iter()
+        .map(|violation| Violation { pointer: format!("{pointer}{}", violation.pointer), ..violation });
+    placed.collect()
 }
 
 fn awaited(waiting: Option<&ApprovalRequest>) -> String {

@@ -22,10 +22,11 @@ use crate::catalog::{Catalog, CatalogReader};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{CallCounts, Family};
-use crate::model::{Finding, ScenarioName, ToolId, ToolUsage};
+use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
 use crate::runtime::{Clock, Tasks};
 
 pub mod active;
+mod activity;
 pub mod allow;
 pub mod approval;
 mod argument_form;
@@ -38,6 +39,7 @@ pub mod error;
 mod inner;
 pub mod limits;
 mod loss;
+mod meta_fields;
 mod pending;
 pub mod pending_calls;
 mod recent;
@@ -48,6 +50,7 @@ pub mod resolve;
 mod results;
 mod routing;
 pub mod send;
+mod several;
 pub mod track;
 pub mod unset;
 pub mod usage;
@@ -62,11 +65,13 @@ pub use error::{ExecuteError, Violation};
 pub use recent::NumberedCall;
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
+pub use several::{CallMode, CannotCompete, UnknownCallMode, run_several};
 
 use active::ActiveCalls;
 use audit::Audit;
 use inner::CallsInner;
 use limits::CallLimiter;
+use meta_fields::SplitArguments;
 use recent::RecentCalls;
 use recorder::CallRecorder;
 use request::outcome;
@@ -157,13 +162,29 @@ impl Calls {
         }
         let rules = self.0.config.load_full();
         // Before the check, so that what is checked, approved and sent is the same.
-        let (arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &request.arguments) {
+        let SplitArguments { arguments, output, reasoning } = meta_fields::split(&tool, request.arguments);
+        note.set_reasoning(reasoning);
+        let runner = activity::runner(&snapshot.catalog, &scope, &tool)?;
+        let (mut arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &arguments) {
             Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),
-            None => (request.arguments, Vec::new()),
+            None => (arguments, Vec::new()),
         };
         self.0.validators.check(&tool, &arguments, &rules).await?;
-        let needs_yes = approval::needed(&tool);
+        if tool.execution == Execution::Latent {
+            let given = (&arguments, output);
+            arguments = Box::pin(activity::latent_arguments(&self.0.validators, &tool, given, &rules)).await?;
+        }
+        let mut needs_yes = approval::needed(&tool);
+        let (tool, definition) = match runner {
+            Some(runner) => (runner, Some(tool)),
+            None => (tool, None),
+        };
+        if definition.is_some() {
+            Box::pin(self.0.validators.check(&tool, &arguments, &rules)).await?;
+            needs_yes |= approval::needed(&tool);
+        }
         let ready = PreparedCall {
+            definition,
             adjusted,
             resumed: request.resumed,
             collects: request.collects,

@@ -195,6 +195,7 @@ impl Calls {
         }
         let ready = PreparedCall {
             tool,
+            definition: None,
             scope: scope(&request.caller),
             arguments: request.arguments.clone(),
             user_id: request.caller.user_id.clone(),
@@ -218,6 +219,7 @@ impl Calls {
         let (scope, user_id) = (scope(&asker), asker.user_id);
         let ready = PreparedCall {
             tool,
+            definition: None,
             scope,
             arguments,
             user_id,

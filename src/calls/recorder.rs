@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::ExecuteError;
 use super::audit::{Audit, AuditEntry};
-use super::ended_call::EndedCall;
+use super::ended_call::{EndedCall, short};
 use super::inner::CallsInner;
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
@@ -29,6 +29,8 @@ pub(super) struct CallRecorder {
     /// The outcome if it is dropped before an outcome was set.
     otherwise: Option<&'static str>,
     audit: Option<(Arc<Audit>, JsonText)>,
+    /// The reason that the caller's model gave for the call, shortened.
+    reasoning: Option<String>,
 }
 
 impl CallRecorder {
@@ -44,12 +46,18 @@ impl CallRecorder {
 
     fn new(inner: &Arc<CallsInner>, call: EndedCall, arguments: &JsonText) -> Self {
         let audit = inner.audit.load_full().map(|audit| (audit, arguments.clone()));
-        Self { inner: Arc::clone(inner), begun: inner.clock.now(), call, otherwise: Some(GIVEN_UP), audit }
+        let begun = inner.clock.now();
+        Self { inner: Arc::clone(inner), begun, call, otherwise: Some(GIVEN_UP), audit, reasoning: None }
     }
 
     /// Sets the tool of the call.
     pub(super) fn set_tool(&mut self, id: &ToolId) {
         self.call.tool = Some(id.clone());
+    }
+
+    /// Sets the reason that the caller's model gave for the call, for the audit log.
+    pub(super) fn set_reasoning(&mut self, reasoning: Option<String>) {
+        self.reasoning = reasoning.as_deref().map(short);
     }
 
     /// The call was sent. From now on it continues to its end, so a missing outcome is a failure
@@ -89,7 +97,11 @@ impl CallRecorder {
     fn keep(&mut self, outcome: &'static str, took: Duration) {
         (self.call.outcome, self.call.took) = (outcome, took);
         if let Some((audit, arguments)) = self.audit.take() {
-            audit.enqueue(Box::new(AuditEntry { call: self.call.clone(), arguments }));
+            audit.enqueue(Box::new(AuditEntry {
+                call: self.call.clone(),
+                arguments,
+                reasoning: self.reasoning.take(),
+            }));
         }
         self.inner.recent.add(self.call.clone(), self.inner.config.load().recent);
     }

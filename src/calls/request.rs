@@ -44,8 +44,10 @@ pub struct Request {
 /// A call that passed all checks and still has to get a permit.
 #[derive(Debug, Clone)]
 pub struct PreparedCall {
-    /// The tool, as the caller's scope has it.
+    /// The tool that runs the call, as the caller's scope has it.
     pub tool: Arc<ViewTool>,
+    /// The definition that was called, if the tool is its activity.
+    pub definition: Option<Arc<ViewTool>>,
     /// The caller's scope.
     pub scope: ViewQuery,
     /// The text of one JSON object, which fits the tool's schema.
@@ -70,15 +72,18 @@ pub struct PreparedCall {
 /// A call that its scenario answered.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
-    /// The tool that was called.
+    /// The tool that ran.
     pub tool: Arc<ViewTool>,
+    /// The definition that was called, if the tool is its activity.
+    pub definition: Option<Arc<ViewTool>>,
     /// The answer of the scenario. It may be a failure, or say that the run continues.
     pub outcome: Outcome,
-    /// The URL that it was sent to, without credentials.
+    /// The URL that it was sent to, without credentials. Empty if the call is latent, which is sent
+    /// nowhere.
     pub url: String,
     /// The time from the request to the answer, with all waiting.
     pub took: Duration,
-    /// How many times it was sent. More than once only if the tool is idempotent, or if no scenario
+    /// How many times it was sent. 0 if the call is latent. More than once only if the tool is idempotent, or if no scenario
     /// can have seen it before.
     pub attempts: u32,
     /// JSON pointers to members that were `null` for "not set" and were taken out before the call
@@ -93,6 +98,7 @@ impl PreparedCall {
     pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
         Self {
             tool,
+            definition: None,
             scope,
             arguments,
             user_id,
@@ -131,6 +137,11 @@ impl Request {
 }
 
 impl CallResponse {
+    /// The tool as it was called: the definition, or else the tool that ran.
+    pub fn called(&self) -> &ViewTool {
+        self.definition.as_ref().unwrap_or(&self.tool)
+    }
+
     /// The HTTP status with which `POST /api/v1/tools/execute` answers.
     pub fn status(&self) -> StatusCode {
         let goes_on = self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over);

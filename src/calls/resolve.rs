@@ -52,7 +52,8 @@ pub(super) fn again(catalog: &Catalog, ready: &PreparedCall) -> Result<Arc<ViewT
     by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
 }
 
-fn by_id(catalog: &Catalog, scope: &ViewQuery, id: ToolId) -> Option<Arc<ViewTool>> {
+/// The tool with this identity in a scope.
+pub(super) fn by_id(catalog: &Catalog, scope: &ViewQuery, id: ToolId) -> Option<Arc<ViewTool>> {
     match find_in_scope(catalog, scope, &NameRef::Id(id)) {
         NameLookup::One(tool) => Some(tool),
         NameLookup::Ambiguous(_) | NameLookup::None => None,

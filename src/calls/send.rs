@@ -16,7 +16,9 @@ use super::argument_form::MAX_DEPTH;
 use super::caller::{CallLine, Caller};
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
-use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, allow, approval, resolve, results, routing};
+use super::{
+    CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, activity, allow, approval, resolve, results, routing,
+};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
@@ -188,6 +190,9 @@ impl Sending {
         let mut used = Used::default();
         self.still_allowed()?;
         self.owned(&to)?;
+        if let Some(answered) = activity::latent_response(&self.ready) {
+            return Ok(answered);
+        }
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
             attempts += 1;
@@ -213,11 +218,12 @@ impl Sending {
         let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
-                results::note(&self.inner, tool, &outcome, &self.rules);
+                results::note(&self.inner, &self.ready, &outcome, &self.rules);
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.address.to_string();
                 let adjusted = self.ready.adjusted.clone();
-                Ok(CallResponse { tool: Arc::clone(tool), outcome, url, took: spent, attempts, adjusted, going })
+                let (tool, definition) = (Arc::clone(tool), self.ready.definition.clone());
+                Ok(CallResponse { tool, definition, outcome, url, took: spent, attempts, adjusted, going })
             }
             Err(refused) => Err(refused),
         };

@@ -214,7 +214,7 @@ fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: 
     }
     let Some(offered) = entry.tool(&tool.id.tool) else { return words.not_offered.to_owned() };
     let seen = lens.tool(offered);
-    if seen.tool.facts.internal_only && !query.include_internal {
+    if seen.is_internal() && !query.include_internal {
         words.internal.to_owned()
     } else if !seen.effective.enabled && !query.include_disabled {
         format!("{}switched off by {}", words.before, seen.effective.enabled_source)
@@ -226,7 +226,11 @@ fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: 
 }
 
 fn alike(was: &Arc<ViewTool>, is: &Arc<ViewTool>) -> bool {
-    Arc::ptr_eq(was, is) || (was.id == is.id && was.effective == is.effective && same(&was.tool, &is.tool))
+    Arc::ptr_eq(was, is)
+        || (was.id == is.id
+            && was.effective == is.effective
+            && was.execution == is.execution
+            && same(&was.tool, &is.tool))
 }
 
 fn same(was: &Arc<Tool>, is: &Arc<Tool>) -> bool {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::activities::own_execution;
 use super::companions;
 use super::name_claim::NameClaim;
 use super::prefer::RuleStack;
@@ -15,7 +16,7 @@ use super::resolve::NameResolver;
 use super::search::Indexed;
 use super::{CatalogEntry, Linted, Offer, RunsLong, Visibility};
 use crate::lint;
-use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
+use crate::model::{Digest, Execution, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
 
 impl Visibility {
     /// Whether the tools of the scenario claim names.
@@ -36,7 +37,8 @@ impl Offer {
         if self.claims_names() {
             for tool in &self.manifest.tools {
                 let id = identity(scenario, tool);
-                names.claim(&mut claims, &id, rules.alias(&id).map(|(alias, _)| alias));
+                let alias = names.wanted_alias(rules.alias(&id).map(|(alias, _)| alias), tool);
+                names.claim(&mut claims, &id, alias.as_ref());
             }
             claims.sort_unstable();
         }
@@ -63,7 +65,8 @@ impl CatalogEntry {
             }
             let id = identity(&scenario, tool);
             let name = if claims_names {
-                names.resolve(&id, rules.alias(&id).map(|(alias, _)| alias))
+                let alias = names.wanted_alias(rules.alias(&id).map(|(alias, _)| alias), tool);
+                names.resolve(&id, alias.as_ref())
             } else {
                 PublishedName::qualified(&id)
             };
@@ -81,6 +84,21 @@ impl CatalogEntry {
         for (tool, name) in names {
             if let Some(tool) = self.position(tool).and_then(|at| tools.get_mut(at)).filter(|tool| tool.name != *name) {
                 *tool = Arc::new(ViewTool { name: name.clone(), ..ViewTool::clone(tool) });
+                changed = true;
+            }
+        }
+        changed.then(|| Self::from_tools(self.name.clone(), self.offer(), tools))
+    }
+
+    /// The same scenario with other ways to run some of its tools; `None` when all of them are run
+    /// in these ways already.
+    pub(super) fn run_otherwise(&self, execution: impl Fn(&ViewTool) -> Execution) -> Option<Self> {
+        let mut tools = self.tools.to_vec();
+        let mut changed = false;
+        for tool in &mut tools {
+            let execution = execution(tool);
+            if execution != tool.execution {
+                *tool = Arc::new(ViewTool { execution, ..ViewTool::clone(tool) });
                 changed = true;
             }
         }
@@ -177,12 +195,13 @@ impl Eq for CatalogEntry {}
 
 /// Whether a plain list of a published scenario has this tool.
 pub(super) fn is_listed(tool: &ViewTool) -> bool {
-    tool.effective.enabled && !tool.tool.facts.internal_only
+    tool.effective.enabled && !tool.is_internal()
 }
 
 fn view_tool(rules: &RuleStack, tool: &Arc<Tool>, id: ToolId, name: PublishedName) -> Arc<ViewTool> {
     let effective = rules.effective(&id, tool);
-    Arc::new(ViewTool { effective, tool: Arc::clone(tool), id, name, companions: Arc::default() })
+    let execution = own_execution(tool);
+    Arc::new(ViewTool { effective, tool: Arc::clone(tool), id, name, companions: Arc::default(), execution })
 }
 
 fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
@@ -203,6 +222,9 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
         content.bytes(&effective.priority.to_le_bytes());
         content.text(&effective.enabled_source);
         content.text(&effective.approval_source);
+        if tool.execution != Execution::Own {
+            content.text(&tool.execution);
+        }
     }
     Digest(content.hash.digest128())
 }

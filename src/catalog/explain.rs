@@ -7,13 +7,13 @@ use super::findings;
 use super::prefer::Rule;
 use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
-use crate::model::{Finding, Provenance, PublishedName, Settings, ViewTool};
+use crate::model::{Execution, Finding, Provenance, PublishedName, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainStep {
-    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`,
-    /// `name`, `alias`, `mcp-name`, `priority`, `pinned`.
+    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `execution`,
+    /// `profile`, `name`, `alias`, `mcp-name`, `priority`, `pinned`.
     pub subject: &'static str,
     /// The outcome and its reason, for people.
     pub outcome: String,
@@ -60,6 +60,7 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.extend(enabled(&lens, &tool));
     steps.extend(approval(&lens, &tool));
     steps.push(internal(&tool));
+    steps.extend(execution(&tool));
     let outside = out_of_bounds(catalog, query, &tool);
     let in_bounds = outside.is_none();
     let verdict = verdict(entry, &tool, outside.as_ref());
@@ -87,6 +88,7 @@ fn verdict(entry: &CatalogEntry, tool: &ViewTool, outside: Option<&ExplainStep>)
                 format!("{} disables it by default", entry.name)
             }
             None if !tool.effective.enabled => format!("the preference {} disables it", tool.effective.enabled_source),
+            None if tool.execution.is_activity() => format!("it is the {}, which is listed", tool.execution),
             None if tool.tool.facts.internal_only => format!("{} marks it as internal", entry.name),
             None => return "in the list".to_owned(),
         },
@@ -154,6 +156,18 @@ fn internal(tool: &ViewTool) -> ExplainStep {
         "not marked as internal"
     };
     step("internal", outcome, MANIFEST)
+}
+
+/// How its calls get their results, where not simply from its own scenario.
+fn execution(tool: &ViewTool) -> Option<ExplainStep> {
+    let outcome = match &tool.execution {
+        Execution::Own => return None,
+        Execution::ActivityOf(definition) => format!("it is the activity of {definition}, and is listed as that only"),
+        Execution::By(bound) => format!("explicit: {} runs its calls", bound.tool),
+        Execution::Latent => "latent: the caller's model produces the result".to_owned(),
+        Execution::Missing(name) => format!("it cannot be called: its activity `{name}` is not there"),
+    };
+    Some(step("execution", outcome, CATALOG))
 }
 
 /// Why the bounds of the client's profile exclude a tool, if they do.

@@ -14,7 +14,7 @@ use crate::model::{
 const NAMED_RIVALS: usize = 8;
 
 /// Every code that findings of the merge have.
-const OF_MERGE: [FindingCode; 8] = [
+const OF_MERGE: [FindingCode; 11] = [
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
     FindingCode::AliasRefused,
@@ -23,6 +23,9 @@ const OF_MERGE: [FindingCode; 8] = [
     FindingCode::Withdrawn,
     FindingCode::InternalOnly,
     FindingCode::PreferenceUnmatched,
+    FindingCode::ActivityBound,
+    FindingCode::ActivityMissing,
+    FindingCode::ActivityFallback,
 ];
 
 impl Catalog {
@@ -170,7 +173,11 @@ pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut 
         let why = "its scenario marks it as internal, so LLMs never see it";
         add(Finding::new(FindingCode::InternalOnly, why));
     }
-    of_name(lens, tool).into_iter().for_each(add);
+    // The name of an activity is not in lists.
+    if !tool.execution.is_activity() {
+        of_name(lens, tool).into_iter().for_each(add);
+    }
+    findings.extend(lens.catalog.activity_findings(tool));
 }
 
 /// The command that enables a tool in a scope.

@@ -27,7 +27,8 @@ impl Catalog {
         profiles: Arc<BTreeMap<String, Profile>>,
     ) -> Self {
         let rules = Arc::new(RuleStack::global(&preferences));
-        Self { content: 0, entries: OrdMap::new(), names: NameResolver::new(naming), preferences, rules, profiles }
+        let (entries, names, activities) = (OrdMap::new(), NameResolver::new(naming), Arc::default());
+        Self { content: 0, entries, names, preferences, rules, profiles, activities }
     }
 
     /// With these offers besides its own.
@@ -123,6 +124,7 @@ impl Catalog {
                 next.put(name, entry.map(Arc::new));
             }
         }
+        next.bind();
         next
     }
 
@@ -168,15 +170,21 @@ impl Catalog {
         let mut moved: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for id in concerned_tools(&before.names, &self.names, touched) {
             if !offers.contains_key(&id.scenario) {
-                let name = self.names.resolve(&id, self.rules.alias(&id).map(|(alias, _)| alias));
+                let name = self.names.resolve(&id, self.wanted_alias(&self.rules, &id).as_ref());
                 moved.entry(id.scenario).or_default().push((id.tool, name));
             }
         }
         moved
     }
 
+    /// The alias that a tool wants under these rules.
+    pub(super) fn wanted_alias(&self, rules: &RuleStack, id: &ToolId) -> Option<PublishedName> {
+        let given = rules.alias(id).map(|(alias, _)| alias);
+        self.tool(id).map_or_else(|| given.cloned(), |tool| self.names.wanted_alias(given, &tool.tool))
+    }
+
     /// Puts, replaces or removes an entry, and with it the lookups of its unique forms.
-    fn put(&mut self, name: ScenarioName, entry: Option<Arc<CatalogEntry>>) {
+    pub(super) fn put(&mut self, name: ScenarioName, entry: Option<Arc<CatalogEntry>>) {
         let unique = |entry: &CatalogEntry| -> Vec<NameClaim> {
             entry.tools.iter().filter_map(|tool| NameResolver::unique_claim(&tool.id, &tool.name)).collect()
         };

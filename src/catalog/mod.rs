@@ -5,15 +5,16 @@
 //! give equal catalogs. The health of scenarios never enters the revision, except that a withdrawn
 //! scenario's tools are not in the list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
+use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ToolId, ViewTool};
 
+mod activities;
 mod categories;
 mod claim_index;
 mod companions;
@@ -128,6 +129,8 @@ pub struct Catalog {
     /// The global scope of `preferences`, prepared for lookups.
     rules: Arc<prefer::RuleStack>,
     profiles: Arc<BTreeMap<String, Profile>>,
+    /// The tools that are activities of definitions.
+    activities: Arc<BTreeSet<ToolId>>,
 }
 
 /// One scenario within the catalog. [`Catalog::findings_of`] returns the decisions about its tools.

@@ -21,7 +21,7 @@
 use super::NamingStyle;
 use super::claim_index::ClaimIndex;
 use super::name_claim::{ClaimKind, NameClaim, NameHash};
-use crate::model::{PublishedName, ToolId};
+use crate::model::{PublishedName, Tool, ToolId};
 
 /// All claims. Cheap to clone: a persistent map.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +72,13 @@ impl NameResolver {
     /// No claims.
     pub(super) fn new(style: NamingStyle) -> Self {
         Self { claims: ClaimIndex::default(), style }
+    }
+
+    /// The alias that a tool wants: the one that a preference gives it. A definition without one
+    /// wants its own name as an alias, so that it has that name in place of its activity.
+    pub(super) fn wanted_alias(&self, given: Option<&PublishedName>, tool: &Tool) -> Option<PublishedName> {
+        let is_named = tool.definition.is_some() && self.style == NamingStyle::OnCollision;
+        given.cloned().or_else(|| is_named.then(|| PublishedName::plain_shared(&tool.name)))
     }
 
     /// Adds the claims of a tool whose alias is `alias` to `claims`.

@@ -13,7 +13,7 @@ use super::merge::concerned_tools;
 use super::prefer::{RuleLayer, RuleStack};
 use super::resolve::NameResolver;
 use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
-use crate::model::{CompanionName, PublishedName, ScenarioName, Scope, ToolId, ViewTool};
+use crate::model::{CompanionName, Execution, PublishedName, ScenarioName, Scope, ToolId, ViewTool};
 
 /// See the module's head.
 pub(super) struct ScopedCatalog<'a> {
@@ -30,6 +30,8 @@ pub(super) struct ScopedCatalog<'a> {
     pub(super) spoken_of: BTreeSet<ScenarioName>,
     /// Whether tools of other scenarios may differ too.
     pub(super) spans_scenarios: bool,
+    /// The profile, if definitions have activities of their own for it.
+    profile: Option<String>,
 }
 
 impl<'a> ScopedCatalog<'a> {
@@ -43,6 +45,7 @@ impl<'a> ScopedCatalog<'a> {
             renamed: BTreeMap::new(),
             spoken_of: BTreeSet::new(),
             spans_scenarios: false,
+            profile: None,
         }
     }
 
@@ -51,6 +54,8 @@ impl<'a> ScopedCatalog<'a> {
         let mut lens = Self::global(catalog);
         let chat = query.chat.clone().map(Scope::Chat);
         let profile = catalog.profile_of(query).map(|name| Scope::Profile(name.to_owned()));
+        let has_activities = |name: &&str| catalog.has_activities_for(name);
+        lens.profile = catalog.profile_of(query).filter(has_activities).map(str::to_owned);
         let scopes: Vec<Scope> = chat.into_iter().chain(profile).collect();
         let layers = scopes.iter().map(|scope| RuleLayer::for_scope(&catalog.preferences, scope));
         let own: Vec<Arc<RuleLayer>> = layers.filter(|layer| !layer.is_empty()).map(Arc::new).collect();
@@ -63,6 +68,9 @@ impl<'a> ScopedCatalog<'a> {
             let layers = own.iter().chain(&catalog.rules.layers).cloned().collect();
             lens.rules = Arc::new(RuleStack { layers, unannotated: Arc::clone(&catalog.rules.unannotated) });
             lens.rename(own.iter().flat_map(|layer| layer.aliased().cloned()).collect());
+        }
+        if lens.profile.is_some() {
+            lens.spoken_of.extend(catalog.definitions().map(|entry| entry.name.clone()));
         }
         lens
     }
@@ -85,11 +93,23 @@ impl<'a> ScopedCatalog<'a> {
         let name = self.renamed.get(&tool.id).unwrap_or(&tool.name);
         let effective = self.rules.effective(&tool.id, &tool.tool);
         let companions = self.companions(tool);
-        if *name == tool.name && effective == tool.effective && companions == tool.companions {
+        let execution = self.execution(tool);
+        if *name == tool.name
+            && effective == tool.effective
+            && companions == tool.companions
+            && execution == tool.execution
+        {
             return Arc::clone(tool);
         }
         let (id, name) = (tool.id.clone(), name.clone());
-        Arc::new(ViewTool { id, tool: Arc::clone(&tool.tool), name, effective, companions })
+        Arc::new(ViewTool { id, tool: Arc::clone(&tool.tool), name, effective, companions, execution })
+    }
+
+    /// How the calls of a tool get their results for callers of the profile.
+    fn execution(&self, tool: &ViewTool) -> Execution {
+        let choice = tool.tool.definition.as_ref();
+        let own = self.profile.as_ref().zip(choice).and_then(|(profile, choice)| choice.by_profile.get(profile));
+        own.map_or_else(|| tool.execution.clone(), |named| self.catalog.activity_or_latent(named))
     }
 
     /// The companions of a tool under their names in this scope.
@@ -110,8 +130,8 @@ impl<'a> ScopedCatalog<'a> {
     }
 
     /// The alias that a tool is to have in this scope.
-    pub(super) fn alias(&self, id: &ToolId) -> Option<&PublishedName> {
-        self.rules.alias(id).map(|(alias, _)| alias)
+    pub(super) fn alias(&self, id: &ToolId) -> Option<PublishedName> {
+        self.catalog.wanted_alias(&self.rules, id)
     }
 
     /// Lets these tools claim the aliases of this scope in place of the global ones, and resolves
@@ -121,8 +141,8 @@ impl<'a> ScopedCatalog<'a> {
         let mut touched = BTreeSet::new();
         for id in aliased.iter().filter(|id| holds_names(catalog, id)) {
             let (mut old, mut new) = (Vec::new(), Vec::new());
-            self.names.claim(&mut old, id, catalog.rules.alias(id).map(|(alias, _)| alias));
-            self.names.claim(&mut new, id, self.alias(id));
+            self.names.claim(&mut old, id, catalog.wanted_alias(&catalog.rules, id).as_ref());
+            self.names.claim(&mut new, id, self.alias(id).as_ref());
             touched.extend(old.iter().chain(&new).map(|claim| claim.text));
             self.names.change(old, new);
         }
@@ -131,7 +151,7 @@ impl<'a> ScopedCatalog<'a> {
         let mut concerned = concerned_tools(&catalog.names, &self.names, &touched);
         concerned.extend(aliased.into_iter().filter(|id| holds_names(catalog, id)));
         for id in concerned {
-            let name = self.names.resolve(&id, self.alias(&id));
+            let name = self.names.resolve(&id, self.alias(&id).as_ref());
             let old = catalog.tool(&id).filter(|tool| tool.name != name);
             if let Some(old) = old {
                 let unique = |name| NameResolver::unique_claim(&id, name).into_iter().collect();
@@ -170,6 +190,9 @@ impl Catalog {
         for (id, name) in &lens.renamed {
             content.text(id);
             content.text(name);
+        }
+        for tool in self.definitions().filter(|_| lens.profile.is_some()).iter().flat_map(|entry| entry.tools.iter()) {
+            content.text(lens.execution(tool));
         }
         Revision(content.hash.digest())
     }

@@ -163,7 +163,8 @@ impl CommandLine {
         if let Some(option) = &self.open {
             return (if option == "scenario" { Wanted::Scenario } else { Wanted::Other }, typed, parts);
         }
-        if let Some(value) = typed.strip_prefix("--scenario=").filter(|_| !self.is_call() || self.positional.is_empty()) {
+        if let Some(value) = typed.strip_prefix("--scenario=").filter(|_| !self.is_call() || self.positional.is_empty())
+        {
             // What is completed is the value; a shell that keeps the word whole gets none.
             let wanted = if parts.is_empty() { Wanted::Other } else { Wanted::Scenario };
             return (wanted, value, "");
@@ -204,11 +205,7 @@ fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:".contains(c))
 }
 
-async fn names(
-    daemon: &DaemonClient,
-    kind: &'static str,
-    query: QueryPairs<'_>,
-) -> Result<Vec<String>, CommandError> {
+async fn names(daemon: &DaemonClient, kind: &'static str, query: QueryPairs<'_>) -> Result<Vec<String>, CommandError> {
     let answer = daemon.get(&[kind], query, kind).await?;
     let all = output::list(&answer.value, kind).iter().filter_map(|one| one["name"].as_str());
     Ok(all.map(str::to_owned).collect())

@@ -49,8 +49,7 @@ fn show(answer: &Value) {
     output::wrapped("", &format!("{} ({}): {}", text("/name"), text("/id"), text("/verdict")));
     output::line("");
     for step in output::list(answer, "steps") {
-        let [subject, outcome, source] =
-            ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
+        let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
         output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
     }
     paragraph::print_findings(answer);

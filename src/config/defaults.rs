@@ -39,6 +39,7 @@ impl Config {
             profiles: BTreeMap::new(),
             preferences: PreferenceSet::default(),
             default_profile: None,
+            definitions: Vec::new(),
             discovery,
             refresh: RefreshConfig::default(),
             cache: CacheConfig::default(),

@@ -6,14 +6,12 @@
 
 use std::sync::LazyLock;
 
-use super::rules::{
-    mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions,
-};
+use super::rules::{mcp_mode, naming_style, operator_token, scenario_name, socket_address, state_path, versions};
 use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
 use super::web::{client_metadata_url, host, web_origin};
-use super::{Config, cache, client_servers, mdns, modules, preferences, profiles, scenarios};
+use super::{Config, cache, client_servers, definitions, mdns, modules, preferences, profiles, scenarios};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +109,7 @@ keys! {
     "login.hosts"                            Restart texts(host)                  login.hosts;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
+    "definitions"                            Live    custom(definitions::SHAPE, definitions::read) definitions;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "permissions.default_profile"            Live    text(profiles::default_name)   default_profile;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;

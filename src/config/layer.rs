@@ -116,9 +116,22 @@ impl ShapeCheck<'_> {
                 Some(Value::Table(fitting.collect()))
             }
             (Shape::List(each), Value::Array(list)) => self.list(list, *each, path).map(Value::Array),
+            (Shape::TextOrList(keys), Value::Array(list)) => {
+                let fitting = list.into_iter().enumerate().map(|(i, value)| match value {
+                    Value::Table(table) => Some(Value::Table(self.table(table, keys, &path.index(i)))),
+                    other => self.value(other, Shape::Map(&Shape::Text), &path.index(i)),
+                });
+                fitting.collect::<Option<Vec<_>>>().map(Value::Array)
+            }
             (Shape::Words, Value::Array(list)) => self.list(list, Shape::Text, path).map(Value::Array),
             (
-                Shape::Text | Shape::Verbatim | Shape::Secret | Shape::SecretOr(_) | Shape::Size | Shape::Words,
+                Shape::Text
+                | Shape::Verbatim
+                | Shape::Secret
+                | Shape::SecretOr(_)
+                | Shape::Size
+                | Shape::Words
+                | Shape::TextOrList(_),
                 value @ Value::String(_),
             )
             | (Shape::Foreign, value)
@@ -221,6 +234,11 @@ fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
         Shape::List(Shape::Table(_)) => return format!("begin each entry with `[[{path}]]` and write its keys below"),
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
         Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
+        Shape::TextOrList(_) => {
+            return format!(
+                "write one text in double quotes, or begin each entry with `[[{path}]]` and write its keys below"
+            );
+        }
         Shape::SecretOr(_) => "write a text in double quotes, or `{ env = \"NAME\" }` or `{ file = \"path\" }`",
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => match default_of(path) {
             Some(text) => return format!("write a text in double quotes, such as the default {text:?}"),

@@ -172,13 +172,17 @@ fn parse_as(text: &str, shape: Shape) -> Value {
     let value = match shape {
         Shape::Text | Shape::Verbatim | Shape::Secret | Shape::Size => None,
         Shape::SecretOr(_) if !text.trim_start().starts_with('{') => None,
-        Shape::Words if !text.trim_start().starts_with('[') => None,
+        Shape::Words | Shape::TextOrList(_) if !text.trim_start().starts_with('[') => None,
         Shape::Number | Shape::Integer => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words | Shape::SecretOr(_) | Shape::Foreign => {
-            text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
-        }
+        Shape::List(_)
+        | Shape::Table(_)
+        | Shape::Map(_)
+        | Shape::Words
+        | Shape::TextOrList(_)
+        | Shape::SecretOr(_)
+        | Shape::Foreign => text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok()),
     };
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
+use crate::protocols::definitions::Definition;
 use crate::transports::http::credentials::oauth::LoginSettings;
 
 mod address;
@@ -22,6 +23,7 @@ mod check;
 pub mod client_files;
 mod client_servers;
 mod defaults;
+mod definitions;
 pub(crate) mod edit;
 mod effective_values;
 mod error;
@@ -90,6 +92,8 @@ pub struct Config {
     pub preferences: PreferenceSet,
     /// `permissions.default_profile`: the profile of clients that name none.
     pub default_profile: Option<String>,
+    /// `[[definitions]]`, names unique, in the order written.
+    pub definitions: Vec<Definition>,
     /// `[discovery]`
     pub discovery: DiscoveryConfig,
     /// `[refresh]`

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{CallsConfig, Config};
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
+use super::{CallsConfig, Config};
 use crate::model::{ApprovalPolicy, PreferenceSet, PreferenceTarget, PublishedName, Scope, Settings};
 
 /// The shape of the list.

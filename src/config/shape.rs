@@ -29,6 +29,8 @@ pub(super) enum Shape {
     Size,
     /// A text, or a list of texts.
     Words,
+    /// A text, or a list of tables with these keys.
+    TextOrList(&'static [(&'static str, Shape)]),
     /// What another program's configuration has there: anything, and perhaps a secret.
     Foreign,
 }
@@ -43,6 +45,7 @@ impl Shape {
             (Self::Table(keys) | Self::SecretOr(keys), PathStep::Key(key)) => {
                 keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below)
             }
+            (Self::TextOrList(keys), PathStep::Index(_)) => Some(Self::Table(keys)),
             (Self::List(each), PathStep::Index(_)) | (Self::Map(each), PathStep::Key(_)) => Some(*each),
             _ => None,
         })
@@ -54,9 +57,14 @@ impl Shape {
         match self {
             Self::Table(_) | Self::Map(_) | Self::Secret | Self::SecretOr(_) | Self::Foreign => true,
             Self::List(each) => each.may_hold_a_secret(),
-            Self::Text | Self::Verbatim | Self::Number | Self::Integer | Self::Switch | Self::Size | Self::Words => {
-                false
-            }
+            Self::Text
+            | Self::Verbatim
+            | Self::Number
+            | Self::Integer
+            | Self::Switch
+            | Self::Size
+            | Self::Words
+            | Self::TextOrList(_) => false,
         }
     }
 
@@ -73,6 +81,7 @@ impl Shape {
             Self::Switch => "true or false",
             Self::Size => "a size",
             Self::Words => "a text or a list of texts",
+            Self::TextOrList(_) => "a text or a list of tables",
             Self::Foreign => "an entry as its client writes it",
         }
     }

@@ -139,7 +139,10 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
         // Of the program, not of its configuration.
         SourceId::Embedded => true,
         SourceId::Static => {
-            one.scenarios == other.scenarios && one.modules == other.modules && one.mcp.servers == other.mcp.servers
+            // What is defined is no matter of the source.
+            let defines = one.definitions.is_empty() == other.definitions.is_empty();
+            let same = one.scenarios == other.scenarios && one.modules == other.modules;
+            same && defines && one.mcp.servers == other.mcp.servers
         }
         // What the configuration has is not proposed again.
         SourceId::McpFiles => one.mcp.files == other.mcp.files && one.scenarios == other.scenarios,

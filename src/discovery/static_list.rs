@@ -1,4 +1,4 @@
-//! The scenarios named in the configuration, modules among them.
+//! The scenarios named in the configuration, modules and the definitions among them.
 //!
 //! Sends them once and then only waits: when the list changes in a reload, another source takes its
 //! place. It never searches by itself.
@@ -15,13 +15,13 @@ use super::client_entries::{endpoint, findings};
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{Auth, Finding, FindingCode, HttpTarget, SourceId, Target};
+use crate::model::{Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
 /// The file that `mcpServers` stands in, for findings.
 const CONFIGURATION: &str = "the configuration";
 
-/// The source of `[[scenarios]]`, `[modules]` and `mcpServers`.
+/// The source of `[[scenarios]]`, `[modules]`, `mcpServers` and `[[definitions]]`.
 #[derive(Debug, Clone)]
 pub struct StaticList {
     set: EndpointSet,
@@ -31,9 +31,10 @@ pub struct StaticList {
 pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let scenarios = config.static_scenarios();
     let servers = &config.mcp.servers;
-    (!scenarios.is_empty() || !servers.is_empty()).then(|| {
+    let defines = !config.definitions.is_empty();
+    (!scenarios.is_empty() || !servers.is_empty() || defines).then(|| {
         let list = StaticList::new(scenarios).with(&config.modules).with_servers(servers, config.server.listen);
-        Box::new(list) as Box<dyn Source>
+        Box::new(if defines { list.with_definitions() } else { list }) as Box<dyn Source>
     })
 }
 
@@ -70,6 +71,14 @@ impl StaticList {
         self
     }
 
+    /// Adds the scenario inside this process that the definitions become.
+    #[must_use]
+    pub fn with_definitions(mut self) -> Self {
+        let (id, endpoint) = definitions();
+        self.set.endpoints.extend(endpoint.map(|endpoint| (id, endpoint)));
+        self
+    }
+
     /// Gives the facts about the modules among them: how they are shown, and how long a call may
     /// take. There are none about other scenarios.
     #[must_use]
@@ -86,6 +95,16 @@ impl StaticList {
         }
         self
     }
+}
+
+/// The endpoint of the definitions of this daemon.
+pub(super) fn definitions() -> (EndpointId, Option<Endpoint>) {
+    let endpoint = || {
+        let (name, url) = (DEFINITIONS.parse().ok()?, format!("local:{DEFINITIONS}").parse().ok()?);
+        let protocol = Some(DEFINITIONS.to_owned());
+        Some(Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
+    };
+    (EndpointId(DEFINITIONS.into()), endpoint())
 }
 
 impl Source for StaticList {

@@ -2,25 +2,24 @@
 //! tools.
 //!
 //! Meta fields come first: `_tool` (constant), `_activity`, `_reasoningForCall`, `_output`. A call
-//! is explicit (code runs it) or latent (the LLM fills in `_output` itself) by three rules: a
-//! definition that has `_activity` keeps it; a tool that its scenario runs has its own name there;
-//! any other is latent, which is the empty text. A scenario runs each tool that it offers, but
-//! those tagged `latent`.
+//! is explicit (an activity runs it, which `_activity` names) or latent (`_activity` is the empty
+//! text, and the LLM fills in `_output` itself). The catalog decided which. `_output` is required
+//! of latent calls only: an activity makes the result of the others.
 
 use serde_json::{Map, Value, json};
 
 use super::EndMark;
 use super::limits;
-use super::schema::{COMPILED, Context, Transform, TransformError, inline, join, steps, take};
+use super::schema::{COMPILED, Context, Transform, TransformError, apply, inline, join, steps, take};
 use super::vendor::{Piece, Vendor};
-use crate::model::ViewTool;
+use crate::model::{Execution, META_FIELDS};
 
 const STEPS: [Transform; COMPILED.len() + 3] =
     join(COMPILED, &steps![inline::inline, own_words, super::schema::required::known_required]);
 
-/// The meta fields that are always the composition's own. A tool may set its `_activity` and its
-/// `_output`.
-const OURS: [&str; 2] = ["_tool", "_reasoningForCall"];
+/// The same for the schema of results, whose members are the tool's own.
+const OUTPUT_STEPS: [Transform; COMPILED.len() + 2] =
+    join(COMPILED, &steps![inline::inline, super::schema::required::known_required]);
 
 /// `format=calls`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -46,7 +45,7 @@ pub(super) static FORMAT: Vendor = Vendor {
 /// Takes out parameters that have the name of a meta field: a call cannot hold both.
 #[expect(clippy::unnecessary_wraps, reason = "a transform has this shape")]
 fn own_words(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
-    for name in OURS {
+    for name in META_FIELDS {
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
         if properties.and_then(|properties| take(properties, name)).is_some() {
             let required = schema.get_mut("required").and_then(Value::as_array_mut);
@@ -74,20 +73,17 @@ fn call(piece: &Piece<'_>) -> Vec<u8> {
         _ => Map::new(),
     };
     let required = schema.shift_remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
-    let activity = own.shift_remove("_activity").unwrap_or_else(|| constant(activity(piece.tool)));
-    let latent = activity.get("const").and_then(Value::as_str) == Some("");
+    let output = piece.tool.tool.output().and_then(|schema| apply(schema, &OUTPUT_STEPS).ok());
+    let output = output.and_then(|applied| serde_json::from_str(&applied.json).ok());
     let mut properties = Map::new();
     properties.insert("_tool".into(), constant(piece.tool.name.as_str()));
-    properties.insert("_activity".into(), activity);
+    properties.insert("_activity".into(), constant(piece.tool.activity()));
     properties.insert("_reasoningForCall".into(), json!({"type": "string"}));
-    properties.insert("_output".into(), own.shift_remove("_output").unwrap_or_else(|| json!({})));
-    for (name, schema) in own {
-        properties.entry(name).or_insert(schema);
-    }
+    properties.insert("_output".into(), output.unwrap_or_else(|| json!({})));
+    properties.append(&mut own);
     let mut names = vec![Value::from("_tool"), "_activity".into()];
-    let ours = ["_tool", "_activity", "_output"];
-    names.extend(required.into_iter().filter(|name| !name.as_str().is_some_and(|name| ours.contains(&name))));
-    if latent {
+    names.extend(required);
+    if piece.tool.execution == Execution::Latent {
         names.push("_output".into());
     }
     let mut composed = Map::new();
@@ -102,12 +98,6 @@ fn call(piece: &Piece<'_>) -> Vec<u8> {
         composed.entry(keyword).or_insert(value);
     }
     Value::Object(composed).to_string().into_bytes()
-}
-
-/// The second and third rule.
-fn activity(tool: &ViewTool) -> &str {
-    let latent = tool.tool.facts.tags.iter().any(|tag| **tag == *"latent");
-    if latent { "" } else { tool.name.as_str() }
 }
 
 fn constant(text: &str) -> Value {

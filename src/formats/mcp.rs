@@ -9,7 +9,7 @@ use super::limits;
 use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
 use super::write::{ObjectWriter, sound};
-use crate::model::Extra;
+use crate::model::{Extra, JsonText, Tool};
 
 const STEPS: &[Transform] = &steps![
     noise::drop_noise,
@@ -59,7 +59,15 @@ pub(super) static FORMAT: Vendor = BASE;
 
 /// The members of a tool that the model does not know and the protocol does, with the first byte of
 /// their values. They come from scenarios that speak MCP themselves.
-const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), ("outputSchema", b'{'), ("annotations", b'{'), ("icons", b'[')];
+const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), (OUTPUT, b'{'), ("annotations", b'{'), ("icons", b'[')];
+
+/// The member with the schema of the results, in whatever spelling its scenario wrote it.
+const OUTPUT: &str = "outputSchema";
+
+/// The schema of the results, if every reader can read it.
+fn output(tool: &Tool) -> Option<&str> {
+    tool.output().map(JsonText::get).filter(|json| sound(json))
+}
 
 fn tool(piece: &Piece<'_>) -> Vec<u8> {
     named(piece, piece.tool.name.as_str())
@@ -71,7 +79,8 @@ pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
     let mut tool = ObjectWriter::after(Vec::new());
     tool.text("name", name).optional("description", piece.description).raw("inputSchema", piece.schema);
     for (name, first) in PASSED_ON {
-        if let Some(json) = member(&offered.extra, name, first) {
+        let json = if name == OUTPUT { output(offered) } else { member(&offered.extra, name, first) };
+        if let Some(json) = json {
             tool.raw(name, json);
         } else if name == "annotations" && offered.facts.idempotent {
             tool.raw(name, r#"{"idempotentHint":true}"#);

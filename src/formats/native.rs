@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::limits::{self, FormatLimits};
 use super::write::{ObjectWriter, quoted, sound};
 use super::{Encoded, Format, ListFrame, ListHead, lossy};
-use crate::model::{Category, CompanionName, Extra, Finding, ViewTool};
+use crate::model::{ACTIVITY, Category, CompanionName, Execution, Extra, Finding, ViewTool};
 
 /// `format=native`.
 #[derive(Debug)]
@@ -79,6 +79,9 @@ impl Format for NativeFormat {
             .text("enabled_source", &effective.enabled_source.to_string())
             .flag("requires_approval", effective.requires_approval)
             .text("approval_source", &effective.approval_source.to_string());
+        if offered.own_activity().is_some() || !matches!(tool.execution, Execution::Own | Execution::ActivityOf(_)) {
+            object.text(ACTIVITY, tool.activity());
+        }
         Encoded { json: Some(object.end()), findings }
     }
 
@@ -137,7 +140,9 @@ fn metadata(tool: &ViewTool) -> Cow<'_, str> {
 
 /// The unknown members that can be passed on, each key once, and a finding for those that cannot.
 fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
-    let (members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
+    let (mut members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
+    // Written by callsheet from what it was decided.
+    members.retain(|(key, _)| *key != ACTIVITY);
     let (members, broken): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, json)| sound(json));
     let mut findings: Vec<_> = broken.into_iter().map(|(key, _)| unreadable(tool, key)).collect();
     if !taken.is_empty() {

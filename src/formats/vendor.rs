@@ -6,6 +6,7 @@
 use super::limits::{self, FormatLimits};
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
+use super::write::sound;
 use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
 use crate::model::{Finding, FindingCode, ViewTool};
 
@@ -114,6 +115,19 @@ impl Vendor {
         })
     }
 
+    /// The finding that a format which shows the schema of a tool's results leaves it out.
+    fn lost_output(&self, tool: &ViewTool) -> Option<Finding> {
+        let shows = std::ptr::eq(self.limits, &limits::MCP);
+        let lost = tool.tool.output().filter(|schema| shows && !sound(schema.get()));
+        lost.map(|_| {
+            let message =
+                format!("the schema of its results is left out of `{}`: common JSON readers refuse it", self.id);
+            lossy(tool, message)
+                .at("/outputSchema")
+                .hint("nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double")
+        })
+    }
+
     fn tell(tool: &ViewTool, note: TransformNote) -> Finding {
         let finding = lossy(tool, note.message).at(format!("/parameters{}", note.pointer));
         if note.hint.is_empty() { finding } else { finding.hint(note.hint) }
@@ -173,7 +187,7 @@ impl Format for Vendor {
         }
         match self.fit(tool, loading, None) {
             Ok((json, notes)) => {
-                findings.extend(to_findings(notes).chain(self.long(tool)));
+                findings.extend(to_findings(notes).chain(self.long(tool)).chain(self.lost_output(tool)));
                 Encoded { json: Some(json), findings }
             }
             Err(refused) => {

@@ -6,7 +6,7 @@ use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
 /// All outcomes: an answer, or the code of the refusal. Any other outcome counts as the last one.
-const OUTCOMES: [&str; 26] = [
+const OUTCOMES: [&str; 29] = [
     "ok",
     "failed",
     "running",
@@ -21,6 +21,9 @@ const OUTCOMES: [&str; 26] = [
     "not_allowed",
     "unknown_profile",
     "invalid_arguments",
+    "output_missing",
+    "invalid_output",
+    "no_activity",
     "approval_required",
     "rate_limited",
     "busy",

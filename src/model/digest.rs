@@ -47,6 +47,13 @@ fn digest(manifest: &Manifest, with_relayed: bool) -> Digest {
         // The facts are read from this text.
         feed.text(tool.metadata.get());
         feed.extra(&tool.extra);
+        if let Some(choice) = &tool.definition {
+            feed.option(choice.named.as_deref());
+            for (profile, activity) in &choice.by_profile {
+                feed.text(profile);
+                feed.text(activity);
+            }
+        }
     }
     feed.count(manifest.categories.len());
     for category in &*manifest.categories {

@@ -200,8 +200,6 @@ codes! {
     /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would
     /// cost too much.
     SchemaUnchecked = "schema-unchecked", Warning;
-    /// A result did not fit the schema that its tool declares for results. It was passed on.
-    ResultUnfit = "result-unfit", Warning;
     /// A default that its own schema does not allow.
     DefaultUnfit = "default-unfit", Warning;
     /// An example whose input the tool's parameters do not allow.
@@ -254,6 +252,15 @@ codes! {
     ServerIdentity = "server-identity", Warning;
     /// A program writes lines to its standard output that are no messages; they are skipped.
     OutputNoise = "output-noise", Warning;
+    /// The result of a call does not fit the schema of results that its tool declares. It was
+    /// passed on.
+    OutputMismatch = "output-mismatch", Warning;
+    /// The tool is the activity of a definition, and is listed as that only.
+    ActivityBound = "activity-bound", Info;
+    /// A definition cannot be called, because the activity that it names is not there.
+    ActivityMissing = "activity-missing", Error;
+    /// A definition is latent, although an activity of its name or for a profile is meant.
+    ActivityFallback = "activity-fallback", Warning;
     /// A prompt, a resource or a template of an MCP server is left out, or their list failed.
     OfferLeftOut = "offer-left-out", Warning;
 }

@@ -3,6 +3,7 @@
 //! Pure values. No IO, no async, no clock, no use of other modules; wire shapes live with the
 //! module that owns the wire.
 
+pub mod activity;
 pub mod approval;
 pub mod call_event;
 pub mod caller;
@@ -28,6 +29,7 @@ pub mod usage;
 pub mod version;
 pub mod view;
 
+pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_FIELDS};
 pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
@@ -52,7 +54,7 @@ pub use secret::Secret;
 pub use stdio_target::StdioTarget;
 pub(crate) use target::redacted_url;
 pub use target::{HttpTarget, InProcessId, Target};
-pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
+pub use tool::{ACTIVITY, Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
 pub use view::{CompanionName, Effective, Provenance, ViewTool};

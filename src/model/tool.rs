@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::activity::ActivityChoice;
 use super::json::JsonText;
 use super::profile::Permission;
 
@@ -38,6 +39,9 @@ pub struct Tool {
     pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,
+    /// Of a definition: what chooses the activity that runs it. `None` of every tool that its own
+    /// scenario offers.
+    pub definition: Option<Arc<ActivityChoice>>,
 }
 
 /// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the
@@ -79,7 +83,40 @@ pub fn gives_hints(members: &Extra) -> bool {
     annotations.is_some_and(|(_, json)| HINTS.iter().any(|hint| json.get().contains(hint)))
 }
 
+/// The members of a tool that may hold the schema of its results, in the order in which they are
+/// looked for: the spelling of MCP, that of the Tool Discovery Protocol, and that of the Tool
+/// Protocol.
+const OUTPUT: [&str; 3] = ["outputSchema", "output_schema", "_output"];
+
+/// The member of a tool that names its activity, as the Tool Protocol has it.
+pub const ACTIVITY: &str = "_activity";
+
+/// The tag of a tool whose results the caller's model produces.
+const LATENT: &str = "latent";
+
 impl Tool {
+    /// The schema of its results, if it declares one: the text of one JSON object.
+    pub fn output(&self) -> Option<&JsonText> {
+        OUTPUT.iter().find_map(|name| self.member(name).filter(|json| json.get().starts_with('{')))
+    }
+
+    /// What it says itself about its activity. Empty if the caller's model is to produce the
+    /// results. A text with escapes is no name of an activity, and counts as left out.
+    pub fn own_activity(&self) -> Option<&str> {
+        let text = self.member(ACTIVITY)?.get().strip_prefix('"')?.strip_suffix('"')?;
+        (!text.contains('\\')).then_some(text)
+    }
+
+    /// Whether its scenario leaves the results to the caller's model: it is tagged `latent`, or
+    /// its activity is the empty text.
+    pub fn is_latent(&self) -> bool {
+        self.own_activity() == Some("") || self.facts.tags.iter().any(|tag| **tag == *LATENT)
+    }
+
+    fn member(&self, name: &str) -> Option<&JsonText> {
+        self.extra.iter().find(|(own, _)| **own == *name).map(|(_, json)| json)
+    }
+
     /// The facts, to be changed for this tool alone.
     pub fn facts_mut(&mut self) -> &mut Facts {
         Arc::make_mut(&mut self.facts)

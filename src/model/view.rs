@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::activity::Execution;
 use super::name::{PublishedName, ToolId};
 use super::preference::{PreferenceTarget, Scope};
 use super::tool::Tool;
@@ -21,6 +22,26 @@ pub struct ViewTool {
     pub effective: Effective,
     /// The tools of the same scenario by which its operations are followed and cancelled.
     pub companions: Arc<[CompanionName]>,
+    /// How its calls get their results.
+    pub execution: Execution,
+}
+
+impl ViewTool {
+    /// Whether no LLM sees it: its scenario marks it as internal, or it is the activity of a
+    /// definition. It is still found by name.
+    pub fn is_internal(&self) -> bool {
+        self.tool.facts.internal_only || self.execution.is_activity()
+    }
+
+    /// What a call of it names as its activity, as the Tool Protocol has it: empty if it is latent.
+    pub fn activity(&self) -> &str {
+        match &self.execution {
+            Execution::Latent => "",
+            Execution::By(bound) => &bound.name,
+            Execution::Missing(name) => name,
+            Execution::Own | Execution::ActivityOf(_) => self.tool.own_activity().unwrap_or(self.name.as_str()),
+        }
+    }
 }
 
 /// A tool that another tool of the same scenario names in its `async_behavior`.

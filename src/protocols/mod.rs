@@ -19,6 +19,7 @@ use crate::transports::Transports;
 
 mod call;
 mod call_log;
+pub mod definitions;
 mod fetch;
 mod input;
 mod io;
@@ -27,6 +28,7 @@ pub(crate) mod json_rpc;
 pub mod json_rpc_tools;
 mod listing;
 pub mod mcp;
+mod meta_fields;
 pub mod module;
 pub mod probe;
 mod sent_document;

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod definitions;
 mod diff;
 mod former_names;
 mod merge;

@@ -135,7 +135,8 @@ fn offered(home: &Home, line: &str) -> Vec<String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_callsheet")).parent().unwrap();
     let mut bash = home.command(&[]);
     let mut bash = {
-        let environment: Vec<_> = bash.get_envs().map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).collect();
+        let environment: Vec<_> =
+            bash.get_envs().map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).collect();
         let mut command = Command::new("bash");
         command.arg("ask.bash").current_dir(home.path("")).env_clear();
         command.envs(environment.into_iter().filter_map(|(key, value)| Some((key, value?))));

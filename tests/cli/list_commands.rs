@@ -244,10 +244,7 @@ fn tables_keep_to_the_width_and_names_stay_whole() {
     assert!(at("80", &["scenarios"]).contains("a-scenario-with-a-rather-long-name  connecting"));
     // An explanation is told in full, over several lines.
     let explained = at("80", &["explain", long]);
-    assert!(
-        !explained.contains('…') && explained.lines().all(|line| line.chars().count() <= 80),
-        "{explained}"
-    );
+    assert!(!explained.contains('…') && explained.lines().all(|line| line.chars().count() <= 80), "{explained}");
     let whole = ask(&home, &daemon, &["tools"]).ok();
     assert!(whole.contains(about), "a pipe gets everything: {whole}");
 }

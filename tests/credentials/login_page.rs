@@ -187,7 +187,9 @@ async fn the_browser_comes_back_the_way_it_came() {
         assert_eq!(member(sent.query().unwrap(), "redirect_uri").as_deref(), Some(expected));
     }
     // The API takes a program of this machine only.
-    for redirect in ["https://evil.example/callback", "http://evil.example:80/", "http://127.0.0.1/", "http://u@127.0.0.1:9/"] {
+    for redirect in
+        ["https://evil.example/callback", "http://evil.example:80/", "http://127.0.0.1/", "http://u@127.0.0.1:9/"]
+    {
         let body = format!("{{\"redirect_uri\": \"{redirect}\"}}");
         let json = [("content-type", "application/json")];
         let answer = ask(dashboard.address(), "POST", "/api/v1/scenarios/tickets/login", &json, &body).await;

@@ -7,9 +7,7 @@ use std::time::Duration;
 use callsheet::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::http::credentials::TokenSources;
-use callsheet::transports::http::credentials::oauth::{
-    LoginError, LoginRedirect, LoginState, LoginStore, OAuthTokens,
-};
+use callsheet::transports::http::credentials::oauth::{LoginError, LoginRedirect, LoginState, LoginStore, OAuthTokens};
 use callsheet::transports::http::{Client, Upstream};
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;

@@ -57,10 +57,8 @@ fn the_client_works_against_callsheet_and_through_it_against_another_server() {
     let mut lines = listed("count_lines");
     lines["inputSchema"]["properties"]["most"] = json!({"type": "integer", "description": "Stop at 100% of these"});
     let server = runtime.block_on(RpcServer::offering("a", &[lines, listed("fails")]));
-    let config = format!(
-        "[[scenarios]]\nname = \"plain\"\nurl = \"http://{}/rpc\"\nprotocol = \"json-rpc\"\n",
-        server.address
-    );
+    let config =
+        format!("[[scenarios]]\nname = \"plain\"\nurl = \"http://{}/rpc\"\nprotocol = \"json-rpc\"\n", server.address);
     let home = Home::with(&config);
     let daemon = home.serve(&[]);
     let url = format!("{}/rpc", daemon.url.trim_end_matches('/'));

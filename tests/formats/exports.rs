@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use callsheet::formats::{self, FORMATS, Format};
-use callsheet::model::{Finding, FindingCode};
+use callsheet::model::{Execution, Finding, FindingCode, ViewTool};
 use callsheet::views::render;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::format_cases;
-use crate::support::view_tools::{offered, part, then, tool, view};
+use crate::support::view_tools::{extra, offered, part, then, tool, view};
 
 /// Compares with the expected file, byte for byte; `CALLSHEET_BLESS=1` writes it. The version of
 /// callsheet stands as `@VERSION@`.
@@ -174,8 +174,8 @@ fn a_parameter_with_the_name_of_a_meta_field_is_left_out_of_calls_and_told() {
     let encoded = formats::by_id("calls").unwrap().encode(&tool("s", "write", schema));
     let places: Vec<_> =
         encoded.findings.iter().map(|f| (f.code.as_str(), f.pointer.as_deref().unwrap_or(""))).collect();
-    let told = [("lossy", "/parameters/properties/_tool"), ("lossy", "/parameters/properties/_reasoningForCall")];
-    assert_eq!(places, told);
+    let told = ["_tool", "_reasoningForCall", "_output"].map(|name| format!("/parameters/properties/{name}"));
+    assert_eq!(places, told.each_ref().map(|pointer| ("lossy", pointer.as_str())));
     let call: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
     assert_eq!(call["properties"]["_tool"]["const"], "write");
     assert_eq!(call["properties"]["_reasoningForCall"]["type"], "string");
@@ -183,15 +183,15 @@ fn a_parameter_with_the_name_of_a_meta_field_is_left_out_of_calls_and_told() {
 }
 
 #[test]
-fn calls_are_explicit_or_latent_by_three_rules() {
-    let schema =
-        r#"{"type":"object","properties":{"text":{"type":"string"},"_output":{"type":"object"}},"required":["text"]}"#;
-    let own = r#"{"type":"object","properties":{"_activity":{"type":"string","const":"other"},"_tool":{"type":"string","const":"x"}}}"#;
-    let latent = offered(tool("s", "think", schema), |tool| tool.facts_mut().tags = vec!["latent".into()]);
+fn calls_are_explicit_or_latent_and_meta_fields_come_first() {
+    let schema = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
+    let empty = r#"{"type":"object","properties":{}}"#;
+    let own = offered(tool("s", "kept", empty), |tool| tool.extra = extra(&[("_activity", "\"other\"")]));
+    let latent = ViewTool { execution: Execution::Latent, ..tool("s", "think", schema) };
     let calls = formats::by_id("calls").unwrap();
     let encode = |tool| serde_json::from_slice::<Value>(&calls.encode(&tool).json.unwrap()).unwrap();
     for (tool, activity, required) in [
-        (tool("s", "kept", own), "other", json!(["_tool", "_activity"])),
+        (own, "other", json!(["_tool", "_activity"])),
         (tool("s", "read", schema), "read", json!(["_tool", "_activity", "text"])),
         (latent, "", json!(["_tool", "_activity", "text", "_output"])),
     ] {

@@ -10,3 +10,4 @@ mod exports;
 mod served_bytes;
 mod stable_bytes;
 mod strict_compiles;
+mod tool_protocol;

@@ -61,7 +61,8 @@ async fn a_request_with_a_member_of_another_type_is_refused_and_not_run() {
         assert!(answer.contains("Unsupported JSON-RPC protocol version"), "{value}: {answer}");
     }
     // Twice the same member: programs disagree about which one counts.
-    let twice = r#"{"jsonrpc":"2.0","method":"tools/list","method":"tools/call","params":{"name":"agent_list"},"id":1}"#;
+    let twice =
+        r#"{"jsonrpc":"2.0","method":"tools/list","method":"tools/call","params":{"name":"agent_list"},"id":1}"#;
     assert_eq!(text(&daemon, twice).await, invalid("null"));
     assert_eq!(callee.ran().len(), 0);
     daemon.stop().await;

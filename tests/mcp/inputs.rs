@@ -144,7 +144,8 @@ async fn waiting(on_own_stream: bool) -> Arc<McpServer> {
     let server = Arc::new(McpServer::start(|_: &Came| Answer::Silence).await);
     let (pushing, mut call_id) = (Arc::downgrade(&server), Value::Null);
     server.script(move |came: &Came| {
-        let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Name?"}});
+        let question =
+            json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Name?"}});
         let Some(server) = pushing.upgrade() else { return Answer::Silence };
         match came.method() {
             "initialize" => without_signals(own(came)),

@@ -147,7 +147,9 @@ fn tokens_are_written_like_every_other_secret() {
         ("{ command = [\"op\", \"read\"] }", printed(hour), "{ command = [\"op\", \"read\"] }"),
     ] {
         let machine = Machine::new()
-            .file(&format!("[modules]\na = \"http://h:1\"\n[module_settings]\ntoken = {text}\ntokens = {{ a = {text} }}\n"))
+            .file(&format!(
+                "[modules]\na = \"http://h:1\"\n[module_settings]\ntoken = {text}\ntokens = {{ a = {text} }}\n"
+            ))
             .env("TOKEN", "hush");
         let modules = machine.config().modules;
         assert_eq!(modules.token.as_ref(), Some(&expected), "{text}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, Visibility, build};
 use callsheet::model::{
-    Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget, PublishedName,
-    RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
+    ActivityChoice, Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget,
+    PublishedName, RelayedOffers, ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -24,6 +24,7 @@ pub(crate) fn tool(name: &str) -> Draft {
         metadata: raw(r#"{"enabled_by_default":true}"#),
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
+        definition: None,
     })
 }
 
@@ -50,6 +51,20 @@ impl Draft {
 
     pub(crate) fn off(mut self) -> Self {
         self.0.facts_mut().enabled_by_default = false;
+        self
+    }
+
+    /// A definition, with the activity that it names.
+    pub(crate) fn defined(mut self, activity: Option<&str>) -> Self {
+        let choice = ActivityChoice { named: activity.map(Into::into), ..ActivityChoice::default() };
+        self.0.definition = Some(Arc::new(choice));
+        self
+    }
+
+    /// A definition with an activity of its own for a profile.
+    pub(crate) fn defined_for(mut self, profile: &str, activity: &str) -> Self {
+        let by_profile = [(profile.to_owned(), activity.into())].into();
+        self.0.definition = Some(Arc::new(ActivityChoice { named: None, by_profile }));
         self
     }
 

@@ -6,7 +6,7 @@ use callsheet::catalog::search::Indexed;
 use callsheet::catalog::view::Part;
 use callsheet::catalog::{CatalogEntry, Linted, RunsLong, View, Visibility};
 use callsheet::model::{
-    Category, Digest, Effective, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, RelayedOffers,
+    Category, Digest, Effective, Execution, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, RelayedOffers,
     ScenarioInfo, ScenarioName, Tool, ToolId, ViewTool,
 };
 use jiff::Timestamp;
@@ -31,6 +31,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
         metadata: raw(r#"{"enabled_by_default":true}"#),
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
+        definition: None,
     };
     ViewTool {
         id: ToolId::new(scenario.parse().expect("a scenario name"), name),
@@ -45,6 +46,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
             pinned: false,
         },
         companions: Arc::default(),
+        execution: Execution::default(),
     }
 }
 

@@ -113,6 +113,7 @@ mod tests {
             metadata: JsonText::parse(metadata).unwrap(),
             facts: Arc::default(),
             extra: Box::default(),
+            definition: None,
         }
     }
 

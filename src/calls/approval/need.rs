@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{Effective, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId};
+    use crate::model::{Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId};
 
     fn tool(metadata: &str, said: bool, effective: bool, source: Provenance) -> ViewTool {
         let tool = Tool {
@@ -74,6 +74,7 @@ mod tests {
             metadata: JsonText::parse(metadata).unwrap(),
             facts: Arc::new(Facts { requires_approval: said, ..Facts::default() }),
             extra: Box::default(),
+            definition: None,
         };
         let effective = Effective {
             enabled: true,
@@ -90,6 +91,7 @@ mod tests {
             tool: Arc::new(tool),
             effective,
             companions: Arc::default(),
+            execution: Execution::default(),
         }
     }
 

@@ -17,6 +17,8 @@ pub(in crate::calls) struct AuditEntry {
     pub(in crate::calls) call: EndedCall,
     /// Its arguments, of which the log has a digest at least.
     pub(in crate::calls) arguments: JsonText,
+    /// The reason that the caller's model gave for it, shortened.
+    pub(in crate::calls) reasoning: Option<String>,
 }
 
 /// The written form. `config/default.toml` documents the keys.
@@ -44,6 +46,10 @@ struct AuditLine<'a> {
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a str>,
     arguments_digest: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a RawValue>,
@@ -77,6 +83,8 @@ impl AuditEntry {
             duration_ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
             attempts: call.attempts,
             approval: call.approval.as_deref(),
+            activity: call.activity.as_ref().map(ToString::to_string),
+            reasoning: self.reasoning.as_deref(),
             arguments_digest: format!("sha256:{}", binding::digest(text)),
             arguments,
         };

@@ -68,6 +68,7 @@ mod tests {
             metadata: JsonText::parse("{}").unwrap(),
             facts: Arc::default(),
             extra: Box::default(),
+            definition: None,
         };
         let partner = CompanionTool { tool: "get_run".into(), param: "run_id".into() };
         arguments(&partner, &tool, id).map(|text| text.get().to_owned())

@@ -97,20 +97,54 @@ impl ArgumentValidator {
         arguments: &JsonText,
         rules: &config::CallsConfig,
     ) -> Result<(), ExecuteError> {
-        let digest = xxh3_128(tool.tool.parameters.get().as_bytes());
-        let known = self.known(digest);
-        if known.as_ref().is_some_and(|schema| plainly_fits(schema, arguments)) {
-            return Ok(());
+        let schema = &tool.tool.parameters;
+        match self.judge(tool, schema, arguments, (CompiledSchema::check, rules)).await? {
+            ArgumentVerdict::Fits => Ok(()),
+            ArgumentVerdict::Unfit(violations, more) => {
+                Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
+            }
+            ArgumentVerdict::Unchecked(reason) => {
+                let digest = xxh3_128(schema.get().as_bytes());
+                self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).add(&tool.id, digest, reason);
+                Ok(())
+            }
         }
-        let (text, arguments) = (tool.tool.parameters.clone(), arguments.clone());
+    }
+
+    /// The verdict about a result of `tool`. Fails where [`Self::check`] does.
+    pub(super) async fn judge_result(
+        &self,
+        tool: &ViewTool,
+        schema: &JsonText,
+        result: &JsonText,
+        rules: &config::CallsConfig,
+    ) -> Result<ArgumentVerdict, ExecuteError> {
+        self.judge(tool, schema, result, (CompiledSchema::check_result, rules)).await
+    }
+
+    /// The verdict about a value of `tool`, as `check` finds it. An error says that too many other
+    /// checks wait or run.
+    async fn judge(
+        &self,
+        tool: &ViewTool,
+        schema: &JsonText,
+        value: &JsonText,
+        (check, rules): (fn(&CompiledSchema, &JsonText) -> ArgumentVerdict, &config::CallsConfig),
+    ) -> Result<ArgumentVerdict, ExecuteError> {
+        let digest = xxh3_128(schema.get().as_bytes());
+        let known = self.known(digest);
+        if known.as_ref().is_some_and(|schema| plainly_fits(schema, value)) {
+            return Ok(ArgumentVerdict::Fits);
+        }
+        let (text, value) = (schema.clone(), value.clone());
         let work = move || {
             let schema = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
-            let verdict = schema.check(&arguments);
+            let verdict = check(&schema, &value);
             (schema, verdict)
         };
         let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
         // Boxed, as it is rare, so that a call needs no room for it.
-        let verdict = match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
+        Ok(match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
             Ok((schema, verdict)) => {
                 self.keep(digest, schema, rules);
                 verdict
@@ -128,26 +162,15 @@ impl ArgumentValidator {
                 tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
                 self.give_up(digest, "made the validator fail", rules)
             }
-        };
-        match verdict {
-            ArgumentVerdict::Fits => Ok(()),
-            ArgumentVerdict::Unfit(violations, more) => {
-                Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
-            }
-            ArgumentVerdict::Unchecked(reason) => {
-                self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).add(&tool.id, digest, reason);
-                Ok(())
-            }
-        }
+        })
     }
 
     /// The tools that were called with unchecked arguments, and those with a result that did not
     /// fit, as far as they still have the schema that was the reason.
     pub(super) fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let noted = [&self.unchecked, &self.unfit];
-        let findings = |noted: &Mutex<NotedTools>| {
-            noted.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
-        };
+        let findings =
+            |noted: &Mutex<NotedTools>| noted.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog);
         noted.into_iter().flat_map(findings).collect()
     }
 
@@ -224,7 +247,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Effective, Facts, Provenance, PublishedName, Tool, ToolId};
+    use crate::model::{Effective, Execution, Facts, Provenance, PublishedName, Tool, ToolId};
 
     fn schema(n: usize) -> Arc<CompiledSchema> {
         Arc::new(CompiledSchema::compile(&JsonText::parse(&json!({"maxProperties": n}).to_string()).unwrap()))
@@ -269,6 +292,7 @@ mod tests {
             metadata: JsonText::parse("{}").unwrap(),
             facts: Arc::new(Facts::default()),
             extra: Box::default(),
+            definition: None,
         };
         let effective = Effective {
             enabled: true,
@@ -285,6 +309,7 @@ mod tests {
             tool: Arc::new(tool),
             effective,
             companions: Arc::default(),
+            execution: Execution::default(),
         }
     }
 

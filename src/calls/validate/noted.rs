@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::calls::results;
 use crate::catalog::Catalog;
 use crate::model::{Finding, FindingCode, JsonText, Tool, ToolId};
 
@@ -63,7 +62,7 @@ impl Note {
     fn schema(self, tool: &Tool) -> Option<&JsonText> {
         match self {
             Self::Unchecked => Some(&tool.parameters),
-            Self::UnfitResult => results::schema(tool),
+            Self::UnfitResult => tool.output(),
         }
     }
 
@@ -76,9 +75,11 @@ impl Note {
                 Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
             }
             Self::UnfitResult => {
-                let message = format!("a result did not fit the tool's `outputSchema`: {reason}; it was passed on");
+                let message = format!(
+                    "a result does not fit the schema of results that the tool declares: {reason}; it was passed on"
+                );
                 let hint = "correct the schema or the results; clients that check results refuse such a one";
-                Finding::new(FindingCode::ResultUnfit, message).hint(hint)
+                Finding::new(FindingCode::OutputMismatch, message).hint(hint)
             }
         };
         finding.of_scenario(&id.scenario).of_tool(Arc::clone(&id.tool))

@@ -7,9 +7,9 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::ArgumentValidator;
 use super::pool::{PoolError, PoolLimits};
 use super::schema::CompiledSchema;
-use super::ArgumentValidator;
 use crate::config;
 use crate::model::{JsonText, ToolId};
 
@@ -60,7 +60,9 @@ impl ArgumentValidator {
                     self.note_unfit(tool, schema, format!("it breaks `{place}` of the schema").into());
                 }
             }
-            Err(PoolError::Overdue) => _ = self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
+            Err(PoolError::Overdue) => {
+                _ = self.give_up(digest, "took longer than `calls.check_timeout` to check", rules)
+            }
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(%tool, error = panic, "the validator of results failed");
                 self.give_up(digest, "made the validator fail", rules);
@@ -69,8 +71,7 @@ impl ArgumentValidator {
         }
     }
 
-    /// Notes that a result of a tool did not fit this schema.
-    pub(in crate::calls) fn note_unfit(&self, tool: &ToolId, schema: &JsonText, reason: Arc<str>) {
+    fn note_unfit(&self, tool: &ToolId, schema: &JsonText, reason: Arc<str>) {
         let digest = xxh3_128(schema.get().as_bytes());
         self.unfit.lock().unwrap_or_else(PoisonError::into_inner).add(tool, digest, reason);
     }

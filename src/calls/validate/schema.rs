@@ -144,31 +144,42 @@ impl CompiledSchema {
 
     /// Checks arguments.
     pub(super) fn check(&self, arguments: &JsonText) -> ArgumentVerdict {
-        let arguments: Value = match serde_json::from_str(arguments.get()) {
-            Ok(arguments @ Value::Object(_)) => arguments,
-            Ok(_) => return ArgumentVerdict::whole("they must be one JSON object".to_owned()),
+        match serde_json::from_str(arguments.get()) {
+            Ok(arguments @ Value::Object(_)) => self.judge(&arguments),
+            Ok(_) => ArgumentVerdict::whole("they must be one JSON object".to_owned()),
             // Nested too deep for any reader.
-            Err(error) => return ArgumentVerdict::whole(format!("they cannot be read: {error}")),
-        };
+            Err(error) => ArgumentVerdict::whole(format!("they cannot be read: {error}")),
+        }
+    }
+
+    /// Checks a result, which may be any JSON value.
+    pub(super) fn check_result(&self, result: &JsonText) -> ArgumentVerdict {
+        match serde_json::from_str(result.get()) {
+            Ok(result) => self.judge(&result),
+            Err(error) => ArgumentVerdict::whole(format!("it cannot be read: {error}")),
+        }
+    }
+
+    fn judge(&self, arguments: &Value) -> ArgumentVerdict {
         let usable = match self {
             Self::Usable(usable) => usable,
             Self::Unusable(reason) => return ArgumentVerdict::Unchecked(Arc::clone(reason)),
         };
-        let work = match Meter::new(&usable.source).measure(&arguments) {
+        let work = match Meter::new(&usable.source).measure(arguments) {
             Ok(work) => work,
             Err(error) => {
                 return ArgumentVerdict::Unchecked(format!("cannot be used to check such arguments: {error}").into());
             }
         };
         // Nearly all arguments fit, and finding that out needs no list of errors.
-        if usable.validator.is_valid(&arguments) {
+        if usable.validator.is_valid(arguments) {
             return ArgumentVerdict::Fits;
         }
-        let copied = Meter::for_errors(&usable.source).measure(&arguments);
+        let copied = Meter::for_errors(&usable.source).measure(arguments);
         if work > MOST_EXPLAINED || copied.is_err() || copied.is_ok_and(|copied| copied > MOST_COPIED) {
             return ArgumentVerdict::whole("they do not fit, and are too large to say where".to_owned());
         }
-        usable.violations(&arguments)
+        usable.violations(arguments)
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Absence {
     Profile(String),
     /// Its scenario marks it as internal.
     Internal,
+    /// It is the activity of a definition, which the text names.
+    Activity(String),
     /// It is switched off; the text names the source of the setting.
     Disabled(String),
     /// It does not fit the filter of this name.
@@ -48,6 +50,7 @@ impl Absence {
             Self::Withdrawn(_) => "withdrawn",
             Self::Profile(_) => "profile",
             Self::Internal => "internal-only",
+            Self::Activity(_) => "activity-bound",
             Self::Disabled(_) => "disabled",
             Self::Filtered(_) => "filtered",
             Self::Irrelevant => "irrelevant",
@@ -75,6 +78,7 @@ impl fmt::Display for Absence {
             Self::Withdrawn(reason) => write!(f, "its scenario is not published: {reason}"),
             Self::Profile(reason) => f.write_str(reason),
             Self::Internal => f.write_str("its scenario marks it as internal"),
+            Self::Activity(definition) => write!(f, "it is listed as `{definition}`, of which it is the activity"),
             Self::Disabled(source) => write!(f, "switched off by {source}"),
             Self::Filtered(filter) => write!(f, "it does not fit the filter `{filter}`"),
             Self::Irrelevant => f.write_str("not relevant to `q`"),

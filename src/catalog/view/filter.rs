@@ -8,7 +8,7 @@ use super::query::ViewQuery;
 use crate::catalog::entry::is_listed;
 use crate::catalog::scoped_catalog::ScopedCatalog;
 use crate::catalog::{Catalog, CatalogEntry, UnknownProfile, Visibility};
-use crate::model::{Profile, ViewTool};
+use crate::model::{Execution, Profile, ViewTool};
 
 /// One scenario's share of a view.
 #[derive(Debug, Clone)]
@@ -103,8 +103,11 @@ impl<'a> ViewFilter<'a> {
                 "it requires the permission `{asked}`, and the profile has `{level}`"
             )));
         }
-        if offered.facts.internal_only && !query.include_internal {
-            return Some(Absence::Internal);
+        if tool.is_internal() && !query.include_internal {
+            return Some(match &tool.execution {
+                Execution::ActivityOf(definition) => Absence::Activity(definition.to_string()),
+                _ => Absence::Internal,
+            });
         }
         if !tool.effective.enabled && !query.include_disabled {
             return Some(Absence::Disabled(tool.effective.enabled_source.to_string()));

@@ -26,6 +26,7 @@ use crate::protocols::json::flaw::{DocumentFindings, Flaw};
 use crate::protocols::json::node::{Node, write_string};
 use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::{MAX_DEPTH, ScanResult, kind, scan};
+use crate::protocols::meta_fields;
 use crate::protocols::sent_document::{SentDocument, innermost, steps};
 use crate::protocols::tool_discovery;
 
@@ -232,7 +233,7 @@ fn tool(
     let tags = tags(&extra);
     let metadata = metadata(&tags);
     budget.take(TOOL + shared_text_bytes(&name) + shared_text_bytes(&description) + shared_text_bytes(&metadata))?;
-    let tool = Tool {
+    let mut tool = Tool {
         name,
         description: description.as_ref().into(),
         category: None,
@@ -245,7 +246,9 @@ fn tool(
             ..Facts::default()
         }),
         extra,
+        definition: None,
     };
+    meta_fields::lift(&mut tool, budget).map_err(within)?;
     Ok((tool, params))
 }
 

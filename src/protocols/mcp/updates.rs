@@ -120,7 +120,8 @@ impl McpSession {
         let listening = match &server.carrier {
             Carrier::Http(http) if http.revision().is_modern() => {
                 let events = http.listen(&listen(uri, limit), LIMITS).await.map_err(failed)?;
-                let events = events.ok_or_else(|| CallError::NotCallable("it opens no stream of updates".to_owned()))?;
+                let events =
+                    events.ok_or_else(|| CallError::NotCallable("it opens no stream of updates".to_owned()))?;
                 return Ok(read(events));
             }
             Carrier::Lines(lines, revision) if revision.is_modern() => {

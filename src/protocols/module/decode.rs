@@ -128,6 +128,7 @@ fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Resu
         metadata: JsonText::known(metadata),
         facts: Arc::new(facts),
         extra: members.into_extra(budget)?,
+        definition: None,
     };
     Ok((tool, level))
 }

@@ -15,6 +15,7 @@ use super::spelling::{is_foreign, schema};
 use super::text::{ScanResult, each_string, kind, scan};
 use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
 use crate::protocols::json::raw::Raw;
+use crate::protocols::meta_fields;
 
 /// The name of a tool, if it has one that can be read.
 pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
@@ -43,7 +44,7 @@ pub(super) fn decode(
     members.rename(&[], protojson);
     shared.budget.take(TOOL + shared_text_bytes(&name))?;
     let category = members.take_text("category")?.filter(|id| !id.is_empty());
-    Ok(Tool {
+    let mut tool = Tool {
         name,
         description: shared.own(&members.take_text("description")?.unwrap_or_default())?,
         category: category.map(|id| shared.text(&id)).transpose()?,
@@ -52,7 +53,10 @@ pub(super) fn decode(
         metadata,
         facts,
         extra: members.into_extra(&mut shared.budget)?,
-    })
+        definition: None,
+    };
+    meta_fields::lift(&mut tool, &mut shared.budget).map_err(|flaw| flaw.within("parameters"))?;
+    Ok(tool)
 }
 
 fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> Result<JsonText, Flaw> {

@@ -71,7 +71,10 @@ pub(super) fn answer(answered: &CallResponse, call_id: &str, with_others: bool) 
     body.member("execution_time_ms", &u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX));
     body.member("scenario", id.scenario.as_str());
     body.member("tool_name", &*id.tool);
-    body.member("name", answered.tool.name.as_str());
+    body.member("name", answered.called().name.as_str());
+    if let Some(definition) = &answered.definition {
+        body.member("definition", &definition.id.to_string());
+    }
     body.member("url", &answered.url);
     body.member("attempts", &answered.attempts);
     body.member("call_id", call_id);

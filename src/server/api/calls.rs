@@ -269,7 +269,7 @@ fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
         ExecuteError::Ambiguous { candidates, .. } => {
             told = told.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
         }
-        ExecuteError::Invalid { violations, more, .. } => {
+        ExecuteError::Invalid { violations, more, .. } | ExecuteError::OutputUnfit { violations, more, .. } => {
             let shown: Vec<Value> = violations
                 .iter()
                 .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))

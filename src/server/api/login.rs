@@ -209,7 +209,11 @@ async fn polled(shared: &ServerState, name: &ScenarioName, is_logged_in: bool) {
     // The first may join a poll under way, which had the credential of before.
     for _ in 0..2 {
         match shared.engine.refresh(vec![name.clone()]).await {
-            Ok(healths) if healths.iter().any(|health| health.state == ScenarioState::NeedsAuthorization) != is_logged_in => return,
+            Ok(healths)
+                if healths.iter().any(|health| health.state == ScenarioState::NeedsAuthorization) != is_logged_in =>
+            {
+                return;
+            }
             Ok(_) => {}
             Err(error) => {
                 tracing::debug!(scenario = %name, %error, "not polled after a login or logout");

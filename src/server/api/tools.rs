@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Revision, Snapshot, ViewQuery};
 use crate::formats::Format;
-use crate::model::ViewTool;
+use crate::model::{Execution, ViewTool};
 use crate::server::api::{explain, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
@@ -194,8 +194,11 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
         let detail = format!("`{}` is not offered as `format={}`: {why}", tool.id, format.id());
         Problem::not_found(format!("{detail}; `format=native` shows it"))
     };
-    if format.for_llm() && tool.tool.facts.internal_only {
-        return Err(refused("its scenario marks it as internal"));
+    if format.for_llm() && tool.is_internal() {
+        return Err(refused(match &tool.execution {
+            Execution::ActivityOf(_) => "it is the activity of a definition, which is offered in its place",
+            _ => "its scenario marks it as internal",
+        }));
     }
     if format.for_llm() && !tool.effective.enabled {
         return Err(refused(&format!("it is switched off by {}", tool.effective.enabled_source)));

@@ -46,7 +46,7 @@ fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, A
     let snapshot = context.shared.reader.snapshot();
     let unknown = || AnswerError::invalid_request(format!("no tool is called `{name}`"));
     let tool = match find_in_scope(&snapshot.catalog, &context.view, &NameRef::parse(&name)) {
-        NameLookup::One(tool) if tool.effective.enabled && !tool.tool.facts.internal_only => tool,
+        NameLookup::One(tool) if tool.effective.enabled && !tool.is_internal() => tool,
         _ => return Err(unknown()),
     };
     let text = |format: &dyn Format| format.encode(&tool).json.and_then(|json| String::from_utf8(json).ok());

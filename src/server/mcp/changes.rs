@@ -274,7 +274,8 @@ impl ChangeStream {
     /// What is pending, as one part of the stream.
     fn told(&mut self) -> Bytes {
         self.next_change = self.clock.now() + TOGETHER;
-        let told: Vec<Bytes> = std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
+        let told: Vec<Bytes> =
+            std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
         told.concat().into()
     }
 }

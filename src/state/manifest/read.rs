@@ -84,7 +84,7 @@ fn tool(mut members: StoredMembers<'_>, of_mcp: bool, shared: &mut Shared) -> Re
     let extra = members.rest();
     let unannotated = of_mcp && !gives_hints(&extra);
     let facts = facts(metadata, unannotated, shared).map_err(|error| in_member("metadata", &error))?;
-    Ok(Tool { name, description, category, parameters, metadata: kept(metadata), facts, extra })
+    Ok(Tool { name, description, category, parameters, metadata: kept(metadata), facts, extra, definition: None })
 }
 
 /// The facts of a tool, which are stored as part of its metadata only.

@@ -64,7 +64,10 @@ impl LoginRedirect {
 pub(super) async fn begin(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, LoginError> {
     let late = |_| {
         let limit = WHOLE.as_secs();
-        Err(LoginError::Unusable(format!("the servers of `{}` took longer than {limit} s to describe themselves", login.name)))
+        Err(LoginError::Unusable(format!(
+            "the servers of `{}` took longer than {limit} s to describe themselves",
+            login.name
+        )))
     };
     tokio::time::timeout(WHOLE, prepare(login, redirect)).await.unwrap_or_else(late)
 }
@@ -88,8 +91,12 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
         count_step(login, missing)?;
     }
     let asked = challenge.and_then(|challenge| challenge.scope);
-    let scopes =
-        scopes(login, asked.as_deref(), (&resource, &server), granted.filter(|_| missing.is_some()).unwrap_or_default());
+    let scopes = scopes(
+        login,
+        asked.as_deref(),
+        (&resource, &server),
+        granted.filter(|_| missing.is_some()).unwrap_or_default(),
+    );
     let document = settings.client_metadata_url.as_ref();
     let choice = ClientChoice { configured: login.client.as_ref(), document, known, redirect };
     let client = choice.take(&guard, &server).await.map_err(LoginError::Unusable)?;

@@ -1,0 +1,173 @@
+//! Several calls that belong together, as a model emits them in one answer.
+//!
+//! All of them are made, or the first one that succeeds or ends decides. What is not needed any more
+//! is cancelled where its scenario can cancel; a call that its scenario cannot stop runs to its end,
+//! and its outcome is counted. So only tools that may be called again without harm compete.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+use super::{CallResponse, Caller, Calls, ExecuteError, Request, activity, resolve};
+use crate::model::{Execution, ToolId};
+use crate::runtime::{Stop, StopTrigger};
+
+/// Which of several calls are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallMode {
+    /// All of them.
+    #[default]
+    All,
+    /// The first one that succeeds, or all if none does.
+    Any,
+    /// The first one that ends, whether or not it succeeds.
+    Race,
+}
+
+/// A text that is no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no mode of several calls: write `all`, `any` or `race`")]
+pub struct UnknownCallMode(String);
+
+/// Tools that may not compete, because running them more than once may do harm.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`mode={mode}` is for idempotent tools only, and these are not declared so: {}; call them with `mode=all`",
+    listed(tools)
+)]
+pub struct CannotCompete {
+    /// The mode that was wanted.
+    pub mode: CallMode,
+    /// The tools, in the order of the calls.
+    pub tools: Vec<ToolId>,
+}
+
+/// The caller of one of several calls, which cancels it once it is not needed.
+struct CompetingCaller(Stop);
+
+impl Caller for CompetingCaller {
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        let stop = self.0.clone();
+        Box::pin(async move { stop.wait().await })
+    }
+}
+
+/// Makes `count` calls, at most `parallel` at a time (at least one), and gives the outcome of each,
+/// in their order; `None` of one that was not needed. `call` makes the call of this index, and ends
+/// it once the stop that it gets was requested. `succeeded` says whether an outcome is a success.
+pub async fn run_several<T, F>(
+    mode: CallMode,
+    (count, parallel): (usize, usize),
+    call: impl Fn(usize, Stop) -> F,
+    succeeded: impl Fn(&T) -> bool,
+) -> Vec<Option<T>>
+where
+    F: Future<Output = T>,
+{
+    let (decided, stop) = StopTrigger::new();
+    let indexed = |index: usize| {
+        let outcome = call(index, stop.clone());
+        async move { (index, outcome.await) }
+    };
+    let mut outcomes: Vec<Option<T>> = std::iter::repeat_with(|| None).take(count).collect();
+    let mut waiting = 0..count;
+    let mut running: FuturesUnordered<_> = waiting.by_ref().take(parallel.max(1)).map(indexed).collect();
+    while let Some((index, outcome)) = running.next().await {
+        let decides = match mode {
+            CallMode::All => false,
+            CallMode::Any => succeeded(&outcome),
+            CallMode::Race => true,
+        };
+        if let Some(place) = outcomes.get_mut(index) {
+            *place = Some(outcome);
+        }
+        if decides {
+            decided.stop();
+            break;
+        }
+        running.extend(waiting.next().map(indexed));
+    }
+    outcomes
+}
+
+impl Calls {
+    /// Makes several calls, at most `parallel` at a time, and gives the outcome of each, in their
+    /// order; `None` of one that was not needed. Dropping this future does to each call what
+    /// dropping that of [`execute`](Self::execute) does.
+    pub async fn execute_several(
+        &self,
+        requests: Vec<Request>,
+        mode: CallMode,
+        parallel: usize,
+    ) -> Result<Vec<Option<Result<CallResponse, ExecuteError>>>, CannotCompete> {
+        self.may_compete(&requests, mode)?;
+        let call = |index: usize, stop: Stop| {
+            let request = requests.get(index).cloned();
+            let caller: Arc<dyn Caller> = Arc::new(CompetingCaller(stop));
+            async move {
+                match request {
+                    Some(request) => Some(self.execute_for(request, Some(caller)).await),
+                    None => None,
+                }
+            }
+        };
+        let is_success = |outcome: &Option<Result<CallResponse, ExecuteError>>| {
+            outcome.as_ref().is_some_and(|outcome| outcome.as_ref().is_ok_and(|answered| answered.outcome.success))
+        };
+        let outcomes = run_several(mode, (requests.len(), parallel), call, is_success).await;
+        Ok(outcomes.into_iter().map(Option::flatten).collect())
+    }
+
+    /// Refuses calls of tools that are not declared idempotent, unless all calls are wanted. A
+    /// latent call is sent nowhere. A call whose tool is not found is refused by itself.
+    pub fn may_compete(&self, requests: &[Request], mode: CallMode) -> Result<(), CannotCompete> {
+        if mode == CallMode::All {
+            return Ok(());
+        }
+        let (snapshot, history) = (self.0.reader.snapshot(), self.0.reader.history());
+        let unsafe_tool = |request: &Request| {
+            let scope = request.scope();
+            let called = resolve::tool(&snapshot.catalog, &history, &scope, request).ok()?;
+            if called.execution == Execution::Latent {
+                return None;
+            }
+            let runner = activity::runner(&snapshot.catalog, &scope, &called).ok()?.unwrap_or(called);
+            (!runner.tool.facts.idempotent).then(|| runner.id.clone())
+        };
+        let tools: Vec<ToolId> = requests.iter().filter_map(unsafe_tool).collect();
+        if tools.is_empty() { Ok(()) } else { Err(CannotCompete { mode, tools }) }
+    }
+}
+
+impl CallMode {
+    /// The mode as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Any => "any",
+            Self::Race => "race",
+        }
+    }
+}
+
+impl FromStr for CallMode {
+    type Err = UnknownCallMode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCallMode> {
+        let known = [Self::All, Self::Any, Self::Race].into_iter().find(|mode| mode.as_str() == text);
+        known.ok_or_else(|| UnknownCallMode(text.chars().take(40).collect()))
+    }
+}
+
+impl fmt::Display for CallMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+fn listed(tools: &[ToolId]) -> String {
+    tools.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,134 @@
+//! The definitions of this daemon, as a scenario inside its process.
+//!
+//! They are listed, preferred, searched and published like the tools of every other scenario. The
+//! catalog decides which activity runs each. The session itself runs none: a call of a definition
+//! is the call of its activity, or its result came with it.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::watch;
+
+use super::{ConnectError, Fits, Hint, ListError, ListRequest, Listing, Protocol, ProtocolId, Session, Validity};
+use crate::model::{
+    DEFINITIONS, Digest, Extra, InProcessId, Manifest, RelayedOffers, ScenarioInfo, SentFindings, Target,
+};
+use crate::runtime::Clock;
+use crate::transports::Transports;
+
+mod definition;
+
+pub use definition::{Definition, DefinitionError};
+
+/// The protocol's id, which is also the name of the scenario.
+pub const ID: ProtocolId = DEFINITIONS;
+
+/// How long a listing counts as fresh. A change is signalled.
+const LIFETIME: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The definitions in use, by name. Clones share them.
+#[derive(Debug, Clone)]
+pub struct DefinitionRegistry {
+    /// Those of the embedding program.
+    own: Arc<[Definition]>,
+    all: watch::Sender<Arc<BTreeMap<String, Definition>>>,
+}
+
+impl DefinitionRegistry {
+    /// Those of the embedding program. Of several with one name the last one counts.
+    pub fn new(own: Vec<Definition>) -> Self {
+        let registry = Self { own: own.into(), all: watch::Sender::default() };
+        registry.configure(&[]);
+        registry
+    }
+
+    /// Replaces those of the configuration, each of which goes before one of the embedding program
+    /// with its name.
+    pub fn configure(&self, configured: &[Definition]) {
+        let all = self.own.iter().chain(configured).map(|one| (one.name().to_owned(), one.clone()));
+        let all: BTreeMap<String, Definition> = all.collect();
+        self.all.send_if_modified(|known| {
+            let is_changed = **known != all;
+            *known = Arc::new(all);
+            is_changed
+        });
+    }
+
+    /// Whether the embedding program has any.
+    pub fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+}
+
+impl Protocol for DefinitionRegistry {
+    fn id(&self) -> ProtocolId {
+        ID
+    }
+
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::InProcess(id) if InProcessId::as_str(id) == DEFINITIONS => Fits::Named,
+            _ => Fits::Never,
+        }
+    }
+
+    fn connect<'a>(
+        &'a self,
+        _target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        let session = DefinitionSession { definitions: self.all.subscribe(), clock: transports.clock() };
+        Box::pin(ready(Ok(Arc::new(session) as Arc<dyn Session>)))
+    }
+
+    fn is_connectionless(&self) -> bool {
+        true
+    }
+}
+
+/// The scenario.
+struct DefinitionSession {
+    definitions: watch::Receiver<Arc<BTreeMap<String, Definition>>>,
+    clock: Clock,
+}
+
+impl Session for DefinitionSession {
+    fn list<'a>(&'a self, _request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        let definitions = Arc::clone(&self.definitions.borrow());
+        let validity = Validity::made_here(self.clock, LIFETIME);
+        let manifest = manifest(&definitions);
+        Box::pin(ready(Ok(Listing::Manifest { manifest, findings: Vec::new(), quarantined: 0, validity })))
+    }
+
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        let changes = stream::unfold(self.definitions.clone(), |mut definitions| async move {
+            definitions.changed().await.ok()?;
+            Some((Hint::Changed, definitions))
+        });
+        Some(stream::once(ready(Hint::Following)).chain(changes).boxed())
+    }
+}
+
+fn manifest(definitions: &BTreeMap<String, Definition>) -> Manifest {
+    let mut manifest = Manifest {
+        protocol_version: "".into(),
+        scenario: ScenarioInfo {
+            name: DEFINITIONS.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            description: "Tools that are defined by their schemas".into(),
+            ..ScenarioInfo::default()
+        },
+        tools: definitions.values().map(|definition| Arc::new(definition.tool())).collect(),
+        categories: Arc::default(),
+        generated_at: None,
+        extra: Extra::default(),
+        relayed: RelayedOffers::default(),
+        digest: Digest::default(),
+        sent_findings: SentFindings::default(),
+    };
+    manifest.digest = manifest.content_digest();
+    manifest
+}
