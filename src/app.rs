@@ -28,6 +28,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::bundles::BundleStore;
 use crate::calls::{self, CallResponse, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
 use crate::config::{Config, EffectiveValue};
@@ -72,6 +73,7 @@ pub struct Callsheet {
     id: Arc<str>,
     client: Arc<Client>,
     logins: Arc<OAuthTokens>,
+    bundles: BundleStore,
     children: Arc<Children>,
     reader: CatalogReader,
     engine: EngineHandle,
@@ -120,6 +122,7 @@ impl Callsheet {
             engine: self.engine.clone(),
             calls: self.calls.clone(),
             logins: Arc::clone(&self.logins),
+            bundles: self.bundles.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),

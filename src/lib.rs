@@ -38,6 +38,8 @@ pub mod metrics;
 
 pub mod config;
 
+pub mod bundles;
+
 pub mod discovery;
 
 pub mod transports;

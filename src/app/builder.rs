@@ -1,15 +1,20 @@
 //! Puts the parts of a daemon together.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::mem::take;
 use std::sync::Arc;
 
+use callsheet_provide::Function;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::logins::StoredLogins;
 use super::{Callsheet, StartError};
+use crate::bundles::{BundleStore, Functions};
 use crate::calls::{self, Calls};
 use crate::config::Config;
+use crate::discovery::bundles::BundleSource;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
@@ -17,9 +22,10 @@ use crate::engine;
 use crate::events::Hub;
 use crate::model::{ScenarioName, Secret};
 use crate::native::{Native, NativeTools};
+use crate::protocols::bundle::BundleProtocol;
 use crate::protocols::definitions::{Definition, DefinitionRegistry};
 use crate::protocols::{Protocol, Protocols};
-use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
+use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server::{self, OpenConnections};
 use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
@@ -64,8 +70,13 @@ pub struct Builder {
     protocols: ProgramProtocols,
     native: BTreeMap<ScenarioName, NativeTools>,
     definitions: Vec<Definition>,
+    functions: ProgramFunctions,
     watchdog: Option<WatchdogCommand>,
 }
+
+/// Functions of the embedding program that stored tools name.
+#[derive(Default)]
+struct ProgramFunctions(BTreeMap<String, Function>);
 
 /// Sources of the embedding program.
 #[derive(Default)]
@@ -84,6 +95,7 @@ impl Builder {
             protocols: ProgramProtocols::default(),
             native: BTreeMap::new(),
             definitions: Vec::new(),
+            functions: ProgramFunctions::default(),
             watchdog: None,
         }
     }
@@ -127,10 +139,32 @@ impl Builder {
         self
     }
 
+    /// Adds a function for stored tools of the type `go` that name it, by its qualified name such as
+    /// `github.com/acme/agent/tools.Weather`. It gets the arguments after they were checked against
+    /// the tool's `argSchema`. A later one of the same name replaces it.
+    pub fn function<F, A, E>(mut self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(Value) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: std::fmt::Display,
+    {
+        self.functions.0.insert(name.into(), callsheet_provide::function(function));
+        self
+    }
+
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self { mut config, clock, sources: ProgramSources(own), protocols, native, definitions, watchdog } = self;
+        let Self {
+            mut config,
+            clock,
+            sources: ProgramSources(own),
+            protocols,
+            native,
+            definitions,
+            functions,
+            watchdog,
+        } = self;
         let (mut protocols, tasks) = (protocols.0, Tasks::new());
         let definitions = DefinitionRegistry::new(definitions);
         definitions.configure(&config.definitions);
@@ -147,8 +181,10 @@ impl Builder {
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
         client.identify(&id);
-        let (children, sources) =
-            (Children::watched(clock, watchdog), sources(own, (&native, definitions.has_own()), &config, clock));
+        let bundles = bundles(&config, functions, (clock, &tasks), &stop).await;
+        let children = Children::watched(clock, watchdog);
+        let sources = sources(own, (&native, definitions.has_own()), &bundles, (&config, clock));
+        protocols.push(Arc::new(BundleProtocol(bundles.clone())));
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
@@ -178,6 +214,7 @@ impl Builder {
             id,
             client,
             logins,
+            bundles,
             children,
             reader,
             engine,
@@ -216,16 +253,37 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
     Some(key)
 }
 
+/// The bundles, read and followed.
+async fn bundles(
+    config: &Config,
+    ProgramFunctions(functions): ProgramFunctions,
+    (clock, tasks): (Clock, &Tasks),
+    stop: &Stop,
+) -> BundleStore {
+    let store = BundleStore::new(config.bundles.clone(), Functions::new(functions), clock, tasks.clone());
+    let reading = store.clone();
+    tasks.blocking(move || reading.read_now()).await;
+    tasks.spawn(store.clone().follow(stop.clone()));
+    store
+}
+
 /// All sources; those inside this process come first.
 fn sources(
     own: Vec<Box<dyn Source>>,
     (native, defines): (&BTreeMap<ScenarioName, NativeTools>, bool),
-    config: &Config,
-    clock: Clock,
+    bundles: &BundleStore,
+    (config, clock): (&Config, Clock),
 ) -> Vec<Box<dyn Source>> {
     let embedded = Embedded::from_sources(own, native.keys().cloned().collect(), defines);
     let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
-    embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
+    let bundles = BundleSource::new(bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
+    embedded.into_iter().chain(bundles).chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
+}
+
+impl std::fmt::Debug for ProgramFunctions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
 }
 
 impl std::fmt::Debug for ProgramSources {

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 use super::Callsheet;
+use crate::bundles::BundleStore;
 use crate::calls::Calls;
 use crate::config::{self, Config, ConfigError, EffectiveValue, LoadOptions, LoadedConfig, Reloaded, StaticScenario};
 use crate::engine::EngineHandle;
@@ -46,6 +47,7 @@ struct ConfigReloader {
     in_force: watch::Sender<Arc<Config>>,
     settings: watch::Sender<Vec<EffectiveValue>>,
     client: Arc<Client>,
+    bundles: BundleStore,
     engine: EngineHandle,
     events: Hub,
     calls: Calls,
@@ -89,6 +91,7 @@ impl ConfigReloader {
             refused: None,
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
+        let bundles = app.bundles.clone();
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
         let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
         settings.send_replace(values);
@@ -102,6 +105,7 @@ impl ConfigReloader {
             in_force,
             settings,
             client,
+            bundles,
             engine,
             events,
             calls,
@@ -265,6 +269,7 @@ impl ConfigReloader {
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
         self.client.adjust(config.http_limits(), config.refresh.concurrency, config.cache_rules());
+        self.bundles.adjust(config.bundles.clone());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
         self.definitions.configure(&config.definitions);

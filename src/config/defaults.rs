@@ -11,6 +11,7 @@ use super::{
     McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig,
     VrooliConfig,
 };
+use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, UnknownLevel};
 use crate::transports::http::credentials::oauth::LoginSettings;
@@ -34,6 +35,7 @@ impl Config {
             modules: ModulesConfig::default(),
             mcp: McpConfig::default(),
             mcp_face: McpFaceConfig::default(),
+            bundles: BundleSettings::default(),
             login: LoginSettings::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),

@@ -11,7 +11,7 @@ use super::shape::Shape;
 use super::units::{duration, positive_duration};
 use super::value_reader::ValueReader;
 use super::web::{client_metadata_url, host, web_origin};
-use super::{Config, cache, client_servers, definitions, mdns, modules, preferences, profiles, scenarios};
+use super::{Config, bundles, cache, client_servers, definitions, mdns, modules, preferences, profiles, scenarios};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,11 @@ keys! {
     "mcp.wait"                               Live    text(duration)               mcp_face.wait;
     "mcp.input_timeout"                      Live    text(positive_duration)               mcp_face.input_timeout;
     "mcp.approve_by_elicitation"             Live    switch()                     mcp_face.approve_by_elicitation;
+    "bundles.path"                           Restart path_or_none()               bundles.path;
+    "bundles.allowed_hosts"                  Live    texts(bundles::host_rule)    bundles.allowed_hosts;
+    "bundles.secrets"                        Live    custom(bundles::SECRETS, bundles::secrets) bundles.secrets;
+    "bundles.max_tools"                      Live    number(1..=MAX_KEPT)             bundles.max_tools;
+    "bundles.max_request"                    Live    size(1..=MAX_BODY)       bundles.max_request;
     "login.client_metadata_url"              Restart   text(client_metadata_url)    login.client_metadata_url;
     "login.hosts"                            Restart texts(host)                  login.hosts;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;

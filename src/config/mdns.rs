@@ -1,11 +1,11 @@
 //! `[discovery.mdns]`: settings of the local network, and which of its announcements are trusted.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use super::Config;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
+use crate::model::Subnet;
 
 /// Bytes of an instance name at most (RFC 6763 section 4.1.1: one DNS label).
 const NAME_MAX: usize = 63;
@@ -59,13 +59,6 @@ pub enum TrustPattern {
     Name(String),
 }
 
-/// A range of addresses: `10.0.0.0/8`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subnet {
-    address: IpAddr,
-    prefix: u8,
-}
-
 impl Default for MdnsConfig {
     fn default() -> Self {
         Self {
@@ -79,32 +72,6 @@ impl Default for MdnsConfig {
             name: "callsheet".to_owned(),
             id: None,
         }
-    }
-}
-
-impl Subnet {
-    /// The range of the addresses that share their first `prefix` bits with `address`; `None` if
-    /// that has fewer bits.
-    pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
-        (prefix <= width(address)).then_some(Self { address, prefix })
-    }
-
-    /// Whether `address` is in it. Addresses of the other family never are.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let shift = u32::from(width(self.address) - self.prefix);
-        let head = |address| bits(address).checked_shr(shift).unwrap_or(0);
-        self.address.is_ipv4() == address.is_ipv4() && head(self.address) == head(address)
-    }
-}
-
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(address.to_bits()),
-        IpAddr::V6(address) => address.to_bits(),
     }
 }
 
@@ -169,12 +136,7 @@ fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
             Ok(TrustPattern::Name(name.to_owned()))
         };
     }
-    let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
-    let network = address.parse::<IpAddr>().ok().and_then(|address| match prefix {
-        None => Subnet::new(address, width(address)),
-        Some(prefix) => Subnet::new(address, prefix.parse().ok()?),
-    });
-    network.map(TrustPattern::Network).ok_or_else(|| {
+    text.parse().map(TrustPattern::Network).map_err(|_| {
         ValueError::new(
             format!("{text:?} is neither a network nor a name"),
             "write a network such as \"10.0.0.0/8\" or \"fd00::/8\", or a name such as \"name:lab-*\"",
@@ -237,12 +199,6 @@ pub(super) fn id(text: &str) -> Result<String, ValueError> {
 /// Whether a text may be the id of a daemon.
 pub(crate) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
-}
-
-impl fmt::Display for Subnet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
 use crate::model::{AcceptedVersions, PreferenceSet, Profile, ScenarioName, Secret, Target, UnknownLevel};
 use crate::protocols::definitions::Definition;
@@ -18,6 +19,7 @@ use crate::transports::http::credentials::oauth::LoginSettings;
 
 mod address;
 mod auth;
+mod bundles;
 mod cache;
 mod check;
 pub mod client_files;
@@ -51,6 +53,7 @@ mod units;
 mod value_reader;
 mod web;
 
+pub use crate::model::Subnet;
 pub(crate) use address::without_route;
 pub use cache::CacheConfig;
 pub use client_servers::McpConfig;
@@ -59,7 +62,7 @@ pub use error::{ConfigError, Diagnostic};
 pub use keys::{ConfigKey, KEYS, Reload, keys};
 pub use load::{LoadedConfig, load, load_again, load_usable};
 pub(crate) use mdns::is_id;
-pub use mdns::{MdnsConfig, MdnsTrust, Subnet, TrustPattern};
+pub use mdns::{MdnsConfig, MdnsTrust, TrustPattern};
 pub(crate) use modules::MODULE;
 pub use modules::ModulesConfig;
 pub use options::LoadOptions;
@@ -81,6 +84,8 @@ pub struct Config {
     pub mcp_face: McpFaceConfig,
     /// `[mcp]` and `mcpServers`
     pub mcp: McpConfig,
+    /// `[bundles]`
+    pub bundles: BundleSettings,
     /// `[login]`
     pub login: LoginSettings,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.

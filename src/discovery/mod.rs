@@ -19,6 +19,7 @@ use crate::config::{self, Config};
 use crate::model::{Finding, ScenarioName, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
+pub mod bundles;
 mod client_entries;
 pub mod embedded;
 pub mod mcp_files;
@@ -137,7 +138,7 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
     let (mine, theirs) = (&one.discovery, &other.discovery);
     match source {
         // Of the program, not of its configuration.
-        SourceId::Embedded => true,
+        SourceId::Embedded | SourceId::Bundles => true,
         SourceId::Static => {
             // What is defined is no matter of the source.
             let defines = one.definitions.is_empty() == other.definitions.is_empty();

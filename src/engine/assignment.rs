@@ -38,7 +38,9 @@ pub(super) fn redacted_address(target: &Target) -> String {
     match target {
         // A slash at the end of a command belongs to its last argument.
         Target::Stdio(_) => format!("`{target}`"),
-        Target::Http(_) | Target::InProcess(_) => target.to_string().trim_end_matches('/').to_owned(),
+        Target::Http(_) | Target::InProcess(_) | Target::Bundle(_) => {
+            target.to_string().trim_end_matches('/').to_owned()
+        }
     }
 }
 

@@ -93,6 +93,9 @@ impl Core {
                 let message = format!("`{}` is inside this program; there is no address to poll", id.as_str());
                 Err(TransportError::Address(message))
             }
+            Target::Bundle(_) => Err(TransportError::Address(format!(
+                "`{target}` is a bundle of stored tools; there is no address to poll"
+            ))),
         })
     }
 

@@ -22,6 +22,7 @@ pub mod relayed;
 pub mod scenario;
 pub mod secret;
 pub mod stdio_target;
+mod subnet;
 pub mod target;
 pub(crate) mod text;
 pub mod tool;
@@ -52,8 +53,9 @@ pub use scenario::{
 };
 pub use secret::Secret;
 pub use stdio_target::StdioTarget;
+pub use subnet::Subnet;
 pub(crate) use target::redacted_url;
-pub use target::{HttpTarget, InProcessId, Target};
+pub use target::{BundleId, HttpTarget, InProcessId, Target};
 pub use tool::{ACTIVITY, Extra, Facts, TOOL_NAME_MAX, Tool, gives_hints};
 pub use usage::ToolUsage;
 pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};

@@ -16,6 +16,8 @@ pub enum SourceId {
     Embedded,
     /// `[[scenarios]]` in the configuration.
     Static,
+    /// The folder of bundles that `[bundles] path` names.
+    Bundles,
     /// `<NAME>_API_URL` in the environment.
     Environment,
     /// The Vrooli process files.
@@ -32,6 +34,7 @@ impl SourceId {
         match self {
             Self::Embedded => "embedded",
             Self::Static => "static",
+            Self::Bundles => "bundles",
             Self::Environment => "environment",
             Self::Vrooli => "vrooli",
             Self::McpFiles => "mcp-files",

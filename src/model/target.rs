@@ -11,12 +11,15 @@ use std::time::Duration;
 use http::HeaderName;
 use sha2::{Digest as _, Sha256};
 use url::Url;
+use uuid::Uuid;
 
 use super::credential::feed;
 use super::{Auth, Interaction, ScenarioName, SecretSource, StdioTarget};
 
 /// The scheme of addresses inside this process: `local:` and a name.
 const LOCAL: &str = "local";
+/// The scheme of addresses of bundles: `bundle:` and a UUID.
+const BUNDLE: &str = "bundle";
 
 /// Where a scenario is, and how it is reached. Cheap to clone. Equal targets are reached in the
 /// same way.
@@ -30,6 +33,8 @@ pub enum Target {
     Stdio(Arc<StdioTarget>),
     /// A target inside this process.
     InProcess(InProcessId),
+    /// A bundle of stored tools. Only the source of bundles names one.
+    Bundle(BundleId),
 }
 
 /// A server that speaks HTTP.
@@ -58,6 +63,10 @@ pub struct HttpTarget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InProcessId(Arc<Url>);
 
+/// The identity of a bundle of stored tools, as an address of the scheme `bundle`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleId(Arc<Url>, Uuid);
+
 impl Target {
     /// The server at this address. An address of the scheme `local` names a target inside this
     /// process.
@@ -71,6 +80,7 @@ impl Target {
             Self::Http(target) => &target.url,
             Self::Stdio(target) => target.url(),
             Self::InProcess(id) => &id.0,
+            Self::Bundle(id) => &id.0,
         }
     }
 
@@ -78,7 +88,7 @@ impl Target {
     pub fn http(&self) -> Option<&HttpTarget> {
         match self {
             Self::Http(target) => Some(target),
-            Self::Stdio(_) | Self::InProcess(_) => None,
+            Self::Stdio(_) | Self::InProcess(_) | Self::Bundle(_) => None,
         }
     }
 
@@ -87,7 +97,7 @@ impl Target {
         match self {
             Self::Http(target) => target.revision.as_deref(),
             Self::Stdio(target) => target.revision(),
-            Self::InProcess(_) => None,
+            Self::InProcess(_) | Self::Bundle(_) => None,
         }
     }
 
@@ -96,7 +106,7 @@ impl Target {
         match self {
             Self::Http(target) => Some(&target.interaction),
             Self::Stdio(target) => Some(target.interaction()),
-            Self::InProcess(_) => None,
+            Self::InProcess(_) | Self::Bundle(_) => None,
         }
     }
 }
@@ -159,6 +169,24 @@ impl From<StdioTarget> for Target {
     }
 }
 
+impl From<BundleId> for Target {
+    fn from(id: BundleId) -> Self {
+        Self::Bundle(id)
+    }
+}
+
+impl BundleId {
+    /// The bundle with this UUID. A UUID is always a part of an address, so `None` does not occur.
+    pub fn new(id: Uuid) -> Option<Self> {
+        Url::parse(&format!("{BUNDLE}:{id}")).ok().map(|url| Self(Arc::new(url), id))
+    }
+
+    /// The UUID.
+    pub fn uuid(&self) -> Uuid {
+        self.1
+    }
+}
+
 impl InProcessId {
     /// The name.
     pub fn as_str(&self) -> &str {
@@ -173,6 +201,7 @@ impl fmt::Display for Target {
             Self::Http(target) => f.write_str(&redacted_url(&target.url)),
             Self::Stdio(target) => target.fmt(f),
             Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.as_str()),
+            Self::Bundle(id) => write!(f, "{BUNDLE}:{}", id.1),
         }
     }
 }
@@ -186,7 +215,7 @@ impl fmt::Debug for HttpTarget {
 
 /// Any address without what may be secret in it: credentials, query and fragment.
 pub(crate) fn redacted_url(url: &Url) -> String {
-    if url.cannot_be_a_base() && url.scheme() != LOCAL {
+    if url.cannot_be_a_base() && ![LOCAL, BUNDLE].contains(&url.scheme()) {
         // `data:` and `mailto:` carry content or people where others carry a host.
         return format!("{}:...", url.scheme());
     }
@@ -223,8 +252,9 @@ mod tests {
     }
 
     #[test]
-    fn no_address_is_a_command() {
-        for url in ["stdio:sh", "stdio:/bin/sh%20-c%20true", "STDIO:sh"] {
+    fn no_address_is_a_command_or_a_bundle() {
+        for url in ["stdio:sh", "stdio:/bin/sh%20-c%20true", "STDIO:sh", "bundle:018faf50-b7b6-7a01-9a05-a22a6e0af101"]
+        {
             assert!(matches!(Target::at(url.parse().unwrap()), Target::Http(_)), "{url}");
         }
     }

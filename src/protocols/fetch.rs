@@ -28,7 +28,7 @@ pub(super) enum Fetched {
 pub(super) fn upstream(target: &Target, transports: &Transports) -> Result<Upstream, ConnectError> {
     match target {
         Target::Http(target) => Ok(transports.http(target)?),
-        Target::Stdio(_) | Target::InProcess(_) => {
+        Target::Stdio(_) | Target::InProcess(_) | Target::Bundle(_) => {
             Err(ConnectError::NotThisProtocol(format!("{target} does not speak HTTP")))
         }
     }

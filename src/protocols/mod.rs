@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use crate::model::Target;
 use crate::transports::Transports;
 
+pub mod bundle;
 mod call;
 mod call_log;
 pub mod definitions;

@@ -4,7 +4,7 @@
 //! being touched. So every name on the way to the file is watched in its folder, including links
 //! and their targets. That detects a file that is written in place, replaced, removed or made, a
 //! replaced link anywhere on the way (as Kubernetes does with the folder of a `ConfigMap`), and a
-//! folder that appears or disappears. This module reads no file and only reports that there may be
+//! folder that appears or disappears. [`FolderWatch`] watches a folder with everything in it. This module reads no file and only reports that there may be
 //! a change. Network file systems send no events; there the caller has to read the file from time
 //! to time.
 
@@ -122,13 +122,65 @@ fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
     }
 }
 
-/// Whether an event can change what is read. Read events are ignored: our own reads would cause an
-/// endless loop.
+/// Watches a folder with everything below it.
+#[derive(Debug)]
+pub struct FolderWatch {
+    folder: PathBuf,
+    wake: watch::Sender<()>,
+    woken: watch::Receiver<()>,
+    watcher: Option<RecommendedWatcher>,
+}
+
+impl FolderWatch {
+    /// Watches nothing before the first [`renew`](Self::renew). The path is absolute.
+    pub fn new(folder: PathBuf) -> Self {
+        let (wake, woken) = watch::channel(());
+        Self { folder, wake, woken, watcher: None }
+    }
+
+    /// Watches the folder as it is now, or the one that it would be made in. To be called before it
+    /// is read, and again after each change. Blocking.
+    ///
+    /// # Errors
+    /// A text that says why it cannot be watched.
+    pub fn renew(&mut self) -> Result<(), String> {
+        self.woken.mark_unchanged();
+        let wake = self.wake.clone();
+        let handler = move |event: notify::Result<Event>| {
+            if event.is_err() || event.is_ok_and(|event| !is_reading(&event)) {
+                wake.send_replace(());
+            }
+        };
+        // The former watches end with the former watcher.
+        self.watcher = None;
+        let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
+        let watched = match self.folder.parent().filter(|_| !self.folder.is_dir()) {
+            Some(parent) => watcher.watch(parent, RecursiveMode::NonRecursive),
+            None => watcher.watch(&self.folder, RecursiveMode::Recursive),
+        };
+        self.watcher = Some(watcher);
+        watched.map_err(|error| error.to_string())
+    }
+
+    /// Completes when there was a change since the last [`renew`](Self::renew) that was not
+    /// reported yet. Cancel-safe.
+    pub async fn changed(&mut self) {
+        // The sender lives in `self`.
+        let _ = self.woken.changed().await;
+    }
+}
+
+/// Whether an event says only that something was read. Our own reads would cause an endless loop.
+fn is_reading(event: &Event) -> bool {
+    !event.need_rescan()
+        && matches!(event.kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+}
+
+/// Whether an event can change what is read.
 fn concerns(names: &BTreeSet<PathBuf>, event: notify::Result<Event>) -> bool {
     // An error means that events may have been missed.
     let Ok(event) = event else { return true };
-    let read = matches!(event.kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write));
-    event.need_rescan() || !read && event.paths.iter().any(|path| names.contains(path))
+    event.need_rescan() || !is_reading(&event) && event.paths.iter().any(|path| names.contains(path))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::bundles::BundleStore;
 use crate::calls::Calls;
 use crate::catalog::CatalogReader;
 use crate::config::{self, Config};
@@ -54,6 +55,8 @@ pub struct ServerParts {
     pub calls: Calls,
     /// Logins at authorization servers.
     pub logins: Arc<OAuthTokens>,
+    /// The stored tools.
+    pub bundles: BundleStore,
     /// Publishes events.
     pub events: Hub,
     /// The state for `/readyz`.
@@ -111,6 +114,7 @@ struct ServerState {
     engine: EngineHandle,
     calls: Calls,
     logins: Arc<OAuthTokens>,
+    bundles: BundleStore,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -142,6 +146,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         engine,
         calls,
         logins,
+        bundles,
         events,
         readiness,
         config,
@@ -165,6 +170,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         engine,
         calls,
         logins,
+        bundles,
         events,
         readiness,
         clock,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{HttpTarget, StdioTarget, Target};
+use crate::model::{HttpTarget, Secret, SecretSource, StdioTarget, Target};
 use crate::runtime::{Clock, Tasks};
 
 pub mod error;
@@ -16,6 +16,7 @@ pub mod stdio;
 pub use error::TransportError;
 pub(crate) use error::status_text;
 
+use http::credentials::CredentialError;
 use http::{Client, Upstream};
 use stdio::{ChildProcess, Children};
 
@@ -45,6 +46,14 @@ impl Transports {
         self.client.upstream_to(target)
     }
 
+    /// Reads a secret now.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    pub async fn secret(&self, source: &SecretSource) -> Result<Secret, CredentialError> {
+        self.client.secrets.read(source).await
+    }
+
     /// Starts a child process. Fails with [`TransportError::CommandNotFound`] or
     /// [`TransportError::NotStarted`].
     pub fn stdio(&self, target: &StdioTarget) -> Result<ChildProcess, TransportError> {
@@ -55,7 +64,7 @@ impl Transports {
     pub fn check(&self, target: &Target) -> Result<(), TransportError> {
         match target {
             Target::Http(target) => http::Address::new(target.url.clone()).map(drop),
-            Target::Stdio(_) | Target::InProcess(_) => Ok(()),
+            Target::Stdio(_) | Target::InProcess(_) | Target::Bundle(_) => Ok(()),
         }
     }
 

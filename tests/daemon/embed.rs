@@ -68,7 +68,7 @@ impl Protocol for Lines {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::Http(_) => Fits::Probe { at: "/names" },
-            Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
+            Target::Stdio(_) | Target::InProcess(_) | Target::Bundle(_) => Fits::Never,
         }
     }
 

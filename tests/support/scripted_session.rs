@@ -169,7 +169,7 @@ impl Protocol for ScriptedProtocol {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::InProcess(_) => Fits::Probe { at: "the script" },
-            Target::Http(_) | Target::Stdio(_) => Fits::Never,
+            Target::Http(_) | Target::Stdio(_) | Target::Bundle(_) => Fits::Never,
         }
     }
 

@@ -146,7 +146,7 @@ impl Reconciler {
     /// source off, has decided.
     pub(in crate::engine) fn dismisses(&self, source: SourceId) -> bool {
         match source {
-            SourceId::Static | SourceId::McpFiles => true,
+            SourceId::Static | SourceId::Bundles | SourceId::McpFiles => true,
             SourceId::Embedded => false,
             source => !self.sets.contains_key(&source),
         }

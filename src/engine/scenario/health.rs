@@ -280,7 +280,7 @@ fn proposed(record: &Scenario, target: &Target) -> String {
             let headers = list(http.headers.iter().map(|(header, _)| header.as_str()).collect());
             format!("would contact {}, with these headers: {headers}", redacted_address(target))
         }
-        Target::InProcess(_) => format!("would use {target}"),
+        Target::InProcess(_) | Target::Bundle(_) => format!("would use {target}"),
     };
     format!(
         "waits for an operator's approval{why}; an entry of a file of an MCP client {what}; \
@@ -337,6 +337,7 @@ fn down(record: &Scenario) -> String {
 fn removed(record: &Scenario, by: RemovedBy) -> String {
     match (by, record.source, &record.last_error) {
         (RemovedBy::Configuration, SourceId::Static, _) => "the configuration does not name it any more".into(),
+        (RemovedBy::Configuration, SourceId::Bundles, _) => "its bundle was deleted".into(),
         (RemovedBy::Configuration, SourceId::McpFiles, _) => "no file of an MCP client names it any more".into(),
         (RemovedBy::Configuration, source, _) => {
             format!("`{source}` found it, which the configuration has switched off")

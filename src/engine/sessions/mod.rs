@@ -345,7 +345,7 @@ impl KeptSession {
     fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let wait = match self.made_of.target {
             Target::Stdio(_) => restart_wait(self.since, self.wait, now),
-            Target::Http(_) | Target::InProcess(_) => wait(self.since, self.wait, refresh, now),
+            Target::Http(_) | Target::InProcess(_) | Target::Bundle(_) => wait(self.since, self.wait, refresh, now),
         };
         let why = reason.to_string();
         let errors = self.made_of.session.recent_errors();

@@ -93,7 +93,7 @@ impl Protocol for Mcp {
                 if USUAL_PATHS.contains(&last) { Fits::ProbeFirst { at: AT } } else { Fits::Probe { at: AT } }
             }
             Target::Stdio(_) => Fits::ProbeFirst { at: "its output" },
-            Target::InProcess(_) => Fits::Never,
+            Target::InProcess(_) | Target::Bundle(_) => Fits::Never,
         }
     }
 
@@ -142,7 +142,7 @@ impl Mcp {
         let way = match target {
             Target::Http(http) => Way::Http(transports.http(http)?),
             Target::Stdio(program) => Way::Stdio(Arc::clone(program)),
-            Target::InProcess(_) => {
+            Target::InProcess(_) | Target::Bundle(_) => {
                 return Err(ConnectError::NotThisProtocol(format!("{target} is inside this program")));
             }
         };

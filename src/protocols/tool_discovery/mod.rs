@@ -75,7 +75,7 @@ impl Protocol for ToolDiscovery {
     fn fits(&self, target: &Target) -> Fits {
         match target {
             Target::Http(_) => Fits::Probe { at: PATH },
-            Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
+            Target::Stdio(_) | Target::InProcess(_) | Target::Bundle(_) => Fits::Never,
         }
     }
 

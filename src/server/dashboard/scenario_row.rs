@@ -31,6 +31,7 @@ pub(super) fn source_label(source: SourceId) -> &'static str {
     match source {
         SourceId::Embedded => "in this program",
         SourceId::Static => "in the configuration",
+        SourceId::Bundles => "in the folder of bundles",
         SourceId::Environment => "in the environment",
         SourceId::Vrooli => "in the Vrooli process files",
         SourceId::McpFiles => "in a file of an MCP client",

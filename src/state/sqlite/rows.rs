@@ -354,6 +354,7 @@ fn source(text: &str) -> Result<SourceId, String> {
     let known = [
         SourceId::Embedded,
         SourceId::Static,
+        SourceId::Bundles,
         SourceId::Environment,
         SourceId::Vrooli,
         SourceId::McpFiles,

@@ -56,6 +56,14 @@ impl Address {
         Ok(Self(Arc::new(url)))
     }
 
+    /// Another address of this origin.
+    pub(super) fn sibling(&self, url: Url) -> Result<Self, TransportError> {
+        if self.same_origin(&url.origin()) {
+            return Ok(Self(Arc::new(url)));
+        }
+        Err(TransportError::Address(format!("`{}` is not at {self}", redacted_url(&url))))
+    }
+
     /// The target of a `Location` of this address (RFC 9110 section 10.2.2), with the credentials
     /// of this address.
     ///

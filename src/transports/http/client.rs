@@ -52,7 +52,7 @@ pub struct Client {
     /// The id of this daemon for other daemons, once it is set.
     pub(in crate::transports) own_id: OnceLock<Arc<str>>,
     token_sources: OnceLock<Arc<dyn TokenSources>>,
-    pub(super) secrets: SecretReader,
+    pub(in crate::transports) secrets: SecretReader,
     fetches: Arc<Fetches>,
     pub(in crate::transports) clock: Clock,
     pub(in crate::transports) tasks: Tasks,

@@ -1,4 +1,5 @@
-//! Sending a call: one POST of JSON, whose answer is taken whatever its status.
+//! Sending a call: one POST of JSON, or one request of any other kind, whose answer is taken
+//! whatever its status.
 //!
 //! Calls run side by side and keep a few idle connections. Nothing is repeated once bytes may have
 //! been sent, and no redirect is followed: what a tool does must happen neither twice nor
@@ -9,10 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use url::Url;
 
 use super::client::read;
 use super::connections::request;
-use super::{HttpResponse, Upstream, failure};
+use super::{Address, HttpResponse, Upstream, failure};
 use crate::transports::TransportError;
 
 /// What one request may cost, and what goes with it.
@@ -62,25 +64,53 @@ impl Upstream {
         limits: &CallLimits,
     ) -> Result<HttpResponse, Unanswered> {
         let address = self.address.join(path).map_err(Unanswered::unsent)?;
-        let body = body.into();
+        let mut limits = limits.clone();
+        limits.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        self.send_once(Method::POST, &address, body.into(), &limits).await
+    }
+
+    /// Sends one request of any method to an address of this origin. Every status is an answer, a
+    /// redirect too, and the headers are those of `limits` and of the credentials.
+    ///
+    /// Cancel-safe: no state remains here; the server may have begun the work.
+    ///
+    /// # Errors
+    /// [`TransportError::Address`] for an address of another origin.
+    pub async fn request(
+        &self,
+        method: Method,
+        url: Url,
+        body: Bytes,
+        limits: &CallLimits,
+    ) -> Result<HttpResponse, Unanswered> {
+        let address = self.address.sibling(url).map_err(Unanswered::unsent)?;
+        self.send_once(method, &address, body, limits).await
+    }
+
+    async fn send_once(
+        &self,
+        method: Method,
+        address: &Address,
+        body: Bytes,
+        limits: &CallLimits,
+    ) -> Result<HttpResponse, Unanswered> {
         let connect = self.client.settings.load().limits.connect;
         let exchange = async {
-            let mut attempt = self.attempt(&address, limits.repeatable).await.map_err(Unanswered::unsent)?;
+            let mut attempt = self.attempt(address, limits.repeatable).await.map_err(Unanswered::unsent)?;
             loop {
                 let mut headers = limits.headers.clone();
                 headers.extend(attempt.headers().clone());
-                headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
-                let request = request(Method::POST, &address, &headers, body.clone()).map_err(Unanswered::unsent)?;
+                let request = request(method.clone(), address, &headers, body.clone()).map_err(Unanswered::unsent)?;
                 let requested = self.client.now();
                 let answered = self.connections.call(request).await.map_err(|error| Unanswered {
                     sent: !failure::unsent(&error),
-                    error: failure::explain(&address, &error, connect),
+                    error: failure::explain(address, &error, connect),
                 })?;
                 let (body, head) = self.client.received(answered, requested);
                 if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
                     continue;
                 }
-                return read(limits.max_body, &address, body, head).await.map_err(Unanswered::sent);
+                return read(limits.max_body, address, body, head).await.map_err(Unanswered::sent);
             }
         };
         match tokio::time::timeout(limits.timeout, exchange).await {

@@ -1,0 +1,237 @@
+//! The template of a body: a JSON document, a form, a text or XML.
+//!
+//! In JSON a placeholder outside quotes stands for the whole value, whatever its type; one inside
+//! is a part of the text. What its values hold never becomes a part of the document's structure.
+
+use serde_json::{Map, Value};
+use url::form_urlencoded;
+
+use super::http_tool::RefusedValue;
+use super::template::{CallValues, Placeholder, TextTemplate};
+
+/// Marks a text that stood as a placeholder outside quotes. No JSON text has it unescaped.
+const BARE: char = '\u{0}';
+
+/// A template of a body.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BodyTemplate {
+    kind: BodyKind,
+    /// The content type where no header of the tool says it.
+    pub(super) content_type: &'static str,
+}
+
+/// How a body is written.
+#[derive(Debug, Clone, PartialEq)]
+enum BodyKind {
+    Json(BodyNode),
+    Form(Vec<(TextTemplate, TextTemplate)>),
+    Text(TextTemplate, fn(&str) -> String),
+}
+
+/// A part of a JSON document.
+#[derive(Debug, Clone, PartialEq)]
+enum BodyNode {
+    Literal(Value),
+    /// The value itself.
+    Whole(Placeholder),
+    /// A text with placeholders.
+    Text(TextTemplate),
+    List(Vec<BodyNode>),
+    Object(Vec<(String, BodyNode)>),
+}
+
+impl BodyTemplate {
+    /// Parses a body of a content type, which decides how values are escaped. Without one it is
+    /// JSON. The error is a sentence without its subject.
+    pub(super) fn parse(text: &str, content_type: Option<&str>) -> Result<Self, String> {
+        let media = content_type.unwrap_or("application/json").split(';').next().unwrap_or_default().trim();
+        let media = media.to_ascii_lowercase();
+        let template = || TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
+        let (kind, content_type) = if media == "application/json" || media.ends_with("+json") {
+            (BodyKind::Json(json(text)?), "application/json")
+        } else if media == "application/x-www-form-urlencoded" {
+            (BodyKind::Form(form(text)?), "application/x-www-form-urlencoded")
+        } else if media == "application/xml" || media == "text/xml" || media.ends_with("+xml") {
+            (BodyKind::Text(template()?, escape_xml), "application/xml")
+        } else if media == "text/plain" || template()?.is_literal() {
+            (BodyKind::Text(template()?, str::to_owned), "text/plain; charset=utf-8")
+        } else {
+            return Err(format!("has placeholders, and how values are escaped in `{media}` is not known"));
+        };
+        Ok(Self { kind, content_type })
+    }
+
+    /// The same of a JSON value in place of a text.
+    pub(super) fn from_json(value: &Value) -> Result<Self, String> {
+        Ok(Self { kind: BodyKind::Json(BodyNode::parse(value)?), content_type: "application/json" })
+    }
+
+    /// Its placeholders.
+    pub(super) fn places(&self) -> Vec<&Placeholder> {
+        match &self.kind {
+            BodyKind::Json(node) => node.places(),
+            BodyKind::Form(pairs) => {
+                pairs.iter().flat_map(|(name, value)| name.places().chain(value.places())).collect()
+            }
+            BodyKind::Text(template, _) => template.places().collect(),
+        }
+    }
+
+    /// The body of one call. In JSON a member without a value is left out, and so is a pair of a
+    /// form; a text needs all its values.
+    pub(super) fn fill(&self, values: &CallValues<'_>) -> Result<String, RefusedValue> {
+        match &self.kind {
+            BodyKind::Json(node) => Ok(node.fill(values).unwrap_or(Value::Null).to_string()),
+            BodyKind::Form(pairs) => {
+                let mut form = form_urlencoded::Serializer::new(String::new());
+                for (name, value) in pairs {
+                    if let (Ok(name), Ok(value)) = (name.fill(values, str::to_owned), value.fill(values, str::to_owned))
+                    {
+                        form.append_pair(&name, &value);
+                    }
+                }
+                Ok(form.finish())
+            }
+            BodyKind::Text(template, escape) => template.fill(values, escape).map_err(RefusedValue::missing),
+        }
+    }
+}
+
+/// Parses a JSON document in which placeholders may stand outside quotes.
+fn json(text: &str) -> Result<BodyNode, String> {
+    let unreadable = |error: &dyn std::fmt::Display| format!("is no JSON, and no other `Content-Type` is set: {error}");
+    if text.contains("\\u0000") {
+        return Err("has a NUL character in it".to_owned());
+    }
+    let (mut marked, mut rest, mut quoted) = (String::with_capacity(text.len()), text, false);
+    while let Some(c) = rest.chars().next() {
+        if !quoted && rest.starts_with("${") {
+            let (place, after) = rest.split_once('}').ok_or("has `${` without `}`")?;
+            marked.push_str(&Value::from(format!("{BARE}{place}}}")).to_string());
+            rest = after;
+            continue;
+        }
+        let length =
+            if quoted && c == '\\' { 1 + rest[1..].chars().next().map_or(0, char::len_utf8) } else { c.len_utf8() };
+        quoted ^= c == '"';
+        marked.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    let value: Value = serde_json::from_str(&marked).map_err(|error| unreadable(&error))?;
+    BodyNode::parse(&value)
+}
+
+/// Parses the pairs of a form.
+fn form(text: &str) -> Result<Vec<(TextTemplate, TextTemplate)>, String> {
+    let template = |text: &str| TextTemplate::parse(text).map_err(|error| format!("cannot be read: {error}"));
+    // Decoding leaves the characters of placeholders as they are.
+    form_urlencoded::parse(text.as_bytes()).map(|(name, value)| Ok((template(&name)?, template(&value)?))).collect()
+}
+
+impl BodyNode {
+    fn parse(value: &Value) -> Result<Self, String> {
+        Ok(match value {
+            Value::String(text) => {
+                let template = TextTemplate::parse(text.trim_start_matches(BARE));
+                let template = template.map_err(|error| format!("cannot be read: {error}"))?;
+                match template.only_place() {
+                    Some(place) if text.starts_with(BARE) => Self::Whole(place.clone()),
+                    _ if template.is_literal() => Self::Literal(value.clone()),
+                    _ => Self::Text(template),
+                }
+            }
+            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
+            Value::Object(members) => {
+                let member = |(name, value): (&String, &Value)| {
+                    if name.contains("${") || name.starts_with(BARE) {
+                        return Err("has a placeholder as the name of a member".to_owned());
+                    }
+                    Ok((name.clone(), Self::parse(value)?))
+                };
+                Self::Object(members.iter().map(member).collect::<Result<_, _>>()?)
+            }
+            other => Self::Literal(other.clone()),
+        })
+    }
+
+    fn places(&self) -> Vec<&Placeholder> {
+        match self {
+            Self::Literal(_) => Vec::new(),
+            Self::Whole(place) => vec![place],
+            Self::Text(template) => template.places().collect(),
+            Self::List(items) => items.iter().flat_map(Self::places).collect(),
+            Self::Object(members) => members.iter().flat_map(|(_, node)| node.places()).collect(),
+        }
+    }
+
+    /// `None` where a value is missing.
+    fn fill(&self, values: &CallValues<'_>) -> Option<Value> {
+        match self {
+            Self::Literal(value) => Some(value.clone()),
+            Self::Whole(place) => values.json(place),
+            Self::Text(template) => template.fill(values, str::to_owned).ok().map(Value::from),
+            Self::List(items) => Some(items.iter().filter_map(|item| item.fill(values)).collect()),
+            Self::Object(members) => {
+                let filled = members.iter().filter_map(|(name, node)| Some((name.clone(), node.fill(values)?)));
+                Some(Value::Object(filled.collect::<Map<_, _>>()))
+            }
+        }
+    }
+}
+
+/// A value as a text in XML.
+fn escape_xml(value: &str) -> String {
+    value.chars().fold(String::with_capacity(value.len()), |mut text, c| {
+        match c {
+            '&' => text.push_str("&amp;"),
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '"' => text.push_str("&quot;"),
+            '\'' => text.push_str("&apos;"),
+            other => text.push(other),
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use serde_json::json;
+
+    fn fill(body: &str, content_type: Option<&str>, arguments: &Value) -> Result<String, String> {
+        let values = CallValues {
+            arguments: arguments.as_object().unwrap(),
+            declared: &BTreeSet::new(),
+            secrets: &BTreeMap::new(),
+            tool: ("t", "v1"),
+        };
+        BodyTemplate::parse(body, content_type)?.fill(&values).map_err(|refused| refused.to_string())
+    }
+
+    #[test]
+    fn values_never_become_structure() {
+        let hostile = json!({"q": "\",\"admin\":true,\"x\":\"", "n": 5, "list": [1], "amp": "a&b=c<d>"});
+        for (body, content_type, expected) in [
+            (r#"{"q":"${q}","n":${n}}"#, None, r#"{"q":"\",\"admin\":true,\"x\":\"","n":5}"#),
+            (r#"{"q":"<${n}>","list":${list},"absent":${absent}}"#, None, r#"{"q":"<5>","list":[1]}"#),
+            (r#"["\"${n}", "\\"]"#, None, r#"["\"5","\\"]"#),
+            ("a=${amp}&b=${absent}&c=1", Some("application/x-www-form-urlencoded"), "a=a%26b%3Dc%3Cd%3E&c=1"),
+            ("<a>${amp}</a>", Some("text/xml; charset=utf-8"), "<a>a&amp;b=c&lt;d&gt;</a>"),
+            ("say ${amp}", Some("text/plain"), "say a&b=c<d>"),
+        ] {
+            assert_eq!(fill(body, content_type, &hostile).as_deref(), Ok(expected), "{body}");
+        }
+        for (body, content_type) in [
+            (r#"{"${q}":1}"#, None),
+            ("{${q}:1}", None),
+            ("q=${q}", None),
+            ("${q}", Some("application/x-unknown")),
+            ("{", None),
+        ] {
+            assert!(fill(body, content_type, &hostile).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The documents that changes store: what a client sent, with what the store adds.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use uuid::{NoContext, Uuid};
+
+use super::definition::SCHEMA_VERSION;
+use super::json_members::JsonMembers;
+use super::{BundleDefinition, DefinitionError, Slug, StoredTool, ToolVersion};
+
+/// The content of a bundle, as a client sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleChange {
+    slug: Slug,
+    display_name: String,
+    description: String,
+    is_enabled: bool,
+}
+
+/// The content of a tool, as a client sent it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolContent(Map<String, Value>);
+
+/// The members that a client may send of a tool, in the order of the file.
+const TOOL_MEMBERS: [&str; 11] = [
+    "displayName",
+    "description",
+    "tags",
+    "type",
+    "isEnabled",
+    "argSchema",
+    "outputSchema",
+    "impl",
+    "httpImpl",
+    "goImpl",
+    "schemaVersion",
+];
+
+/// Members of a stored document that the store sets itself. A client that sends back what it got
+/// may send them; they are not used.
+const OWN_MEMBERS: [&str; 8] = ["toolID", "id", "bundleID", "slug", "version", "isBuiltIn", "createdAt", "modifiedAt"];
+
+impl BundleChange {
+    /// Reads `{slug, displayName, isEnabled, description}`.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, DefinitionError> {
+        let members = JsonMembers { object: body, pointer: "" };
+        members.refuse_others(&["slug", "displayName", "isEnabled", "description"])?;
+        let slug = members.required_text("slug")?;
+        Ok(Self {
+            slug: slug.parse().map_err(|error| members.wrong("slug", format!("cannot be used: {error}")))?,
+            display_name: members.required_text("displayName")?.to_owned(),
+            description: members.text("description")?.unwrap_or_default().to_owned(),
+            is_enabled: members.switch("isEnabled", true)?,
+        })
+    }
+
+    /// The bundle with this content. What is replaced keeps `createdAt`, and `modifiedAt` too where
+    /// only `isEnabled` differs.
+    pub(super) fn applied(
+        &self,
+        id: Uuid,
+        before: Option<&BundleDefinition>,
+        now: Timestamp,
+    ) -> Result<BundleDefinition, DefinitionError> {
+        let same = before.filter(|before| {
+            before.slug == self.slug
+                && before.display_name == self.display_name
+                && before.description == self.description
+        });
+        let mut document = before.map(|before| before.document.clone()).unwrap_or_default();
+        let created = before.map_or(now, |before| before.created_at);
+        let modified = same.map_or(now, |before| before.modified_at);
+        for (name, value) in [
+            ("schemaVersion", json!(SCHEMA_VERSION)),
+            ("id", json!(id)),
+            ("slug", json!(self.slug.as_str())),
+            ("displayName", json!(self.display_name)),
+            ("description", json!(self.description)),
+            ("isEnabled", json!(self.is_enabled)),
+            ("isBuiltIn", json!(false)),
+            ("createdAt", time(created)),
+            ("modifiedAt", time(modified)),
+        ] {
+            document.insert(name.to_owned(), value);
+        }
+        BundleDefinition::parse(document)
+    }
+}
+
+impl ToolContent {
+    /// Reads what a client sent.
+    pub fn parse(body: Map<String, Value>) -> Result<Self, DefinitionError> {
+        let members = JsonMembers { object: &body, pointer: "" };
+        members.refuse_others(&[&TOOL_MEMBERS[..], &OWN_MEMBERS].concat())?;
+        Ok(Self(body))
+    }
+
+    /// The new tool with this content.
+    pub(super) fn inserted(
+        &self,
+        bundle: Uuid,
+        (slug, version): (&Slug, &ToolVersion),
+        now: Timestamp,
+    ) -> Result<StoredTool, DefinitionError> {
+        let mut document = Map::new();
+        document.insert("schemaVersion".to_owned(), json!(SCHEMA_VERSION));
+        document.insert("toolID".to_owned(), json!(new_id(now)));
+        document.insert("bundleID".to_owned(), json!(bundle));
+        document.insert("slug".to_owned(), json!(slug.as_str()));
+        document.insert("version".to_owned(), json!(version.as_str()));
+        for name in TOOL_MEMBERS {
+            if let Some(value) = self.0.get(name).filter(|value| !value.is_null()) {
+                document.insert(name.to_owned(), value.clone());
+            }
+        }
+        document.entry("isEnabled").or_insert(Value::Bool(true));
+        document.insert("isBuiltIn".to_owned(), Value::Bool(false));
+        document.insert("createdAt".to_owned(), time(now));
+        document.insert("modifiedAt".to_owned(), time(now));
+        for name in ["argSchema", "outputSchema"] {
+            // A text of a schema is stored as the schema.
+            let schema = document.get(name).and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+            if let Some(schema) = schema {
+                document.insert(name.to_owned(), schema);
+            }
+        }
+        StoredTool::parse(document, bundle)
+    }
+}
+
+/// A document with another `isEnabled`, and everything else as it was.
+pub(super) fn switched(document: &Map<String, Value>, is_enabled: bool) -> Map<String, Value> {
+    let mut document = document.clone();
+    document.insert("isEnabled".to_owned(), Value::Bool(is_enabled));
+    document
+}
+
+/// A document of a bundle that is deleted at this time.
+pub(super) fn deleted(document: &Map<String, Value>, now: Timestamp) -> Map<String, Value> {
+    let mut document = document.clone();
+    document.insert("softDeletedAt".to_owned(), time(now));
+    document
+}
+
+/// A time as it is written: RFC 3339, UTC, with milliseconds at most.
+fn time(at: Timestamp) -> Value {
+    let at = at.round(jiff::Unit::Millisecond).unwrap_or(at);
+    json!(at.to_string())
+}
+
+/// A new UUID of version 7.
+pub(super) fn new_id(now: Timestamp) -> Uuid {
+    let since = now.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs();
+    Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, since.as_secs(), since.subsec_nanos()))
+}

@@ -1,0 +1,270 @@
+//! What stands in the files of a bundle: `bundle.json`, and one file for each version of a tool.
+//!
+//! A file is kept as the document that it is: a member that is not known here stays when another
+//! one changes. `createdAt` is the time of the first insertion. `modifiedAt` changes with the
+//! content, and not when something is switched on or off.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::http_tool::{HttpTool, joined};
+use super::json_members::JsonMembers;
+use super::{Slug, ToolVersion};
+
+/// The version of the schema of these files.
+pub const SCHEMA_VERSION: &str = "2025-07-01";
+
+/// Characters of a display name or a description, and labels of one tool, at most.
+const TEXT_MAX: usize = 10_000;
+const TAGS_MAX: usize = 100;
+
+/// What is wrong with a document, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{pointer}` {message}")]
+pub struct DefinitionError {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// A sentence without its subject.
+    pub message: String,
+}
+
+/// A bundle, without its tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BundleDefinition {
+    /// Its identity, a UUID of version 7.
+    pub id: Uuid,
+    /// Its short name; others may have the same.
+    pub slug: Slug,
+    /// For people.
+    pub display_name: String,
+    /// For people; may be empty.
+    pub description: String,
+    /// Whether its tools can be used.
+    pub is_enabled: bool,
+    /// Whether it is a part of the program, so that only `is_enabled` can change.
+    pub is_built_in: bool,
+    /// When it was inserted.
+    pub created_at: Timestamp,
+    /// When its content was changed last.
+    pub modified_at: Timestamp,
+    /// When it was deleted; it is removed for good later, if it is still empty then.
+    pub soft_deleted_at: Option<Timestamp>,
+    /// The whole document.
+    pub document: Map<String, Value>,
+}
+
+/// One version of a tool.
+#[derive(Debug, Clone)]
+pub struct StoredTool {
+    /// Its identity, a UUID of version 7; a file that was written by hand may have none.
+    pub id: Option<Uuid>,
+    /// Its short name.
+    pub slug: Slug,
+    /// Its version.
+    pub version: ToolVersion,
+    /// For people.
+    pub display_name: String,
+    /// For models and people; may be empty.
+    pub description: String,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// Whether it can be used, where no preference says otherwise.
+    pub is_enabled: bool,
+    /// The JSON Schema of its arguments, an object schema.
+    pub arg_schema: Map<String, Value>,
+    /// The names of the parameters that the schema declares.
+    pub declared: BTreeSet<String>,
+    /// The JSON Schema of its results, if it has one.
+    pub output_schema: Option<Value>,
+    /// What runs it.
+    pub implementation: Implementation,
+    /// When it was inserted.
+    pub created_at: Timestamp,
+    /// When its content was changed last.
+    pub modified_at: Timestamp,
+    /// The whole document.
+    pub document: Map<String, Value>,
+    /// The file that it was read from; empty for one that is a part of the program.
+    pub file: PathBuf,
+}
+
+/// What runs a tool.
+#[derive(Debug, Clone)]
+pub enum Implementation {
+    /// `http`: a request.
+    Http(Arc<HttpTool>),
+    /// `go`: a function of the embedding program, by its qualified name.
+    Function(String),
+}
+
+/// Equal documents are equal tools.
+impl PartialEq for StoredTool {
+    fn eq(&self, other: &Self) -> bool {
+        self.document == other.document && self.file == other.file
+    }
+}
+
+impl BundleDefinition {
+    /// Reads `bundle.json`.
+    pub fn parse(document: Map<String, Value>) -> Result<Self, DefinitionError> {
+        let members = JsonMembers { object: &document, pointer: "" };
+        schema_version(members)?;
+        let (created_at, modified_at) = times(members)?;
+        let definition = Self {
+            id: uuid(members, "id")?.ok_or_else(|| members.wrong("id", "is missing"))?,
+            slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
+            display_name: short(members, "displayName", members.required_text("displayName")?)?,
+            description: short(members, "description", members.text("description")?.unwrap_or_default())?,
+            is_enabled: members.switch("isEnabled", true)?,
+            is_built_in: members.switch("isBuiltIn", false)?,
+            created_at,
+            modified_at,
+            soft_deleted_at: members.get("softDeletedAt").map(|_| time(members, "softDeletedAt")).transpose()?,
+            document: Map::new(),
+        };
+        Ok(Self { document, ..definition })
+    }
+}
+
+impl StoredTool {
+    /// Reads the document of a tool of this bundle.
+    pub fn parse(document: Map<String, Value>, bundle: Uuid) -> Result<Self, DefinitionError> {
+        let members = JsonMembers { object: &document, pointer: "" };
+        schema_version(members)?;
+        if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
+            return Err(members.wrong("bundleID", format!("is not the id of its bundle, `{bundle}`")));
+        }
+        let (created_at, modified_at) = times(members)?;
+        let arg_schema = arg_schema(members)?;
+        let declared = arg_schema.get("properties").and_then(Value::as_object);
+        let tool = Self {
+            id: uuid(members, if members.get("toolID").is_some() { "toolID" } else { "id" })?,
+            slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
+            version: members
+                .required_text("version")?
+                .parse()
+                .map_err(|error| wrong_name(members, "version", &error))?,
+            display_name: short(members, "displayName", members.required_text("displayName")?)?,
+            description: short(members, "description", members.text("description")?.unwrap_or_default())?,
+            tags: tags(members)?,
+            is_enabled: members.switch("isEnabled", true)?,
+            declared: declared.map(|properties| properties.keys().cloned().collect()).unwrap_or_default(),
+            arg_schema,
+            output_schema: schema(members, "outputSchema")?.filter(|schema| !schema.is_empty()).map(Value::Object),
+            implementation: implementation(members)?,
+            created_at,
+            modified_at,
+            document: Map::new(),
+            file: PathBuf::new(),
+        };
+        Ok(Self { document, ..tool })
+    }
+
+    /// Its name as a tool of its scenario. A slug has no `_`, so no two versions share a name.
+    pub fn name(&self) -> String {
+        tool_name(&self.slug, &self.version)
+    }
+}
+
+/// The name of a version of a tool, as a tool of its scenario.
+pub fn tool_name(slug: &Slug, version: &ToolVersion) -> String {
+    format!("{slug}_{version}")
+}
+
+/// What runs a tool: `impl` by its `type`, or the members of the original's programs.
+fn implementation(members: JsonMembers<'_>) -> Result<Implementation, DefinitionError> {
+    match members.required_text("type")? {
+        "http" => {
+            let original = members.object("httpImpl")?.map(joined);
+            let object = match (members.object("impl")?, &original) {
+                (Some(object), _) | (None, Some(object)) => object,
+                (None, None) => return Err(members.wrong("impl", "is missing")),
+            };
+            Ok(Implementation::Http(Arc::new(HttpTool::read(JsonMembers { object, pointer: "/impl" })?)))
+        }
+        "go" => {
+            let (object, name) = match members.object("impl")? {
+                Some(object) => (object, "goFunc"),
+                None => (members.object("goImpl")?.ok_or_else(|| members.wrong("impl", "is missing"))?, "func"),
+            };
+            let members = JsonMembers { object, pointer: "/impl" };
+            members.refuse_others(&[name])?;
+            Ok(Implementation::Function(members.required_text(name)?.to_owned()))
+        }
+        _ => Err(members.wrong("type", "is neither `http` nor `go`")),
+    }
+}
+
+fn schema_version(members: JsonMembers<'_>) -> Result<(), DefinitionError> {
+    match members.required_text("schemaVersion")? {
+        SCHEMA_VERSION => Ok(()),
+        _ => Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`, the only version that is read"))),
+    }
+}
+
+fn wrong_name(members: JsonMembers<'_>, name: &str, error: &super::InvalidSlug) -> DefinitionError {
+    members.wrong(name, format!("cannot be used: {error}"))
+}
+
+/// A UUID of version 7.
+fn uuid(members: JsonMembers<'_>, name: &str) -> Result<Option<Uuid>, DefinitionError> {
+    let read = |text: &str| text.parse().ok().filter(|id: &Uuid| id.get_version_num() == 7);
+    let text = members.text(name)?;
+    text.map(|text| read(text).ok_or_else(|| members.wrong(name, "is not a UUID of version 7"))).transpose()
+}
+
+fn time(members: JsonMembers<'_>, name: &str) -> Result<Timestamp, DefinitionError> {
+    let text = members.required_text(name)?;
+    text.parse().map_err(|_| members.wrong(name, "is not a time such as `2024-05-14T13:44:00Z` (RFC 3339)"))
+}
+
+/// `createdAt` and `modifiedAt`.
+fn times(members: JsonMembers<'_>) -> Result<(Timestamp, Timestamp), DefinitionError> {
+    let created = time(members, "createdAt")?;
+    Ok((created, if members.get("modifiedAt").is_some() { time(members, "modifiedAt")? } else { created }))
+}
+
+fn short(members: JsonMembers<'_>, name: &str, text: &str) -> Result<String, DefinitionError> {
+    if text.chars().count() > TEXT_MAX {
+        return Err(members.wrong(name, format!("is longer than {TEXT_MAX} characters")));
+    }
+    Ok(text.to_owned())
+}
+
+fn tags(members: JsonMembers<'_>) -> Result<Vec<String>, DefinitionError> {
+    let wrong = || members.wrong("tags", format!("is not a list of at most {TAGS_MAX} texts of 1 to 64 characters"));
+    let listed = members.list("tags")?;
+    let tag = |tag: &Value| tag.as_str().filter(|tag| (1..=64).contains(&tag.chars().count())).map(str::to_owned);
+    let tags: Option<Vec<String>> = listed.iter().map(tag).collect();
+    tags.filter(|tags| tags.len() <= TAGS_MAX).ok_or_else(wrong)
+}
+
+/// A schema, as an object or as the text of one.
+fn schema(members: JsonMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DefinitionError> {
+    let wrong = || members.wrong(name, "is not a JSON Schema object");
+    match members.get(name) {
+        None => Ok(None),
+        Some(Value::Object(schema)) => Ok(Some(schema.clone())),
+        Some(Value::String(text)) => serde_json::from_str(text).map(Some).map_err(|_| wrong()),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// The schema of the arguments, with the members that every list of tools needs.
+fn arg_schema(members: JsonMembers<'_>) -> Result<Map<String, Value>, DefinitionError> {
+    let mut schema = schema(members, "argSchema")?.unwrap_or_default();
+    if schema.get("type").is_some_and(|kind| kind != "object") {
+        return Err(members.wrong("argSchema", "is not the schema of an object"));
+    }
+    schema.entry("type").or_insert_with(|| "object".into());
+    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    if !properties.is_object() {
+        return Err(members.wrong("argSchema", "has `properties` that are no object"));
+    }
+    Ok(schema)
+}

@@ -1,0 +1,70 @@
+//! Why a bundle or tool was not read or changed.
+
+use std::io;
+
+use uuid::Uuid;
+
+use super::{DefinitionError, InvalidSlug, Slug, ToolVersion};
+
+/// Why a request about stored tools was not done. What was stored before is unchanged.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BundleError {
+    /// No folder is configured.
+    #[error("there are no stored tools here; set `bundles.path` to the folder for them")]
+    Off,
+    /// No bundle has this id.
+    #[error("no bundle has the id `{0}`")]
+    UnknownBundle(Uuid),
+    /// The bundle has no such tool.
+    #[error("the bundle `{0}` has no tool `{1}` with version `{2}`")]
+    UnknownTool(Uuid, Slug, ToolVersion),
+    /// The bundle was deleted, and its files are still there.
+    #[error("the bundle `{0}` is being deleted")]
+    BeingDeleted(Uuid),
+    /// A bundle with tools cannot be deleted.
+    #[error("the bundle `{0}` still has {1} tool(s); delete them first")]
+    NotEmpty(Uuid, usize),
+    /// The bundle is disabled, so what is in it cannot be added or changed.
+    #[error("the bundle `{0}` is disabled; enable it first")]
+    Disabled(Uuid),
+    /// The slug and version are taken.
+    #[error("the bundle `{0}` already has a tool `{1}` with version `{2}`; it is unchanged; use another version")]
+    Conflict(Uuid, Slug, ToolVersion),
+    /// It is a part of the program.
+    #[error("`{0}` is built in: only `isEnabled` can be changed")]
+    BuiltIn(String),
+    /// There are as many tools as are kept.
+    #[error("there are {0} stored tools already, which is all that `bundles.max_tools` allows")]
+    TooMany(usize),
+    /// What was sent cannot be stored.
+    #[error(transparent)]
+    Invalid(#[from] DefinitionError),
+    /// A name is outside its grammar.
+    #[error(transparent)]
+    Name(#[from] InvalidSlug),
+    /// An archive cannot be imported.
+    #[error("the archive cannot be imported: {0}")]
+    Archive(String),
+    /// Another process has the folder locked.
+    #[error("another process is changing the bundles; try again soon")]
+    Busy,
+    /// The folder could not be read or written.
+    #[error("cannot {action} `{path}`: {message}")]
+    Storage {
+        /// What was tried.
+        action: &'static str,
+        /// The file or folder.
+        path: String,
+        /// The system's words.
+        message: String,
+        /// The kind of failure.
+        kind: io::ErrorKind,
+    },
+}
+
+impl BundleError {
+    /// A failure of the file system.
+    pub(super) fn storage(action: &'static str, path: &std::path::Path, error: &io::Error) -> Self {
+        Self::Storage { action, path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
+    }
+}

@@ -1,0 +1,203 @@
+//! Reads and writes the folder of bundles.
+//!
+//! `bundle.json` makes a folder a bundle; its identity stands in it, whatever the folder is called.
+//! Every other file whose name ends in `.json` is one version of a tool. A file that cannot be used
+//! is a finding, and what it said before stays until the daemon ends. Names that begin with a dot
+//! are not read.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::bundle_set::ReadBundle;
+use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool};
+use crate::model::finding::quoted_excerpt;
+use crate::model::{CappedFindings, Finding, FindingCode};
+
+/// The file that makes a folder a bundle.
+pub(super) const BUNDLE_FILE: &str = "bundle.json";
+/// How the names of files begin that are not written to their end.
+const FRESH: &str = ".new-";
+/// Bytes of one file at most.
+pub(super) const FILE_MAX: u64 = 256 * 1024;
+/// Bytes of the name of a file that is made of slug and version, at most.
+const FILE_NAME_MAX: usize = 130;
+
+/// Reads all bundles below `root`; `before` has what was read last. An absent folder has none.
+/// Blocking.
+pub(super) fn read(root: &Path, before: &BundleSet, max_tools: usize) -> io::Result<BundleSet> {
+    let (mut bundles, mut findings): (Vec<ReadBundle>, _) = (Vec::new(), CappedFindings::default());
+    let mut left = max_tools;
+    for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
+        let known = before.bundles().find(|bundle| bundle.folder == folder);
+        match read_definition(&folder) {
+            Ok(definition) if bundles.iter().any(|other| other.definition.id == definition.id) => {
+                let message = format!("`{}` has the id of another bundle, `{}`", folder.display(), definition.id);
+                findings.push(left_out(message, "give its `bundle.json` an id of its own"));
+            }
+            Ok(definition) => {
+                let (tools, findings) = read_tools(&folder, &definition, known, &mut left)?;
+                bundles.push(ReadBundle { definition, folder, tools, findings });
+            }
+            Err(why) => {
+                let stays = known.map_or("is no bundle", |_| "keeps its last good state");
+                let message = format!("`{}` {stays}: {why}", folder.join(BUNDLE_FILE).display());
+                findings.push(left_out(message, "correct the file, or take the folder out"));
+                bundles.extend(known.map(|known| {
+                    let (definition, tools) = (known.definition.clone(), known.tools.clone());
+                    ReadBundle { definition, folder, tools, findings: known.findings.clone() }
+                }));
+            }
+        }
+    }
+    Ok(BundleSet::new(bundles, findings.finish()))
+}
+
+fn left_out(message: String, hint: &str) -> Finding {
+    Finding::new(FindingCode::EntryIgnored, message).hint(hint)
+}
+
+/// What is in a folder, by name, without what begins with a dot. An absent folder is empty.
+fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let hidden = |path: &PathBuf| path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths: Vec<_> = paths.into_iter().filter(|path| !hidden(path)).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_definition(folder: &Path) -> Result<BundleDefinition, String> {
+    let definition =
+        BundleDefinition::parse(read_document(&folder.join(BUNDLE_FILE))?).map_err(|why| why.to_string())?;
+    if definition.is_built_in {
+        return Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned());
+    }
+    Ok(definition)
+}
+
+/// The tools of one bundle, of which `left` more may be read.
+fn read_tools(
+    folder: &Path,
+    definition: &BundleDefinition,
+    known: Option<&Arc<StoredBundle>>,
+    left: &mut usize,
+) -> io::Result<(Vec<Arc<StoredTool>>, Vec<Finding>)> {
+    let (mut tools, mut findings): (Vec<Arc<StoredTool>>, _) = (Vec::new(), CappedFindings::default());
+    let is_tool = |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with(BUNDLE_FILE);
+    for file in names(folder)?.into_iter().filter(is_tool) {
+        let before = || known.and_then(|known| known.tools.iter().find(|tool| tool.file == file).cloned());
+        let name: Arc<str> = file.file_stem().unwrap_or_default().to_string_lossy().into();
+        let tool = match read_tool(&file, definition.id) {
+            Ok(tool) => Some(Arc::new(tool)),
+            Err(why) => {
+                let before = before();
+                let stays = if before.is_some() { "keeps its last good state" } else { "is left out" };
+                let message = format!("the file `{}` of this bundle {stays}: {why}", file.display());
+                let finding = Finding::new(FindingCode::ToolQuarantined, message).of_tool(Arc::clone(&name));
+                findings.push(finding.hint("correct the file, or take it out"));
+                before
+            }
+        };
+        let Some(tool) = tool else { continue };
+        if tools.iter().any(|other| other.slug == tool.slug && other.version == tool.version) {
+            let message = format!("`{}` has a slug and version that another file has", file.display());
+            findings.push(Finding::new(FindingCode::DuplicateTool, message).of_tool(name).hint("take one of them out"));
+        } else if *left == 0 {
+            findings.push_with(FindingCode::ToolsBeyondLimit, || {
+                let message = format!("`{}` is beyond `bundles.max_tools`", file.display());
+                Finding::new(FindingCode::ToolsBeyondLimit, message).of_tool(name).hint("raise the limit")
+            });
+        } else {
+            *left -= 1;
+            tools.push(tool);
+        }
+    }
+    Ok((tools, findings.finish()))
+}
+
+fn read_tool(file: &Path, bundle: Uuid) -> Result<StoredTool, String> {
+    let tool = StoredTool::parse(read_document(file)?, bundle).map_err(|error| error.to_string())?;
+    Ok(StoredTool { file: file.to_owned(), ..tool })
+}
+
+/// The JSON object in a file.
+fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
+    let opened = fs::File::open(file).map_err(|error| error.to_string())?;
+    if !opened.metadata().is_ok_and(|about| about.is_file()) {
+        return Err("it is not a file".to_owned());
+    }
+    let mut text = Vec::new();
+    opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(format!("it is larger than {} KiB", FILE_MAX >> 10));
+    }
+    serde_json::from_slice(&text)
+        .map_err(|error| format!("it is no JSON object: {}", quoted_excerpt(&error.to_string())))
+}
+
+/// The file of a new tool: named after slug and version where every file system can hold that, and
+/// after the tool's id otherwise.
+pub(super) fn file_of(folder: &Path, tool: &StoredTool) -> PathBuf {
+    let plain = format!("{}.json", tool.name());
+    let every = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+    let fits = plain.len() <= FILE_NAME_MAX && plain.bytes().all(every) && !plain.starts_with('.');
+    let named = folder.join(plain);
+    match tool.id {
+        Some(id) if !fits || named.exists() => folder.join(format!("{id}.json")),
+        _ => named,
+    }
+}
+
+/// Writes a document so that a reader sees the old or the new one, and it outlives a crash.
+/// Blocking.
+pub(super) fn write(file: &Path, document: &Map<String, Value>) -> Result<(), BundleError> {
+    let failed = |error: &io::Error| BundleError::storage("write", file, error);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let written = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let mut fresh = tempfile::Builder::new().prefix(FRESH).tempfile_in(folder)?;
+        serde_json::to_writer_pretty(&mut fresh, document)?;
+        fresh.write_all(b"\n")?;
+        fresh.as_file().sync_all()?;
+        fresh.persist(file).map_err(|error| error.error)?;
+        sync(folder)
+    };
+    written().map_err(|error| failed(&error))
+}
+
+/// Removes a file for good. Blocking.
+pub(super) fn remove(file: &Path) -> Result<(), BundleError> {
+    let removed = fs::remove_file(file).and_then(|()| sync(file.parent().unwrap_or(Path::new("."))));
+    removed.map_err(|error| BundleError::storage("remove", file, &error))
+}
+
+/// Removes the folder of a bundle if nothing but `bundle.json` is in it. Returns whether it was.
+/// Blocking.
+pub(super) fn remove_empty(folder: &Path) -> Result<bool, BundleError> {
+    let failed = |error: &io::Error| BundleError::storage("remove", folder, error);
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let is_rest = |name: &OsString| name.as_encoded_bytes().starts_with(FRESH.as_bytes());
+    let names: Vec<_> = entries.map_err(|error| failed(&error))?.iter().map(fs::DirEntry::file_name).collect();
+    if names.iter().any(|name| name != BUNDLE_FILE && !is_rest(name)) {
+        return Ok(false);
+    }
+    for name in names {
+        remove(&folder.join(name))?;
+    }
+    fs::remove_dir(folder).map_err(|error| failed(&error))?;
+    Ok(true)
+}
+
+/// Makes a change of a folder durable.
+fn sync(folder: &Path) -> io::Result<()> {
+    fs::File::open(folder)?.sync_all()
+}

@@ -1,0 +1,73 @@
+//! Reads members of a JSON object, each with the place of what is wrong with it.
+
+use serde_json::{Map, Value};
+
+use super::DefinitionError;
+
+/// An object and where it stands, as a JSON pointer.
+#[derive(Clone, Copy)]
+pub(super) struct JsonMembers<'a> {
+    pub(super) object: &'a Map<String, Value>,
+    pub(super) pointer: &'a str,
+}
+
+impl<'a> JsonMembers<'a> {
+    /// The error for a member.
+    pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DefinitionError {
+        DefinitionError { pointer: format!("{}/{name}", self.pointer), message: message.into() }
+    }
+
+    /// Refuses members with other names than these.
+    pub(super) fn refuse_others(&self, known: &[&str]) -> Result<(), DefinitionError> {
+        match self.object.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(self.wrong(name, format!("is not known; known are {}", known.join(", ")))),
+        }
+    }
+
+    /// A member that is not `null`.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text.
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, DefinitionError> {
+        self.get(name).map(|value| value.as_str().ok_or_else(|| self.wrong(name, "is not a text"))).transpose()
+    }
+
+    /// A text that must be there and have something in it.
+    pub(super) fn required_text(&self, name: &str) -> Result<&'a str, DefinitionError> {
+        let text = self.text(name)?.filter(|text| !text.trim().is_empty());
+        text.ok_or_else(|| self.wrong(name, "is missing or empty"))
+    }
+
+    /// `true` or `false`.
+    pub(super) fn switch(&self, name: &str, default: bool) -> Result<bool, DefinitionError> {
+        self.get(name).map_or(Ok(default), |value| {
+            value.as_bool().ok_or_else(|| self.wrong(name, "is neither `true` nor `false`"))
+        })
+    }
+
+    /// A whole number within a range.
+    pub(super) fn number(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, DefinitionError> {
+        let outside = || self.wrong(name, format!("is not a whole number from {} to {}", range.start(), range.end()));
+        let read = |value: &Value| value.as_u64().filter(|number| range.contains(number)).ok_or_else(outside);
+        self.get(name).map(read).transpose()
+    }
+
+    /// An object.
+    pub(super) fn object(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, DefinitionError> {
+        self.get(name).map(|value| value.as_object().ok_or_else(|| self.wrong(name, "is not an object"))).transpose()
+    }
+
+    /// A list.
+    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], DefinitionError> {
+        self.get(name).map_or(Ok(&[]), |value| {
+            value.as_array().map(Vec::as_slice).ok_or_else(|| self.wrong(name, "is not a list"))
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! The lock of the folder of bundles, which holds across processes. The system releases it when its
+//! holder ends, however that happens.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+use super::BundleError;
+
+/// The file that is locked, in the folder of bundles.
+const FILE: &str = ".lock";
+/// How often the lock is tried, and the pause between. A change holds it for milliseconds.
+const TRIES: u32 = 3_000;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Holds the folder for changes of one process. Dropping it releases the folder.
+#[derive(Debug)]
+pub(super) struct FolderLock(#[expect(dead_code, reason = "it holds the lock")] File);
+
+impl FolderLock {
+    /// Waits for the lock, for half a minute at most. Makes the folder where it is missing.
+    /// Blocking.
+    pub(super) fn acquire(root: &Path) -> Result<Self, BundleError> {
+        let failed = |error: &std::io::Error| BundleError::storage("lock", root, error);
+        fs::create_dir_all(root).map_err(|error| failed(&error))?;
+        let file = File::options().create(true).truncate(false).write(true).open(root.join(FILE));
+        let file = file.map_err(|error| failed(&error))?;
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            }
+        }
+        Err(BundleError::Busy)
+    }
+}

@@ -1,0 +1,42 @@
+//! Bundles of stored tools: their files, what stands in them, and the requests that are made of
+//! them.
+//!
+//! A bundle is a folder below `bundles.path` with `bundle.json` and one JSON file for each tool.
+//! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
+//! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
+//! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
+//! reads and writes the folder under its `lock`; [`store`] is what the rest of the daemon uses.
+//!
+//! It sends no request, and changes nothing that is stored unless an operator requests it.
+
+mod body_template;
+pub mod bundle_set;
+mod changes;
+pub mod definition;
+mod error;
+pub mod extract;
+pub mod files;
+mod functions;
+mod host_rule;
+pub mod http_tool;
+mod json_members;
+mod lock;
+pub mod name;
+mod settings;
+pub mod store;
+pub mod template;
+mod tool_auth;
+mod url_template;
+
+pub use bundle_set::{BundleSet, StoredBundle};
+pub use changes::{BundleChange, ToolContent};
+pub use definition::{BundleDefinition, DefinitionError, Implementation, StoredTool};
+pub use error::BundleError;
+pub use functions::Functions;
+pub use host_rule::HostRule;
+pub use http_tool::{HttpTool, PreparedRequest, RefusedValue};
+pub use name::{InvalidSlug, Slug, ToolVersion};
+pub use settings::{BundleSecret, BundleSettings};
+pub use store::BundleStore;
+pub use template::CallValues;
+pub use tool_auth::ToolAuth;

@@ -1,0 +1,43 @@
+//! `[bundles]`, as the rest of the program uses it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::HostRule;
+use crate::model::SecretSource;
+
+/// The settings of stored tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleSettings {
+    /// `path`: the folder of bundles, absolute. Without it there are none.
+    pub path: Option<PathBuf>,
+    /// `allowed_hosts`: where HTTP tools may send requests. Empty: nowhere.
+    pub allowed_hosts: Vec<HostRule>,
+    /// `secrets`: what placeholders may stand for besides arguments, by name.
+    pub secrets: BTreeMap<String, BundleSecret>,
+    /// `max_tools`: tools of all bundles together.
+    pub max_tools: usize,
+    /// `max_request`: bytes of the body that an HTTP tool sends.
+    pub max_request: usize,
+}
+
+/// A secret of stored tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleSecret {
+    /// Where it is.
+    pub source: SecretSource,
+    /// `hosts`: the only ones that it is sent to.
+    pub hosts: Vec<HostRule>,
+}
+
+impl Default for BundleSettings {
+    fn default() -> Self {
+        Self {
+            path: None,
+            allowed_hosts: Vec::new(),
+            secrets: BTreeMap::new(),
+            max_tools: 1_000,
+            max_request: 1024 * 1024,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The bundles of one daemon: the set that is read, changes, and following the folder.
+//!
+//! A change holds the lock of the folder while it reads, judges and writes, so that what is unique
+//! stays unique among all processes. It is answered when it is durable and published. Nothing is
+//! changed without a request, but one thing: a deleted bundle is removed for good two days later if
+//! it is still empty then.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::changes::{deleted, switched};
+use super::files::{self, BUNDLE_FILE};
+use super::lock::FolderLock;
+use super::{
+    BundleChange, BundleError, BundleSet, BundleSettings, Functions, Slug, StoredBundle, StoredTool, ToolContent,
+    ToolVersion,
+};
+use crate::model::{Finding, FindingCode};
+use crate::runtime::files::FolderWatch;
+use crate::runtime::{Clock, Stop, Tasks};
+
+/// After a sign of a change, the folder is read once there were no further signs for this long.
+const QUIET: Duration = Duration::from_millis(100);
+/// How often the folder is read without a sign of a change: network file systems send none.
+const POLL: Duration = Duration::from_secs(60);
+/// How long a deleted bundle stays.
+const KEEP: SignedDuration = SignedDuration::from_hours(48);
+
+/// The bundles of one daemon. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct BundleStore(Arc<StoreParts>);
+
+#[derive(Debug)]
+struct StoreParts {
+    /// The folder, absolute; it never changes.
+    root: Option<PathBuf>,
+    settings: watch::Sender<Arc<BundleSettings>>,
+    set: watch::Sender<Arc<BundleSet>>,
+    /// Held while the folder is read and the set is published, so that no older set follows a newer
+    /// one.
+    publishing: Mutex<()>,
+    functions: Functions,
+    clock: Clock,
+    tasks: Tasks,
+}
+
+/// Whether a bundle was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It is new.
+    Created,
+    /// It replaced what was there.
+    Replaced,
+}
+
+impl BundleStore {
+    /// The store of these settings, with nothing read yet.
+    pub fn new(settings: BundleSettings, functions: Functions, clock: Clock, tasks: Tasks) -> Self {
+        // The watcher reports absolute paths.
+        let root = settings.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
+        let (settings, set) = (watch::Sender::new(Arc::new(settings)), watch::Sender::default());
+        Self(Arc::new(StoreParts { root, settings, set, publishing: Mutex::default(), functions, clock, tasks }))
+    }
+
+    /// Takes other settings. The folder stays.
+    pub fn adjust(&self, settings: BundleSettings) {
+        self.0.settings.send_if_modified(|active| {
+            let changed = **active != settings;
+            *active = Arc::new(settings);
+            changed
+        });
+    }
+
+    /// The active settings.
+    pub fn settings(&self) -> Arc<BundleSettings> {
+        self.0.settings.borrow().clone()
+    }
+
+    /// Follows the settings.
+    pub fn follow_settings(&self) -> watch::Receiver<Arc<BundleSettings>> {
+        self.0.settings.subscribe()
+    }
+
+    /// What was read last.
+    pub fn set(&self) -> Arc<BundleSet> {
+        self.0.set.borrow().clone()
+    }
+
+    /// Follows what is read.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<BundleSet>> {
+        self.0.set.subscribe()
+    }
+
+    /// The functions of the embedding program.
+    pub fn functions(&self) -> &Functions {
+        &self.0.functions
+    }
+
+    /// Whether a folder is configured.
+    pub fn is_on(&self) -> bool {
+        self.0.root.is_some()
+    }
+
+    /// Reads the folder and publishes it. Blocking.
+    pub fn read_now(&self) {
+        let Some(root) = &self.0.root else { return };
+        if let Err(error) = self.publish(root) {
+            let message = format!("the bundles cannot be read, and keep their last good state: {error}");
+            tracing::warn!(folder = %root.display(), %error, "the bundles cannot be read");
+            let failed = Finding::new(FindingCode::SourceFailed, message).hint("make the folder readable");
+            self.0.set.send_if_modified(|set| {
+                let changed = !set.findings.contains(&failed);
+                if changed {
+                    Arc::make_mut(set).findings.push(failed);
+                }
+                changed
+            });
+        }
+    }
+
+    /// Reads the folder and publishes it if it differs.
+    fn publish(&self, root: &Path) -> std::io::Result<()> {
+        let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = files::read(root, &self.set(), self.settings().max_tools)?;
+        self.0.set.send_if_modified(|set| {
+            let changed = **set != next;
+            *set = Arc::new(next);
+            changed
+        });
+        Ok(())
+    }
+
+    /// Follows the folder until `stop`: reads it when it changes, and removes for good what was
+    /// deleted long ago.
+    pub async fn follow(self, stop: Stop) {
+        let Some(root) = self.0.root.clone() else { return };
+        let (clock, tasks) = (self.0.clock, self.0.tasks.clone());
+        let mut watch = FolderWatch::new(root);
+        loop {
+            let (store, wanted) = (self.clone(), watch);
+            let looked = tasks.spawn_blocking(move || {
+                let mut watch = wanted;
+                // The watch starts before the folder is read, so that no change between the two is
+                // missed. A folder that cannot be watched is read from time to time.
+                let _ = watch.renew();
+                store.read_now();
+                store.reap();
+                watch
+            });
+            let Ok(back) = looked.await else { return };
+            watch = back;
+            tokio::select! {
+                () = stop.wait() => return,
+                () = watch.changed() => {}
+                () = clock.sleep(POLL) => continue,
+            }
+            tokio::select! {
+                () = stop.wait() => return,
+                () = clock.sleep(QUIET) => {}
+            }
+        }
+    }
+
+    /// Removes bundles for good that were deleted long ago and are empty. Blocking.
+    fn reap(&self) {
+        let due = |bundle: &StoredBundle, now: Timestamp| {
+            let deleted = bundle.definition.soft_deleted_at;
+            deleted.is_some_and(|deleted| now.duration_since(deleted) >= KEEP) && bundle.tools.is_empty()
+        };
+        let now = self.0.clock.wall();
+        if !self.set().bundles().any(|bundle| due(bundle, now)) {
+            return;
+        }
+        let removed = self.change_blocking(move |_, set| {
+            for bundle in set.bundles().filter(|bundle| due(bundle, now)) {
+                if files::remove_empty(&bundle.folder)? {
+                    tracing::info!(bundle = %bundle.definition.id, "a deleted bundle was removed for good");
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = removed {
+            tracing::warn!(%error, "a deleted bundle could not be removed");
+        }
+    }
+
+    /// Makes a change under the lock, and publishes what is there after it. Blocking.
+    fn change_blocking<T>(
+        &self,
+        change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError>,
+    ) -> Result<T, BundleError> {
+        let root = self.0.root.as_deref().ok_or(BundleError::Off)?;
+        let _lock = FolderLock::acquire(root)?;
+        let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
+        let now = files::read(root, &self.set(), self.settings().max_tools).map_err(|error| unread(&error))?;
+        let changed = change(root, &now)?;
+        self.publish(root).map_err(|error| unread(&error))?;
+        Ok(changed)
+    }
+
+    /// The same beside the async threads. It goes on to its end when its caller goes away.
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError> + Send + 'static,
+    ) -> Result<T, BundleError> {
+        let store = self.clone();
+        self.0.tasks.blocking(move || store.change_blocking(change)).await
+    }
+
+    /// Adds a bundle, or replaces what is said about one.
+    pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<Written, BundleError> {
+        let now = self.0.clock.wall();
+        self.change(move |root, set| {
+            let before = if set.get(id).is_some() { Some(set.bundle(id)?) } else { None };
+            let definition = content.applied(id, before.map(|before| &before.definition), now)?;
+            let folder = before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
+            files::write(&folder.join(BUNDLE_FILE), &definition.document)?;
+            Ok(if before.is_some() { Written::Replaced } else { Written::Created })
+        })
+        .await
+    }
+
+    /// Enables or disables a bundle.
+    pub async fn switch_bundle(&self, id: Uuid, is_enabled: bool) -> Result<(), BundleError> {
+        self.change(move |_, set| {
+            let bundle = set.bundle(id)?;
+            files::write(&bundle.folder.join(BUNDLE_FILE), &switched(&bundle.definition.document, is_enabled))
+        })
+        .await
+    }
+
+    /// Deletes a bundle without tools. Its file stays for two days.
+    pub async fn delete_bundle(&self, id: Uuid) -> Result<(), BundleError> {
+        let now = self.0.clock.wall();
+        self.change(move |_, set| {
+            let bundle = set.bundle(id)?;
+            if !bundle.tools.is_empty() {
+                return Err(BundleError::NotEmpty(id, bundle.tools.len()));
+            }
+            files::write(&bundle.folder.join(BUNDLE_FILE), &deleted(&bundle.definition.document, now))
+        })
+        .await
+    }
+
+    /// Adds a version of a tool. One that is there already is unchanged.
+    pub async fn put_tool(
+        &self,
+        (bundle, slug, version): (Uuid, Slug, ToolVersion),
+        content: ToolContent,
+    ) -> Result<(), BundleError> {
+        let (now, most) = (self.0.clock.wall(), self.settings().max_tools);
+        self.change(move |_, set| {
+            let stored = enabled(set, bundle)?;
+            let tool = content.inserted(bundle, (&slug, &version), now)?;
+            if stored.tool(&slug, &version).is_ok() {
+                return Err(BundleError::Conflict(bundle, slug, version));
+            }
+            if set.count() >= most {
+                return Err(BundleError::TooMany(most));
+            }
+            files::write(&files::file_of(&stored.folder, &tool), &tool.document)
+        })
+        .await
+    }
+
+    /// Enables or disables a version of a tool.
+    pub async fn switch_tool(
+        &self,
+        (bundle, slug, version): (Uuid, Slug, ToolVersion),
+        is_enabled: bool,
+    ) -> Result<(), BundleError> {
+        self.change(move |_, set| {
+            let tool = enabled(set, bundle)?.tool(&slug, &version)?;
+            files::write(&tool.file, &switched(&tool.document, is_enabled))
+        })
+        .await
+    }
+
+    /// Removes a version of a tool for good.
+    pub async fn delete_tool(&self, (bundle, slug, version): (Uuid, Slug, ToolVersion)) -> Result<(), BundleError> {
+        self.change(move |_, set| files::remove(&set.bundle(bundle)?.tool(&slug, &version)?.file)).await
+    }
+
+    /// One version of a tool that is not of a deleted bundle, with its bundle.
+    pub fn tool(
+        &self,
+        (bundle, slug, version): (Uuid, &Slug, &ToolVersion),
+    ) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
+        if !self.is_on() {
+            return Err(BundleError::Off);
+        }
+        let set = self.set();
+        let bundle = set.bundle(bundle)?;
+        Ok((Arc::clone(bundle), Arc::clone(bundle.tool(slug, version)?)))
+    }
+}
+
+/// A bundle in which something may be added or changed.
+fn enabled(set: &BundleSet, id: Uuid) -> Result<&Arc<StoredBundle>, BundleError> {
+    let bundle = set.bundle(id)?;
+    if bundle.definition.is_enabled { Ok(bundle) } else { Err(BundleError::Disabled(id)) }
+}

@@ -1,0 +1,65 @@
+//! What an answer of an API is to the caller of a tool.
+
+use serde_json::Value;
+
+use crate::bundles::HttpTool;
+use crate::bundles::http_tool::{ErrorMode, ResponseEncoding};
+use crate::model::JsonText;
+use crate::model::finding::quoted_excerpt;
+use crate::protocols::Outcome;
+use crate::transports::http::HttpResponse;
+use crate::transports::status_text;
+
+/// The outcome of a tool for an answer, and the value of a success.
+pub(super) fn outcome(tool: &HttpTool, answer: &HttpResponse) -> (Outcome, Option<Value>) {
+    let status = answer.head.status.as_u16();
+    match value(tool, answer) {
+        Ok(value) => {
+            let done = Outcome::done(JsonText::known(value.to_string()));
+            (Outcome { status: Some(status), ..done }, Some(value))
+        }
+        Err(_) if tool.error_mode == ErrorMode::Empty => {
+            (Outcome { status: Some(status), ..Outcome::done(JsonText::known("null")) }, None)
+        }
+        Err((code, why)) => {
+            let failed = Outcome::failed(Some(status), why, Some(code.to_owned()));
+            (Outcome { retry_after: answer.retry_after(), ..failed }, None)
+        }
+    }
+}
+
+/// Whether a status is a success of this tool.
+fn is_success(tool: &HttpTool, status: u16) -> bool {
+    if tool.success_codes.is_empty() { (200..300).contains(&status) } else { tool.success_codes.contains(&status) }
+}
+
+/// The value of an answer, or a code and a sentence.
+fn value(tool: &HttpTool, answer: &HttpResponse) -> Result<Value, (&'static str, String)> {
+    let status = answer.head.status.as_u16();
+    let text = std::str::from_utf8(&answer.body);
+    if !is_success(tool, status) {
+        let said = text.map(str::trim).ok().filter(|said| !said.is_empty());
+        let said = said.map(|said| format!(": {}", quoted_excerpt(said))).unwrap_or_default();
+        let moved = if (300..400).contains(&status) { "; redirects are not followed" } else { "" };
+        return Err(("http_status", format!("the API answered {}{said}{moved}", status_text(status))));
+    }
+    let text = text.map_err(|_| ("bad_answer", "the answer of the API is not UTF-8".to_owned()))?;
+    if tool.encoding == ResponseEncoding::Json && text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let extracted = match tool.encoding {
+        ResponseEncoding::Json => {
+            let document: Value = serde_json::from_str(text)
+                .map_err(|error| ("bad_answer", format!("the answer of the API is no JSON: {error}")))?;
+            match &tool.extract {
+                None => Some(document),
+                Some(extract) => extract.in_json(&document),
+            }
+        }
+        ResponseEncoding::Text => match &tool.extract {
+            None => Some(Value::from(text)),
+            Some(extract) => extract.in_text(text),
+        },
+    };
+    extracted.ok_or_else(|| ("bad_answer", "`extractExpr` finds nothing in the answer of the API".to_owned()))
+}

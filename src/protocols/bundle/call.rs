@@ -1,0 +1,229 @@
+//! One call of a stored tool.
+//!
+//! What goes wrong between the tool and its API is the tool's failure, so that it does not count
+//! against the other tools of its bundle. A request is sent again only when it was not sent at all,
+//! or when its method may be repeated and the connection broke or the API is overloaded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, HeaderValue};
+use jsonschema::PatternOptions;
+use serde_json::{Map, Value};
+
+use super::destination::{self, NoDestination};
+use super::{BundleSession, answer, usable};
+use crate::bundles::http_tool::ResponseEncoding;
+use crate::bundles::{
+    BundleSettings, CallValues, HttpTool, Implementation, PreparedRequest, RefusedValue, StoredTool, ToolAuth,
+};
+use crate::model::finding::quoted_excerpt;
+use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
+use crate::protocols::{Call, CallError, Outcome};
+use crate::transports::TransportError;
+use crate::transports::http::{CallLimits, HttpResponse, Unanswered};
+
+/// The pause before the first further try; it doubles with each.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The time of a function whose call has no limit.
+const FUNCTION_TIMEOUT: Duration = Duration::from_secs(300);
+/// Bytes of a compiled pattern in `outputSchema` at most.
+const PATTERN_MAX: usize = 1024 * 1024;
+/// Bytes of a result that is compared with `outputSchema`, at most.
+const CHECKED_MAX: usize = 1024 * 1024;
+
+/// A failure of a tool that is not an answer of its API: a code and a sentence.
+struct ToolFailure(&'static str, String);
+
+impl From<ToolFailure> for Outcome {
+    fn from(ToolFailure(code, why): ToolFailure) -> Self {
+        Self::failed(None, why, Some(code.to_owned()))
+    }
+}
+
+impl From<RefusedValue> for ToolFailure {
+    fn from(refused: RefusedValue) -> Self {
+        Self("refused_argument", refused.to_string())
+    }
+}
+
+impl BundleSession {
+    /// Runs a tool.
+    pub(super) async fn run(&self, call: &Call) -> Result<Outcome, CallError> {
+        let gone = |why: &str| CallError::NotCallable(why.to_owned());
+        let bundle = self.bundle().ok_or_else(|| gone("its bundle was deleted"))?;
+        if !bundle.definition.is_enabled {
+            return Err(gone("its bundle is disabled"));
+        }
+        let tool = bundle.tools.iter().find(|tool| tool.name() == *call.tool);
+        let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
+        let arguments: Map<String, Value> =
+            serde_json::from_str(call.arguments.get()).map_err(|_| gone("the arguments are no JSON object"))?;
+        let (outcome, value) = match &tool.implementation {
+            Implementation::Http(http) => {
+                let limit = call.limit(http.timeout).min(http.timeout);
+                match self.answer(tool, http, &arguments, (call, limit)).await {
+                    Ok(answer) => answer::outcome(http, &answer),
+                    Err(failure) => (failure.into(), None),
+                }
+            }
+            Implementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,
+        };
+        if let (Some(schema), Some(value)) = (&tool.output_schema, value) {
+            self.compare(tool, schema.clone(), value).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a function of the embedding program.
+    async fn function(&self, name: &str, arguments: Map<String, Value>, limit: Duration) -> (Outcome, Option<Value>) {
+        let Some(function) = self.store.functions().get(name) else {
+            let why = format!("the function `{name}` is not registered in this program");
+            return (ToolFailure("unavailable", why).into(), None);
+        };
+        match tokio::time::timeout(limit, function(Value::Object(arguments))).await {
+            Ok(Ok(value)) => (Outcome::done(JsonText::known(value.to_string())), Some(value)),
+            Ok(Err(message)) => (Outcome::failed(None, message, None), None),
+            Err(_) => (ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(), None),
+        }
+    }
+
+    /// The answer of the API of an HTTP tool, whatever its status, within the limit of the call.
+    async fn answer(
+        &self,
+        tool: &StoredTool,
+        http: &HttpTool,
+        arguments: &Map<String, Value>,
+        (call, limit): (&Call, Duration),
+    ) -> Result<HttpResponse, ToolFailure> {
+        let settings = self.store.settings();
+        let used = usable::check(tool, &settings, self.store.functions());
+        let used = used.map_err(|unusable| ToolFailure("unavailable", format!("the tool {}", unusable.why)))?;
+        let late = || ToolFailure("timeout", format!("`{}` did not answer within {limit:?}", http.url.origin()));
+        let whole = async {
+            let mut secrets = BTreeMap::new();
+            for name in used {
+                secrets.insert(name.to_owned(), self.secret(name, &settings).await?);
+            }
+            let values = CallValues {
+                arguments,
+                declared: &tool.declared,
+                secrets: &secrets,
+                tool: (tool.slug.as_str(), tool.version.as_str()),
+            };
+            let request = http.prepare(&values, settings.max_request)?;
+            self.sent(http, &settings, &request, call.max_body).await
+        };
+        // The pauses between tries are within the limit.
+        tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn secret(&self, name: &str, settings: &BundleSettings) -> Result<Secret, ToolFailure> {
+        let unread = |why: String| ToolFailure("unavailable", format!("the secret `{name}` cannot be read: {why}"));
+        let secret = settings.secrets.get(name).ok_or_else(|| unread("it is not configured".to_owned()))?;
+        self.transports.secret(&secret.source).await.map_err(|error| unread(error.to_string()))
+    }
+
+    /// Sends a request, and sends it again where that is safe.
+    async fn sent(
+        &self,
+        http: &HttpTool,
+        settings: &BundleSettings,
+        request: &PreparedRequest,
+        max_body: usize,
+    ) -> Result<HttpResponse, ToolFailure> {
+        let mut headers = request.headers.clone();
+        if http.encoding == ResponseEncoding::Text {
+            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        }
+        let max_body = http.max_response.unwrap_or(max_body).min(max_body);
+        // The whole call has its own limit.
+        let limits = CallLimits { timeout: http.timeout, max_body, headers, repeatable: http.is_idempotent() };
+        let mut pause = PAUSE;
+        for left in (0..=http.max_retries).rev() {
+            let answered = self.once(http, settings, request, &limits).await?;
+            let wait = match &answered {
+                Ok(answer) if is_overloaded(answer) && http.is_idempotent() => answer.retry_after().unwrap_or(pause),
+                Err(failed) if !failed.sent || http.is_idempotent() && is_broken(&failed.error) => pause,
+                _ => Duration::ZERO,
+            };
+            if left == 0 || wait.is_zero() {
+                return answered.map_err(|failed| ToolFailure(failed.error.kind(), failed.error.to_string()));
+            }
+            self.transports.clock().sleep(wait).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        // The last round of the loop returns.
+        Err(ToolFailure("unavailable", "no request was sent".to_owned()))
+    }
+
+    /// Sends a request once, to the address that its host has now.
+    async fn once(
+        &self,
+        http: &HttpTool,
+        settings: &BundleSettings,
+        request: &PreparedRequest,
+        limits: &CallLimits,
+    ) -> Result<Result<HttpResponse, Unanswered>, ToolFailure> {
+        let origin = http.url.origin();
+        let dial = match destination::find(origin, &settings.allowed_hosts, limits.timeout).await {
+            Ok(dial) => dial,
+            Err(NoDestination::Refused(why)) => return Err(ToolFailure("host_not_allowed", why)),
+            Err(NoDestination::Unresolved(error)) => return Ok(Err(Unanswered { error, sent: false })),
+        };
+        let auth = client(http, settings);
+        let target = HttpTarget { dial: Some(dial), auth, ..HttpTarget::at(origin.clone()) };
+        let upstream = self.transports.http(&target);
+        let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
+        Ok(upstream.request(request.method.clone(), request.url.clone(), request.body.clone(), limits).await)
+    }
+
+    /// Compares a result with its schema, and notes a misfit for the list of findings.
+    async fn compare(&self, tool: &StoredTool, schema: Value, value: Value) {
+        let misfit = self.transports.tasks().blocking(move || misfit(&schema, &value)).await;
+        self.misfits.note(&Arc::from(tool.name()), misfit);
+    }
+}
+
+/// Whether an API says that it may answer later.
+fn is_overloaded(answer: &HttpResponse) -> bool {
+    matches!(answer.head.status.as_u16(), 429 | 502..=504)
+}
+
+/// Whether a connection ended before an answer came.
+fn is_broken(error: &TransportError) -> bool {
+    matches!(error, TransportError::Broken { .. })
+}
+
+/// The client of an authorization server that a tool is.
+fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
+    let Some(ToolAuth::OAuth { token_url, client_id, client_secret, scopes }) = &http.auth else { return None };
+    let secret = client_secret.as_ref().and_then(|name| settings.secrets.get(name));
+    Some(Auth::OAuth(OAuthClient {
+        token_url: Some(token_url.clone()),
+        client_id: client_id.clone(),
+        client_secret: secret.map(|secret| secret.source.clone()),
+        scopes: scopes.clone(),
+        resource: None,
+    }))
+}
+
+/// The first way in which a result does not fit its schema.
+fn misfit(schema: &Value, value: &Value) -> Option<String> {
+    if value.to_string().len() > CHECKED_MAX {
+        return Some(format!("it is larger than {CHECKED_MAX} bytes, and was not compared"));
+    }
+    let patterns = PatternOptions::regex().size_limit(PATTERN_MAX);
+    let options = jsonschema::options().offline().with_pattern_options(patterns);
+    match options.build(schema) {
+        Ok(validator) => validator.iter_errors(value).next().map(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() { "the result".to_owned() } else { format!("`{place}`") };
+            format!("{place}: {}", quoted_excerpt(&error.to_string()))
+        }),
+        Err(error) => Some(format!("the schema cannot be used: {}", quoted_excerpt(&error.to_string()))),
+    }
+}

@@ -1,0 +1,83 @@
+//! The list of one bundle: written as a manifest of the Tool Discovery Protocol, and decoded as
+//! every other one.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Misfits;
+use super::usable::{self, Unusable};
+use crate::bundles::{BundleStore, Implementation, StoredBundle, StoredTool};
+use crate::model::{CappedFindings, Finding, FindingCode, Manifest};
+use crate::protocols::tool_discovery::{self, Decoded};
+use crate::protocols::{ListError, ListRequest};
+
+/// The manifest of a bundle, with its findings and the number of tools that are left out.
+pub(super) fn decode(
+    bundle: &StoredBundle,
+    store: &BundleStore,
+    misfits: &Misfits,
+    request: &ListRequest,
+) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
+    let (settings, mut findings, mut tools, mut left_out) =
+        (store.settings(), CappedFindings::default(), Vec::new(), 0);
+    if bundle.definition.is_enabled {
+        bundle.findings.iter().cloned().for_each(|finding| findings.push(finding));
+        left_out += bundle.findings.iter().filter(|finding| finding.code == FindingCode::ToolQuarantined).count();
+        for tool in &bundle.tools {
+            let name: Arc<str> = tool.name().into();
+            match usable::check(tool, &settings, store.functions()) {
+                Ok(_) => tools.push(offer(tool, &name)),
+                Err(Unusable { why, hint }) => {
+                    left_out += 1;
+                    let finding = Finding::new(FindingCode::ToolUnavailable, format!("the tool {why}"));
+                    findings.push(finding.of_tool(Arc::clone(&name)).hint(hint));
+                }
+            }
+            if let Some(misfit) = misfits.of(&name) {
+                let message = format!("its last result did not fit its `outputSchema`: {misfit}");
+                let finding = Finding::new(FindingCode::OutputUnfit, message).of_tool(name);
+                findings.push(finding.hint("correct `outputSchema` or `extractExpr`"));
+            }
+        }
+    } else {
+        let message = format!("the bundle is disabled, so its {} tool(s) are not offered", bundle.tools.len());
+        let hint = format!("enable it with `callsheet bundle enable {}`", bundle.definition.id);
+        findings.push(Finding::new(FindingCode::Disabled, message).hint(hint));
+    }
+    let about = &bundle.definition;
+    let description = if about.description.is_empty() { &about.display_name } else { &about.description };
+    let document = json!({
+        "protocol_version": "1.0",
+        "scenario": {"name": bundle.scenario.as_str(), "version": "", "description": description},
+        "tools": tools,
+        "categories": [],
+    });
+    let document = document.to_string();
+    let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
+    let Decoded { manifest, findings: odd, quarantined } = decoded;
+    // What the document itself lacks is no matter of its author, who wrote another one.
+    odd.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
+    Ok((manifest, findings.finish(), left_out + quarantined))
+}
+
+/// One tool in the manifest.
+fn offer(tool: &StoredTool, name: &str) -> Value {
+    let mut metadata = Map::from_iter([
+        ("enabled_by_default".to_owned(), tool.is_enabled.into()),
+        ("requires_approval".to_owned(), false.into()),
+    ]);
+    if !tool.tags.is_empty() {
+        metadata.insert("tags".to_owned(), json!(tool.tags));
+    }
+    if let Implementation::Http(http) = &tool.implementation {
+        let seconds = http.timeout.as_millis().div_ceil(1000);
+        metadata.insert("timeout_seconds".to_owned(), json!(u64::try_from(seconds).unwrap_or(u64::MAX)));
+        metadata.insert("idempotent".to_owned(), http.is_idempotent().into());
+        if let Some(most) = http.max_calls_per_minute {
+            metadata.insert("rate_limit_per_minute".to_owned(), json!(most));
+        }
+    }
+    let description = if tool.description.is_empty() { &tool.display_name } else { &tool.description };
+    json!({"name": name, "description": description, "parameters": tool.arg_schema, "metadata": metadata})
+}

@@ -1,0 +1,182 @@
+//! Bundles of stored tools: each is a scenario whose tools are requests, or functions of the
+//! embedding program.
+//!
+//! The list is made of what the store has read, so it waits for no file. A call sends what the
+//! tool's file says, to an allowed host at the address that was checked, and nothing of the call
+//! but its arguments. It never writes a file.
+
+mod answer;
+mod call;
+mod destination;
+mod listing;
+mod usable;
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Session, Validity,
+};
+use crate::bundles::{BundleStore, StoredBundle};
+use crate::model::Target;
+use crate::transports::Transports;
+
+/// The protocol's id.
+pub const ID: ProtocolId = "bundle";
+
+/// How long a listing counts as fresh; changes are signalled.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// The protocol of the bundles of one store.
+#[derive(Debug)]
+pub struct BundleProtocol(pub(crate) BundleStore);
+
+/// One bundle.
+#[derive(Debug)]
+pub struct BundleSession {
+    id: Uuid,
+    store: BundleStore,
+    transports: Transports,
+    misfits: Misfits,
+}
+
+/// The tools whose last result did not fit their schema, with how.
+#[derive(Debug)]
+struct Misfits {
+    tools: Mutex<BTreeMap<Arc<str>, String>>,
+    changed: watch::Sender<()>,
+}
+
+impl Protocol for BundleProtocol {
+    fn id(&self) -> ProtocolId {
+        ID
+    }
+
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::Bundle(_) => Fits::Probe { at: "the folder of bundles" },
+            Target::Http(_) | Target::Stdio(_) | Target::InProcess(_) => Fits::Never,
+        }
+    }
+
+    fn connect<'a>(
+        &'a self,
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        let session = match target {
+            Target::Bundle(id) => {
+                let (store, transports) = (self.0.clone(), transports.clone());
+                Ok(Arc::new(BundleSession { id: id.uuid(), store, transports, misfits: Misfits::default() }) as _)
+            }
+            other => Err(ConnectError::NotThisProtocol(format!("{other} is no bundle"))),
+        };
+        Box::pin(ready(session))
+    }
+
+    fn is_connectionless(&self) -> bool {
+        true
+    }
+}
+
+impl BundleSession {
+    /// The bundle as it is now.
+    fn bundle(&self) -> Option<Arc<StoredBundle>> {
+        self.store.set().bundle(self.id).ok().cloned()
+    }
+}
+
+impl Session for BundleSession {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        let listed = self.bundle().ok_or_else(|| ListError::Malformed("its bundle was deleted".to_owned()));
+        let listed = listed.and_then(|bundle| {
+            let decoded = listing::decode(&bundle, &self.store, &self.misfits, request)?;
+            let validity = Validity::made_here(self.transports.clock(), LIFETIME);
+            let (manifest, findings, quarantined) = decoded;
+            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+        });
+        Box::pin(ready(listed))
+    }
+
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(self.run(call))
+    }
+
+    /// Every change of the bundle, of the settings, and of what results are worth.
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        let followed = Followed {
+            id: self.id,
+            bundle: self.bundle(),
+            sets: self.store.subscribe(),
+            settings: self.store.follow_settings(),
+            misfits: self.misfits.changed.subscribe(),
+        };
+        let changes = stream::unfold(followed, |mut followed| async move {
+            followed.changed().await?;
+            Some((Hint::Changed, followed))
+        });
+        Some(stream::iter([Hint::Following]).chain(changes).boxed())
+    }
+}
+
+/// What the hints of a session come from.
+struct Followed {
+    id: Uuid,
+    /// The bundle as it was when a hint was given last.
+    bundle: Option<Arc<StoredBundle>>,
+    sets: watch::Receiver<Arc<crate::bundles::BundleSet>>,
+    settings: watch::Receiver<Arc<crate::bundles::BundleSettings>>,
+    misfits: watch::Receiver<()>,
+}
+
+impl Followed {
+    /// Waits for a change; `None` when there will be none.
+    async fn changed(&mut self) -> Option<()> {
+        loop {
+            tokio::select! {
+                changed = self.sets.changed() => changed.ok()?,
+                changed = self.settings.changed() => return changed.ok(),
+                changed = self.misfits.changed() => return changed.ok(),
+            }
+            let now = self.sets.borrow_and_update().bundle(self.id).ok().cloned();
+            if now != self.bundle {
+                self.bundle = now;
+                return Some(());
+            }
+        }
+    }
+}
+
+impl Misfits {
+    /// Notes whether the last result of a tool fitted its schema.
+    fn note(&self, tool: &Arc<str>, misfit: Option<String>) {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match &misfit {
+            Some(misfit) => tools.insert(Arc::clone(tool), misfit.clone()),
+            None => tools.remove(tool),
+        };
+        if before != misfit {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// The misfit of a tool.
+    fn of(&self, tool: &str) -> Option<String> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+}
+
+impl Default for Misfits {
+    fn default() -> Self {
+        Self { tools: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+}
