@@ -47,10 +47,10 @@ impl FileWatch {
         self.woken.mark_unchanged();
         let mut names = self.names();
         for _ in 0..ROUNDS {
-            let watched = self.watch(&names);
+            let outcome = self.watch(&names);
             let now = self.names();
             if now == names {
-                return watched;
+                return outcome;
             }
             names = now;
         }

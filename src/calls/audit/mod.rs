@@ -176,7 +176,7 @@ mod tests {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         let arguments = JsonText::parse(&arguments).unwrap();
         let call = EndedCall::of_request(&Request::new("read", arguments.clone()), jiff::Timestamp::UNIX_EPOCH);
-        let entry = AuditEntry { call, arguments };
+        let entry = AuditEntry { call, arguments, reasoning: None };
         assert_eq!(entry.bytes(), bytes);
         Box::new(entry)
     }
