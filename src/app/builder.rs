@@ -237,7 +237,8 @@ impl Builder {
 /// The stored data about calls.
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
-    calls::Stored { approvals, operations, usage: take(&mut restored.usage), loss: restored.loss.take() }
+    let (turns, usage) = (take(&mut restored.turns), take(&mut restored.usage));
+    calls::Stored { approvals, operations, turns, usage, loss: restored.loss.take() }
 }
 
 /// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot

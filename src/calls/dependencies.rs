@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::CatalogReader;
 use crate::events::Hub;
-use crate::model::{ApprovalRequest, Operation, ToolId, ToolUsage};
+use crate::model::{ApprovalRequest, Operation, StoredTurn, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateLoss, StateStore};
 
@@ -32,6 +32,8 @@ pub struct Stored {
     pub approvals: Vec<ApprovalRequest>,
     /// Operations that are running or over.
     pub operations: Vec<Operation>,
+    /// Turns that are kept.
+    pub turns: Vec<StoredTurn>,
     /// The call counts of tools.
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// What was lost: no tool is called until an operator accepts it.

@@ -14,7 +14,7 @@ use crate::protocols::{CallError, Fault};
 use crate::transports::TransportError;
 
 /// One way in which arguments do not fit their schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Violation {
     /// The place, as a JSON pointer (RFC 6901) into the arguments.
     pub pointer: String,

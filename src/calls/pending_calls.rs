@@ -20,6 +20,7 @@ use super::track::{
     self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, FollowUp,
     OperationTracker, ToolCaller,
 };
+use super::turns::Turns;
 use super::{CallResponse, Calls, ExecuteError, PreparedCall, allow, routing};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
@@ -52,13 +53,14 @@ impl Calls {
     /// effect. Until then, a call that needs approval is refused and no operation is followed.
     pub fn attach(&self, stored: Stored, parts: CallDependencies) {
         let config = self.0.config.load();
-        let Stored { approvals, operations, usage, loss } = stored;
+        let Stored { approvals, operations, turns, usage, loss } = stored;
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
         // A second pair is dropped, because the first may hold calls already.
         self.0.registers.get_or_init(|| PendingCalls {
             approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),
             operations: OperationTracker::start(operations, track::TrackerLimits::from_config(&config), parts.clone()),
+            turns: Turns::start(turns, config.turns.clone(), parts.clone()),
             parts,
         });
         let trim = self.begin_usage(usage);
@@ -75,6 +77,7 @@ impl Calls {
         if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
             operations.resume(self);
             approvals.resume(self).await;
+            self.resume_turns();
         }
     }
 
@@ -86,6 +89,11 @@ impl Calls {
     /// The operations that are followed.
     pub fn operations(&self) -> Option<&OperationTracker> {
         self.0.registers.get().map(|registers| &registers.operations)
+    }
+
+    /// The turns that are kept.
+    pub fn turns(&self) -> Option<&Turns> {
+        self.0.registers.get().map(|registers| &registers.turns)
     }
 
     /// Approves a call ([`Approvals::approve`]).
@@ -107,9 +115,10 @@ impl Calls {
 
     /// Applies the limits of a new configuration to approvals and operations.
     pub(super) fn adjust_registers(&self, config: &config::CallsConfig) {
-        if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
+        if let Some(PendingCalls { approvals, operations, turns, .. }) = self.0.registers.get() {
             approvals.configure(approval::ApprovalLimits::from_config(config));
             operations.configure(track::TrackerLimits::from_config(config));
+            turns.configure(config.turns.clone());
         }
     }
 

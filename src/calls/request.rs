@@ -8,7 +8,7 @@ use http::StatusCode;
 use super::ExecuteError;
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, PeerIdentity, ScenarioName, ViewTool};
+use crate::model::{JsonText, PeerIdentity, ScenarioName, ToolId, ViewTool};
 use crate::protocols::{Outcome, ResumedInput};
 
 /// The request of a caller.
@@ -39,6 +39,8 @@ pub struct Request {
     /// Whether the outcome of the same call is handed out, once, if a human decided about it
     /// meanwhile.
     pub collects: bool,
+    /// The tool, if what `name` means was looked up before.
+    pub resolved: Option<ToolId>,
 }
 
 /// A call that passed all checks and still has to get a permit.
@@ -127,6 +129,7 @@ impl Request {
             resumed: None,
             client: None,
             collects: false,
+            resolved: None,
         }
     }
 

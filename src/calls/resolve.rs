@@ -18,6 +18,9 @@ pub(super) fn tool(
     scope: &ViewQuery,
     request: &Request,
 ) -> Result<Arc<ViewTool>, ExecuteError> {
+    if let Some(id) = &request.resolved {
+        return by_id(catalog, scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
+    }
     let Some(revision) = request.revision.as_deref().filter(|revision| !catalog.has_revision(scope, revision)) else {
         return in_list(catalog, scope, request).or_else(|refused| {
             let meant = if request.remembered { earlier(catalog, past, scope, request) } else { None };

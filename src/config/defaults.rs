@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{
     CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, McpConfig,
-    McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig,
-    VrooliConfig,
+    McpFaceConfig, MdnsConfig, ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, TurnsConfig,
+    ViewsConfig, VrooliConfig,
 };
 use crate::bundles::BundleSettings;
 use crate::catalog::NamingStyle;
@@ -194,6 +194,19 @@ impl Default for CallsConfig {
             audit_arguments: false,
             audit_max_size: 32 * u64::from(MIB),
             audit_keep: 5,
+            turns: TurnsConfig::default(),
+        }
+    }
+}
+
+impl Default for TurnsConfig {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_secs(3600),
+            max: 10_000,
+            kept_bytes: 64 * MIB as usize,
+            max_calls: 128,
+            max_result_bytes: 8 * MIB as usize,
         }
     }
 }

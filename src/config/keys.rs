@@ -200,6 +200,11 @@ keys! {
     "calls.audit_arguments"                  Live    switch()                     calls.audit_arguments;
     "calls.audit_max_size"                   Live    size(1..=MAX_STORED_SIZE)            calls.audit_max_size;
     "calls.audit_keep"                       Live    number(0..=1000)             calls.audit_keep;
+    "turns.keep"                             Live    text(duration)               calls.turns.keep;
+    "turns.max"                              Live    number(1..=MAX_KEPT)             calls.turns.max;
+    "turns.kept_bytes"                       Live    size(1..=MAX_BODY)       calls.turns.kept_bytes;
+    "turns.max_calls"                        Live    number(1..=MAX_CONCURRENT)     calls.turns.max_calls;
+    "turns.max_result_bytes"                 Live    size(1..=MAX_BODY)       calls.turns.max_result_bytes;
 }
 
 /// The shape of a whole configuration, put together from [`KEYS`].

@@ -385,4 +385,21 @@ pub struct CallsConfig {
     pub audit_max_size: u64,
     /// `audit_keep`: earlier files of it that are kept.
     pub audit_keep: usize,
+    /// Turns: `[turns]`.
+    pub turns: TurnsConfig,
+}
+
+/// Turns: `[turns]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnsConfig {
+    /// `keep`: how long a turn that is over is kept.
+    pub keep: Duration,
+    /// `max`: turns that are kept, in any state.
+    pub max: usize,
+    /// `kept_bytes`: of their calls and results.
+    pub kept_bytes: usize,
+    /// `max_calls`: calls of one response that are run.
+    pub max_calls: usize,
+    /// `max_result_bytes`: of one result that a model gets, with its files.
+    pub max_result_bytes: usize,
 }

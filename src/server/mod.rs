@@ -38,6 +38,7 @@ mod http_service;
 mod json_rpc;
 mod mcp;
 mod openapi;
+mod route_refusals;
 mod routes;
 
 pub use self::http::accept::OpenConnections;

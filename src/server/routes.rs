@@ -10,16 +10,13 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
-use crate::calls::approval::{DecideError, DecisionRefusal as Undecided};
 use crate::calls::track::CancelError;
-use crate::engine::EngineError;
-use crate::events::SubscribeError;
 use crate::metrics::Requests;
 use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_examples, call_json, calls, explain, findings, health, login, metrics, operations,
-    preferences, recent_calls, scenarios, search, shared_json, state, tools,
+    preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples, turn_json, turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -34,8 +31,10 @@ use crate::server::openapi as api;
 use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
 use crate::server::openapi::Verb::{Delete, Get, Post, Put};
 use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
-use crate::server::openapi::{
-    OperationSpec, RefusalSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
+use crate::server::openapi::{OperationSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text};
+use crate::server::route_refusals::{
+    ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_ASK, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL, NOT_ALLOWED,
+    NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
 };
 use crate::server::{SharedState, dashboard, events, json_rpc, mcp};
 
@@ -83,29 +82,6 @@ impl RouteSpec {
         handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(require_right(handler(), right, config)))
     }
 }
-
-const UNKNOWN_SCENARIO: RefusalSpec = refusal(404, "No scenario has this name; `candidates` holds near names.");
-const AMBIGUOUS_NAME: RefusalSpec = refusal(409, "The name could mean several tools: `candidates` names them.");
-const NO_TOOL: RefusalSpec =
-    refusal(404, "No tool has this name, or it is not published now; the answer says why, or offers near names.");
-const TOO_MANY_STREAMS: RefusalSpec =
-    refusal(503, "Too many clients follow already; `Retry-After` says when to try again.")
-        .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
-const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
-const TOO_MANY_PREFERENCES: RefusalSpec =
-    refusal(409, "There are as many preferences as are kept.").with_example(|| EngineError::TooManyPreferences.into());
-const NOT_ALLOWED: RefusalSpec = refusal(409, "Its state does not allow that now; the answer says what to do first.");
-const NOT_FORGETTABLE: RefusalSpec = refusal(409, "It is neither removed nor down; the answer says what to do first.");
-const NO_APPROVAL: RefusalSpec = refusal(404, "No such call waits, or it was forgotten.")
-    .with_example(|| DecideError::from(Undecided::Unknown).into());
-const ALREADY_DECIDED: RefusalSpec = refusal(
-    409,
-    "It was decided before, is being decided, came too late, or is not the requested call; `code` says which.",
-)
-.with_example(|| DecideError::from(Undecided::Late).into());
-const NO_CALL: RefusalSpec = refusal(404, "No call under way has this id.").with_example(active_calls::unknown_call);
-const NO_OPERATION: RefusalSpec =
-    refusal(404, "No such operation is followed, or it was forgotten.").with_example(|| CancelError::Unknown.into());
 
 /// All routes except the pages of the dashboard. Each line is one property of an operation.
 #[rustfmt::skip]
@@ -276,6 +252,25 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .body_like::<active_calls::InputBody>(call_examples::input)
             .also(&[json::<Accepted<'_>>("it goes on, or its tool needs more input").status(202).with_example(call_examples::needs_input)])
             .refuses(calls::INPUT_REFUSALS),
+    ]),
+    route("/api/v1/turns", &[], &[
+        operation(Post, Call, Calls, "runTurn", "runs the tool calls in a model's response", json::<turn_json::TurnJson<'_>>("the messages with their results, in the vendor's shape").with_example(turn_examples::complete), || post(turns::begin))
+            .about("A call that is refused or fails is an answer to the model. Calls of tools that are not callsheet's are named and left out. Event streams have to be joined first.")
+            .query(turns::PARAMS)
+            .body_like::<turn_json::TurnBody<'_>>(turn_examples::request)
+            .also(&[json::<turn_json::TurnJson<'_>>("a call waits for approval or for input").status(202).with_example(turn_examples::waiting)])
+            .refuses(turns::REFUSALS)
+            .stores(),
+    ]),
+    route("/api/v1/turns/{id}", &[params::TURN_ID], &[
+        operation(Get, Call, Calls, "getTurn", "a turn that was begun", json::<turn_json::TurnJson<'_>>("the messages with its results").with_example(turn_examples::complete), || get(turns::show))
+            .query(turns::WAIT)
+            .also(&[json::<turn_json::TurnJson<'_>>("a call waits for approval or for input, or is under way").status(202).with_example(turn_examples::waiting)])
+            .refuses(&[turns::NO_TURN]),
+    ]),
+    route("/api/v1/results/{id}", &[params::RESULT_ID], &[
+        operation(Get, Call, Calls, "getResult", "the whole result of a call of a turn", json::<turn_json::ResultJson<'_>>("the result, however long").with_example(turn_examples::result), || get(turns::result))
+            .refuses(&[turns::NO_RESULT]),
     ]),
     route("/api/v1/operations", &[], &[
         operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list))

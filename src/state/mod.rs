@@ -1,5 +1,6 @@
 //! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
-//! for approval, operations under way, usage counts of tools, logins, and the key of the server.
+//! for approval, operations under way, turns, usage counts of tools, logins, and the key of the
+//! server.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
@@ -12,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::model::{
     ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Secret,
-    Settings, SourceId, ToolId, ToolUsage,
+    Settings, SourceId, StoredTurn, ToolId, ToolUsage,
 };
 
 pub mod manifest;
@@ -43,6 +44,8 @@ pub struct Restored {
     pub approvals: Vec<ApprovalRequest>,
     /// Long-running operations, in every state, in the order of their start.
     pub operations: Vec<Operation>,
+    /// Turns, in the order in which they began.
+    pub turns: Vec<StoredTurn>,
     /// Usage counts of tools, those called last first.
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// What was lost and not accepted by an operator yet.
@@ -129,6 +132,10 @@ pub enum Write {
     Operation(Arc<Operation>),
     /// Deletes the operation with this id.
     ForgetOperation(Arc<str>),
+    /// Replaces the state of a turn.
+    Turn(Arc<StoredTurn>),
+    /// Deletes the turn with this id.
+    ForgetTurn(Arc<str>),
     /// Replaces the usage counts of a tool.
     Usage(ToolId, ToolUsage),
     /// Deletes the usage counts of all tools except this many, those called last.

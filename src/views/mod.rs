@@ -29,6 +29,7 @@ mod report;
 
 pub(crate) use report::{FindingJson, ReportJson, finding};
 mod latest_lists;
+mod tagged;
 
 pub use coding::Coding;
 pub use prepared::Prepared;
@@ -36,6 +37,7 @@ pub use render::{Rendered, render};
 
 use latest_lists::LatestLists;
 use prepared::{encoded, prepared};
+use tagged::TaggedRevisions;
 
 /// Roughly how many bytes of memory a finding needs, with its texts.
 const FINDING_BYTES: usize = 400;
@@ -62,6 +64,7 @@ impl Estimator for FormatEstimator<'_> {
 pub struct ViewCache {
     bodies: Cache<ViewKey, Arc<Prepared>>,
     latest: LatestLists,
+    tagged: TaggedRevisions,
     max_bytes: u64,
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
@@ -140,6 +143,7 @@ impl ViewCache {
         Self {
             bodies,
             latest: LatestLists::default(),
+            tagged: TaggedRevisions::default(),
             max_bytes,
             tasks,
             newest: Arc::default(),
@@ -258,7 +262,17 @@ impl ViewCache {
             prepared
         };
         let tasks = self.tasks.clone();
-        self.once(key, || async move { tasks.off_thread(render).await }.boxed()).await
+        let revision = key.scoped.unwrap_or(key.stamp.revision);
+        let found = self.once(key, || async move { tasks.off_thread(render).await }.boxed()).await;
+        if !found.kept {
+            self.tagged.note(&found.prepared.etag, revision);
+        }
+        found
+    }
+
+    /// The revision of the list that was answered with this entity tag, if it is remembered.
+    pub fn revision_of(&self, tag: &str) -> Option<Revision> {
+        self.tagged.find(tag)
     }
 
     /// Drops the bodies of older contents. Returns whether this is the first request for the

@@ -248,6 +248,13 @@ audit = "audit.jsonl"
 audit_arguments = true
 audit_max_size = "131 KiB"
 audit_keep = 132
+
+[turns]
+keep = "134s"
+max = 135
+kept_bytes = "136 KiB"
+max_calls = 137
+max_result_bytes = "138 KiB"
 "#;
 
 #[test]
@@ -321,6 +328,9 @@ fn everything(machine: &Machine) -> Config {
 fn every_call(machine: &Machine, calls: &mut CallsConfig) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
+    let turns = &mut calls.turns;
+    (turns.keep, turns.max, turns.kept_bytes) = (Duration::from_secs(134), 135, 136 * 1024);
+    (turns.max_calls, turns.max_result_bytes) = (137, 138 * 1024);
     (calls.approval_token, calls.usage_interval) = (Some(Secret::new("0123456789abcdef")), Duration::from_secs(133));
 }
 

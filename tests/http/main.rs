@@ -31,3 +31,5 @@ mod provide_json_rpc;
 mod search;
 mod tool_selection;
 mod tools;
+mod turns;
+mod turns_waiting;

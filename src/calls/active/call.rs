@@ -145,7 +145,7 @@ impl ActiveCall {
     }
 
     /// Waits until the call needs other input than `known`, or is over.
-    pub(super) async fn settled(&self, known: &str) -> CallPhase {
+    pub(in crate::calls) async fn settled(&self, known: &str) -> CallPhase {
         let mut phase = self.phase.subscribe();
         let settled = phase.wait_for(|phase| match phase {
             CallPhase::Running => false,

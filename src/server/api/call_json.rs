@@ -263,7 +263,7 @@ fn value(text: &JsonText) -> Value {
 /// A JSON text that is written as it is. A tree would hide equal members and change numbers, and
 /// cannot hold every depth.
 #[derive(Debug)]
-struct RawJson<'a>(&'a JsonText);
+pub(super) struct RawJson<'a>(pub(super) &'a JsonText);
 
 impl Serialize for RawJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError, Attended, checked_id};
-use crate::calls::{ExecuteError, Request};
+use crate::calls::{ExecuteError, GivenArgumentsError, Request, parse_arguments};
 use crate::model::{CallerInfo, JsonText, Scope, ToolId};
 use crate::protocols::{CallError, LogLevel};
 use crate::server::api::call_answers::{
@@ -205,6 +205,7 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
         user_id: given(asked.user_id).map(Into::into),
         revision: given(asked.revision),
         remembered: false,
+        resolved: None,
         name: asked.tool_name,
     };
     Ok((request, given(asked.call_id).map(checked_id).transpose()?, level))
@@ -215,28 +216,17 @@ fn unknown_level(text: &str) -> Problem {
     Problem::bad_request(format!("`log_level` cannot be `{}`: allowed are {}", excerpt(text), known.join(", ")))
 }
 
-/// Parses the arguments: an object, which is empty if they are left out or `null`. Some LLM vendors
-/// send them as a text that holds the object.
+/// Parses the arguments, as clients and LLM vendors write them.
 fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
-    let unreadable = |error: serde_json::Error| Problem::bad_request(format!("`arguments` cannot be read: {error}"));
-    let text = given.map_or("{}", RawValue::get);
-    if text.starts_with('"') {
-        let inner: String = serde_json::from_str(text).map_err(unreadable)?;
-        let inner = if inner.trim().is_empty() { "{}" } else { &inner };
-        return object(JsonText::parse(inner).map_err(unreadable)?);
-    }
-    // The text was validated together with the body, and has no blanks around it.
-    object(JsonText::known(text))
-}
-
-fn object(arguments: JsonText) -> Result<JsonText, Problem> {
-    if arguments.get().starts_with('{') {
-        return Ok(arguments);
-    }
-    let got = excerpt(arguments.get());
-    Err(Problem::bad_request(format!(
-        "`arguments` cannot be `{got}`: allowed is an object, a text that holds one, or null"
-    )))
+    parse_arguments(given).map_err(|error| {
+        Problem::bad_request(match error {
+            GivenArgumentsError::NotJson(why) => format!("`arguments` cannot be read: {why}"),
+            GivenArgumentsError::NotAnObject(got) => format!(
+                "`arguments` cannot be `{}`: allowed is an object, a text that holds one, or null",
+                excerpt(&got)
+            ),
+        })
+    })
 }
 
 /// The problem of a call that was refused or failed, with hints from the active catalog.

@@ -23,3 +23,6 @@ pub(super) mod search;
 pub(super) mod shared_json;
 pub(super) mod state;
 pub(super) mod tools;
+pub(super) mod turn_examples;
+pub(super) mod turn_json;
+pub(super) mod turns;

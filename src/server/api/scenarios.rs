@@ -9,11 +9,11 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::Snapshot;
+use crate::catalog::{self, Snapshot};
 use crate::engine::Forgotten;
 use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
 use crate::server::api::findings::parse_values;
-use crate::server::api::{lookup, shared_json};
+use crate::server::api::shared_json;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
@@ -241,7 +241,7 @@ fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem>
 pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
-        let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
+        let near = catalog::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
         let next = match near.first() {
             Some(_) => format!("did you mean {}?", near.join(" or ")),
             None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),

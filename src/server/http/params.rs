@@ -151,6 +151,12 @@ pub(in crate::server) const OPERATION_ID: Param =
 /// A call in a path.
 pub(in crate::server) const CALL_ID: Param =
     once("call_id").about("The `call_id` that the caller gave or got.", "my-call-1").required();
+/// A turn in a path.
+pub(in crate::server) const TURN_ID: Param =
+    once("id").about("The `turn_id` that the caller gave or got.", "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483").required();
+/// A kept result in a path.
+pub(in crate::server) const RESULT_ID: Param =
+    once("id").about("The `call_id` of a call of a turn.", "b85d1f37-0e6c-4a92-97f4-d8c7b6a59483.0").required();
 /// Input that a call waits for, in a path.
 pub(in crate::server) const INTERACTION_ID: Param = once("id")
     .about("The `id` of the `interaction` that the caller got.", "2c7b9e1d-5f3a-4860-b1d2-e3f4a5968778")

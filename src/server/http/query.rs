@@ -295,7 +295,7 @@ fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
 }
 
 /// A whole number of 32 bits, written in digits.
-fn count(text: &str) -> Option<usize> {
+pub(in crate::server) fn count(text: &str) -> Option<usize> {
     let digits = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     text.parse::<u32>().ok().filter(|_| digits).and_then(|number| number.try_into().ok())
 }

@@ -1,4 +1,4 @@
-//! Rows of calls that wait for approval, and of operations under way.
+//! Rows of calls that wait for approval, of operations under way, and of turns.
 //!
 //! `INSERT OR REPLACE` would move a row to the end; these rows keep their position, which is the
 //! order of arrival.
@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, flag, parsed, party};
-use crate::model::{ApprovalDecision, ApprovalRequest, CallerInfo, JsonText, Operation, Progress, StoredAnswer};
+use crate::model::{
+    ApprovalDecision, ApprovalRequest, CallerInfo, JsonText, Operation, Progress, StoredAnswer, StoredTurn,
+};
 
 pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
     let (decided, answer) = (approval.decided.as_ref(), approval.answer.as_ref());
@@ -144,6 +146,33 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
         result: maybe_json(row, "result")?,
         error: maybe(row, "error")?,
         cancelling_since: maybe_time(row, "cancelling_since")?,
+    })
+}
+
+pub(super) fn put_turn(transaction: &Transaction<'_>, turn: &StoredTurn) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO turns (id, owner, digest, format, begun_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (id) DO UPDATE SET document = excluded.document",
+        )?
+        .execute(params![
+            &*turn.id,
+            &*turn.owner,
+            &*turn.digest,
+            &*turn.format,
+            turn.begun_at.to_string(),
+            turn.document.get(),
+        ])
+}
+
+pub(super) fn turn(row: &Row<'_>) -> Result<StoredTurn, String> {
+    Ok(StoredTurn {
+        id: shared(row, "id")?,
+        owner: shared(row, "owner")?,
+        digest: shared(row, "digest")?,
+        format: shared(row, "format")?,
+        begun_at: parsed(row, "begun_at")?,
+        document: json(row, "document")?,
     })
 }
 

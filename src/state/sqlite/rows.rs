@@ -73,6 +73,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::ForgetApproval(id) => sql("DELETE FROM approvals WHERE id = ?1")?.execute([&**id]),
         Write::Operation(operation) => calls::put_operation(transaction, operation),
         Write::ForgetOperation(id) => sql("DELETE FROM operations WHERE id = ?1")?.execute([&**id]),
+        Write::Turn(turn) => calls::put_turn(transaction, turn),
+        Write::ForgetTurn(id) => sql("DELETE FROM turns WHERE id = ?1")?.execute([&**id]),
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
@@ -135,6 +137,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         logins: read(connection, &LOGINS, login, &mut torn)?,
         approvals: read(connection, &APPROVALS, calls::approval, &mut torn)?,
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
+        turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
@@ -171,6 +174,7 @@ const LOGINS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "W
 const LOGIN: &str = "login:";
 const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
+const TURNS: TableQuery = TableQuery { name: "turns", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };

@@ -146,6 +146,16 @@ const STEPS: &[&str] = &["
 ", "
     -- What the protocol of a scenario wants to have back with the next request.
     ALTER TABLE manifests ADD COLUMN validators TEXT;
+", "
+    -- Turns: the tool calls of one response of a model. `document` has the calls with their outcomes. It is durable before the first call is sent.
+    CREATE TABLE turns (
+        id       TEXT NOT NULL PRIMARY KEY,
+        owner    TEXT NOT NULL,
+        digest   TEXT NOT NULL,
+        format   TEXT NOT NULL,
+        begun_at TEXT NOT NULL,
+        document TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// The owner of a file, according to its header and tables.

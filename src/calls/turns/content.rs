@@ -1,0 +1,192 @@
+//! From a result to the texts and files that a model gets: of an MCP server its content blocks, of
+//! every other scenario its value. What a vendor does not take, or what is too large, is said in
+//! text.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::model_answer::ModelBlock;
+use crate::model::JsonText;
+use crate::model::text::truncate_at_char_boundary;
+
+/// How much of a result a model gets, and of which kinds.
+pub(super) struct ContentLimits<'a> {
+    /// Bytes of text.
+    pub(super) text: usize,
+    /// Bytes of texts and files together.
+    pub(super) all: usize,
+    /// Whether the vendor takes files of a media type.
+    pub(super) takes: &'a dyn Fn(&str) -> bool,
+    /// The id under which the whole result is kept.
+    pub(super) kept_as: &'a str,
+}
+
+/// The result of an MCP server.
+#[derive(Deserialize)]
+struct McpToolResult<'a> {
+    #[serde(borrow)]
+    content: Option<Vec<McpContentBlock<'a>>>,
+    #[serde(borrow, rename = "structuredContent")]
+    structured: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct McpContentBlock<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    text: Option<String>,
+    data: Option<String>,
+    #[serde(rename = "mimeType")]
+    media_type: Option<String>,
+    uri: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    resource: Option<McpResourceContents<'a>>,
+}
+
+#[derive(Deserialize)]
+struct McpResourceContents<'a> {
+    uri: Option<String>,
+    #[serde(rename = "mimeType")]
+    media_type: Option<String>,
+    #[serde(borrow)]
+    text: Option<std::borrow::Cow<'a, str>>,
+    blob: Option<String>,
+}
+
+/// The blocks of a whole result of an MCP server; `None` if it cannot be read.
+pub(super) fn of_mcp(whole: &JsonText) -> Option<Vec<ModelBlock>> {
+    let result: McpToolResult<'_> = serde_json::from_str(whole.get()).ok()?;
+    let blocks: Vec<ModelBlock> = result.content.into_iter().flatten().map(block).collect();
+    match (blocks.is_empty(), result.structured) {
+        (true, Some(structured)) => Some(vec![ModelBlock::Text(structured.get().to_owned())]),
+        _ => Some(blocks),
+    }
+}
+
+/// A value as a text: a text as such, everything else as JSON.
+pub(super) fn of_value(value: &JsonText) -> ModelBlock {
+    let text = serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned());
+    ModelBlock::Text(text)
+}
+
+fn block(sent: McpContentBlock<'_>) -> ModelBlock {
+    let kind = sent.kind.as_deref().unwrap_or("block");
+    match (kind, sent.text, sent.data, sent.resource) {
+        ("text", Some(text), ..) => ModelBlock::Text(text),
+        ("image" | "audio", _, Some(data), _) => file(sent.media_type, data),
+        ("resource", .., Some(resource)) => match (resource.text, resource.blob) {
+            (Some(text), _) => ModelBlock::Text(text.into_owned()),
+            (None, Some(data)) => file(resource.media_type, data),
+            (None, None) => ModelBlock::Text(format!("[resource {}]", resource.uri.unwrap_or_default())),
+        },
+        ("resource_link", ..) => {
+            let (name, uri) = (sent.name.unwrap_or_default(), sent.uri.unwrap_or_default());
+            ModelBlock::Text(format!("[resource {name}: {uri}]"))
+        }
+        _ => ModelBlock::Text(format!("[{kind}: this content cannot be shown]")),
+    }
+}
+
+fn file(media_type: Option<String>, data: String) -> ModelBlock {
+    ModelBlock::File { media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()), data }
+}
+
+/// The blocks within the limits, and whether any was cut or left out for its size. There is at
+/// least one block.
+pub(super) fn within(blocks: Vec<ModelBlock>, limits: &ContentLimits<'_>) -> (Vec<ModelBlock>, bool) {
+    let total: usize = blocks.iter().map(text_bytes).sum();
+    let (mut shown, mut files, mut is_cut, mut fitting) = (0, 0, false, Vec::new());
+    for block in blocks {
+        match block {
+            ModelBlock::Text(text) => {
+                let room = limits.text.min(limits.all.saturating_sub(files)).saturating_sub(shown);
+                if text.len() <= room {
+                    shown += text.len();
+                    fitting.push(ModelBlock::Text(text));
+                } else if !is_cut || room > 0 {
+                    let mut begun = truncate_at_char_boundary(&text, room).text;
+                    shown += begun.len();
+                    begun.push_str(&mark(shown, total, limits.kept_as));
+                    fitting.push(ModelBlock::Text(begun));
+                    is_cut = true;
+                    // What follows would be read as what follows the cut text.
+                    break;
+                }
+            }
+            ModelBlock::File { media_type, data } => {
+                let bytes = data.len();
+                let fits = shown + files + bytes <= limits.all;
+                if fits && (limits.takes)(&media_type) {
+                    files += bytes;
+                    fitting.push(ModelBlock::File { media_type, data });
+                } else {
+                    is_cut |= !fits;
+                    fitting.push(ModelBlock::Text(unshown(&media_type, bytes, fits, limits.kept_as)));
+                }
+            }
+        }
+    }
+    if fitting.iter().all(|block| matches!(block, ModelBlock::Text(text) if text.is_empty())) {
+        fitting = vec![ModelBlock::Text("(no output)".to_owned())];
+    }
+    (fitting, is_cut)
+}
+
+fn text_bytes(block: &ModelBlock) -> usize {
+    match block {
+        ModelBlock::Text(text) => text.len(),
+        ModelBlock::File { .. } => 0,
+    }
+}
+
+/// The mark behind a text that was cut.
+fn mark(shown: usize, total: usize, id: &str) -> String {
+    format!("\n[cut: this is the beginning, {shown} of {total} bytes; the whole result is kept as {id}]")
+}
+
+/// What is said in place of a file.
+fn unshown(media_type: &str, base64: usize, fits: bool, id: &str) -> String {
+    let why = if fits { "it cannot be shown to this model" } else { "it is too large to be shown" };
+    let bytes = base64 / 4 * 3;
+    let media_type = truncate_at_char_boundary(media_type, 100).text;
+    format!("[file of type {media_type}, {bytes} bytes: {why}; the whole result is kept as {id}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(blocks: &[&str]) -> Vec<ModelBlock> {
+        blocks.iter().map(|text| ModelBlock::Text((*text).to_owned())).collect()
+    }
+
+    fn fitted(blocks: Vec<ModelBlock>, text: usize, all: usize) -> (Vec<ModelBlock>, bool) {
+        within(blocks, &ContentLimits { text, all, takes: &|kind| kind == "image/png", kept_as: "t.0" })
+    }
+
+    #[test]
+    fn long_texts_are_cut_with_a_mark_between_two_characters() {
+        assert_eq!(fitted(texts(&["abc", "def"]), 6, 6), (texts(&["abc", "def"]), false));
+        let (cut, is_cut) = fitted(texts(&["abc", "d\u{e9}f", "ghi"]), 5, 99);
+        assert!(is_cut);
+        let mark = "\n[cut: this is the beginning, 4 of 10 bytes; the whole result is kept as t.0]";
+        assert_eq!(cut, texts(&["abc", &format!("d{mark}")]));
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_named() {
+        let png = |data: &str| ModelBlock::File { media_type: "image/png".into(), data: data.into() };
+        assert_eq!(fitted(vec![png("AAAA")], 0, 4), (vec![png("AAAA")], false));
+        let (named, is_cut) = fitted(vec![png("AAAAAAAA")], 0, 4);
+        assert!(is_cut);
+        let ModelBlock::Text(named) = &named[0] else { panic!("{named:?}") };
+        assert!(named.contains("image/png, 6 bytes: it is too large"), "{named}");
+    }
+
+    #[test]
+    fn a_result_without_output_says_so() {
+        assert_eq!(fitted(Vec::new(), 9, 9), (texts(&["(no output)"]), false));
+        assert_eq!(fitted(texts(&[""]), 9, 9), (texts(&["(no output)"]), false));
+    }
+}

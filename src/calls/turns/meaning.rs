@@ -1,0 +1,90 @@
+//! The tools that the names of one turn mean, in one snapshot.
+
+use std::sync::Arc;
+
+use crate::calls::{ExecuteError, Request, resolve};
+use crate::catalog::{NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
+use crate::model::{JsonText, NameRef, ToolId, ViewTool};
+
+/// Where the names of a turn are looked up.
+pub(super) struct TurnNames {
+    snapshot: Arc<Snapshot>,
+    history: Arc<RevisionHistory>,
+    scope: ViewQuery,
+    /// The revision of the list that the names were taken from, if that list is known.
+    revision: Option<String>,
+    /// Whether a revision was given whose list is not remembered.
+    is_forgotten: bool,
+}
+
+impl TurnNames {
+    /// The names of the list with this revision, or of the current list.
+    pub(super) fn new(
+        snapshot: Arc<Snapshot>,
+        history: Arc<RevisionHistory>,
+        scope: ViewQuery,
+        revision: Option<String>,
+    ) -> Self {
+        let known = |revision: &String| {
+            snapshot.catalog.has_revision(&scope, revision) || history.find(&scope, revision).is_some()
+        };
+        let is_forgotten = revision.as_ref().is_some_and(|revision| !known(revision));
+        let revision = revision.filter(|_| !is_forgotten);
+        Self { snapshot, history, scope, revision, is_forgotten }
+    }
+
+    /// Whether the list that the names were taken from is not remembered.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.is_forgotten
+    }
+
+    /// The tool that a name means. An LLM is never shown an internal tool, so it cannot mean one.
+    pub(super) fn find(&self, name: &str) -> Result<Arc<ViewTool>, ExecuteError> {
+        let request = Request { revision: self.revision.clone(), ..Request::new(name, JsonText::known("{}")) };
+        let tool = resolve::tool(&self.snapshot.catalog, &self.history, &self.scope, &request)?;
+        if tool.tool.facts.internal_only {
+            return Err(ExecuteError::Unknown(name.to_owned()));
+        }
+        match self.other_meanings(name, &tool.id) {
+            others if others.is_empty() => Ok(tool),
+            others => {
+                let candidates = std::iter::once(tool.id.clone()).chain(others).collect();
+                Err(ExecuteError::Ambiguous { name: name.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The other tools that the name meant in a remembered list, if it is not known in which list
+    /// the model saw it.
+    fn other_meanings(&self, name: &str, now: &ToolId) -> Vec<ToolId> {
+        let mut others: Vec<ToolId> = Vec::new();
+        if !self.is_forgotten {
+            return others;
+        }
+        let name = NameRef::parse(name);
+        for before in self.history.newest_first() {
+            if let NameLookup::One(tool) = find_in_scope(before, &self.scope, &name)
+                && tool.id != *now
+                && !others.contains(&tool.id)
+            {
+                others.push(tool.id.clone());
+            }
+        }
+        others
+    }
+
+    /// The name of a tool in the list now; its identity if it has none.
+    pub(super) fn name_of(&self, id: &ToolId) -> String {
+        match find_in_scope(&self.snapshot.catalog, &self.scope, &NameRef::Id(id.clone())) {
+            NameLookup::One(tool) => tool.name.as_str().to_owned(),
+            NameLookup::Ambiguous(_) | NameLookup::None => id.to_string(),
+        }
+    }
+
+    /// Names of listed tools that are near to one that no tool has.
+    pub(super) fn near(&self, name: &str) -> Vec<String> {
+        let listed = self.snapshot.catalog.entries().filter(|entry| entry.is_published());
+        let tools = listed.flat_map(|entry| entry.tools.iter()).filter(|tool| !tool.tool.facts.internal_only);
+        nearest(name, tools.map(|tool| (tool.name.as_str(), &tool.name)))
+    }
+}

@@ -1,0 +1,114 @@
+//! What a vendor's response says: the tool calls in it, in its order.
+
+use serde_json::value::RawValue;
+
+use crate::calls::given_arguments::{self, GivenArgumentsError};
+use crate::model::JsonText;
+
+/// The tool calls of one response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadTurn {
+    /// In the order in which the model made them.
+    pub calls: Vec<ReadCall>,
+    /// The model, where the response names it and its results depend on it.
+    pub model: Option<String>,
+}
+
+/// One tool call as the model made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadCall {
+    /// The vendor's id of the call; `None` where there is none.
+    pub id: Option<String>,
+    /// The name that the model used.
+    pub name: String,
+    /// The arguments, as one JSON object.
+    pub arguments: Result<JsonText, GivenArgumentsError>,
+    /// What only calls of the Tool Protocol have.
+    pub protocol: Option<Box<ProtocolCall>>,
+    /// Whether it is a call of a kind that no list of callsheet offers, such as one with a text for
+    /// input. The calling program answers it.
+    pub is_foreign: bool,
+}
+
+/// A call of the Tool Protocol with its meta fields, which are no arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtocolCall {
+    /// The whole call as it came.
+    pub whole: JsonText,
+    /// `_activity`: the implementation; empty for a latent call.
+    pub activity: Option<String>,
+    /// `_reasoningForCall`.
+    pub reasoning: Option<String>,
+    /// `_output`, as the model filled it in.
+    pub output: Option<JsonText>,
+}
+
+/// Why a body cannot be read as a response of its format. Each text says what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It is not JSON, or a member has another type than the vendor gives it.
+    #[error("the response cannot be read: {0}")]
+    Malformed(String),
+    /// It is a part of a stream, or a whole one.
+    #[error(
+        "the response is a stream of events: join it first, as the vendor's client library does, and send the whole message"
+    )]
+    Stream,
+    /// It is of another vendor.
+    #[error("the response is none of `{format}`: it looks like one of `{like}`; name that as `format`")]
+    OtherFormat {
+        /// The requested format.
+        format: &'static str,
+        /// The format that it looks like.
+        like: &'static str,
+    },
+    /// It is of no known vendor.
+    #[error(
+        "the response is none of `{0}`, nor of any other known format: send the vendor's whole response, or the assistant's message in it"
+    )]
+    UnknownFormat(&'static str),
+    /// A call has no id, so no result could name it.
+    #[error(
+        "the call of `{0}` has no id, without which this vendor takes no result: send the message as the vendor gave it"
+    )]
+    NoId(String),
+    /// Several answers of the model hold calls.
+    #[error("several of its `{0}` call tools: choose one, and send its message")]
+    Several(&'static str),
+}
+
+impl ReadCall {
+    /// A call of a tool. An empty id is kept: some servers give no other.
+    pub(super) fn new(id: Option<String>, name: Option<String>, arguments: Option<&RawValue>) -> Self {
+        Self {
+            id,
+            name: name.unwrap_or_default(),
+            arguments: given_arguments::parse(arguments),
+            protocol: None,
+            is_foreign: false,
+        }
+    }
+
+    /// The same for a vendor that takes no result without an id.
+    pub(super) fn with_id(
+        id: Option<String>,
+        name: Option<String>,
+        arguments: Option<&RawValue>,
+    ) -> Result<Self, ReadError> {
+        match id {
+            Some(id) if !id.is_empty() => Ok(Self::new(Some(id), name, arguments)),
+            _ => Err(ReadError::NoId(name.unwrap_or_default())),
+        }
+    }
+
+    /// A call of a kind that callsheet has not.
+    pub(super) fn foreign(id: Option<String>, name: Option<String>) -> Self {
+        Self { is_foreign: true, ..Self::new(id, name, None) }
+    }
+}
+
+impl From<serde_json::Error> for ReadError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}

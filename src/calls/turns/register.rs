@@ -1,0 +1,315 @@
+//! The turns that are kept: found by their id, stored, and forgotten after a while.
+//!
+//! A turn under an id of its caller is stored before its first call is sent, so it is never run
+//! twice. Never done here: running calls.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+use super::document;
+use super::turn::Turn;
+use crate::calls::dependencies::CallDependencies;
+use crate::config::TurnsConfig;
+use crate::model::StoredTurn;
+use crate::state::{StateError, StateErrorKind, Write};
+
+/// How often turns that are over are checked for their age.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Why a turn was not begun.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TurnError {
+    /// The id that the caller gave is none.
+    #[error("`turn_id` cannot be {0:?}: allowed are 8 to 90 letters, digits, `.`, `_` and `-`")]
+    InvalidId(String),
+    /// Another turn has the id that the caller gave.
+    #[error("the turn {0:?} exists already, with another body; give each turn an id of its own, such as a random UUID")]
+    Taken(String),
+    /// As many turns as possible are not over.
+    #[error("as many turns are under way as `turns.max` and `turns.kept_bytes` allow; try again later")]
+    Full,
+    /// It could not be stored, so its calls could run twice.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The daemon is not ready, or is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// All turns that are kept. Cheap to clone.
+#[derive(Clone)]
+pub struct Turns(Arc<TurnsInner>);
+
+struct TurnsInner {
+    parts: CallDependencies,
+    limits: ArcSwap<TurnsConfig>,
+    table: Mutex<TurnTable>,
+}
+
+#[derive(Default)]
+struct TurnTable {
+    by_id: HashMap<Arc<str>, Arc<Turn>>,
+    /// In the order in which they began.
+    order: VecDeque<Arc<str>>,
+}
+
+/// What came of adding a turn.
+pub(super) enum TurnAdmission {
+    /// It is new.
+    New(Arc<Turn>),
+    /// The same turn was begun before.
+    Known(Arc<Turn>),
+}
+
+impl Turns {
+    /// Takes over the stored turns, and forgets old ones until the stop.
+    pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
+        let mut table = TurnTable::default();
+        for turn in stored.iter().filter_map(document::restored) {
+            table.add(Arc::new(turn));
+        }
+        let turns =
+            Self(Arc::new(TurnsInner { parts, limits: ArcSwap::from_pointee(limits), table: Mutex::new(table) }));
+        turns.0.parts.tasks.spawn(turns.clone().look_after());
+        turns
+    }
+
+    /// Applies other limits.
+    pub fn configure(&self, limits: TurnsConfig) {
+        self.0.limits.store(Arc::new(limits));
+    }
+
+    /// The limits.
+    pub(super) fn limits(&self) -> Arc<TurnsConfig> {
+        self.0.limits.load_full()
+    }
+
+    /// The turn with this id, if this identity made it.
+    pub fn get(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
+        self.table().by_id.get(id).filter(|turn| *turn.owner == *owner).cloned()
+    }
+
+    /// The turn that has a call with this id, if this identity made it.
+    pub fn with_call(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
+        let (turn, _) = id.rsplit_once('.')?;
+        self.get(turn, owner)
+    }
+
+    /// Every turn that is not over.
+    pub(super) fn open(&self) -> Vec<Arc<Turn>> {
+        self.table().by_id.values().filter(|turn| !turn.is_over()).cloned().collect()
+    }
+
+    /// Adds a turn, unless the same one is known.
+    pub(super) fn admit(&self, turn: Turn) -> Result<TurnAdmission, TurnError> {
+        let limits = self.limits();
+        let mut table = self.table();
+        if let Some(known) = table.by_id.get(&turn.id) {
+            let is_same = known.owner == turn.owner && known.digest == turn.digest;
+            return if is_same {
+                Ok(TurnAdmission::Known(Arc::clone(known)))
+            } else {
+                Err(TurnError::Taken(turn.id.to_string()))
+            };
+        }
+        let forgotten = table.make_room(limits.max.saturating_sub(1), limits.kept_bytes.saturating_sub(turn.weight()));
+        let is_full = table.by_id.len() >= limits.max || table.bytes() + turn.weight() > limits.kept_bytes;
+        let turn = Arc::new(turn);
+        if !is_full {
+            table.add(Arc::clone(&turn));
+        }
+        drop(table);
+        self.forget(forgotten);
+        if is_full { Err(TurnError::Full) } else { Ok(TurnAdmission::New(turn)) }
+    }
+
+    /// Removes a turn that could not be stored.
+    pub(super) fn remove(&self, id: &str) {
+        self.table().remove(id);
+    }
+
+    /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
+    pub(super) async fn save(&self, turn: &Turn) -> Result<(), StateError> {
+        let mut saved = turn.saved.lock().await;
+        let version = turn.version();
+        if *saved >= version {
+            return Ok(());
+        }
+        let stored = document::stored(turn).map_err(|error| StateError {
+            what: "cannot store a turn",
+            place: "the stored state".to_owned(),
+            message: error.to_string(),
+            kind: StateErrorKind::Other,
+        })?;
+        self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;
+        turn.set_stored();
+        *saved = version;
+        Ok(())
+    }
+
+    /// Stores a turn that is in the store, after a change. If that fails, the next daemon takes its
+    /// calls for ones with an unknown outcome and does not run them.
+    pub(super) async fn keep(&self, turn: &Turn) {
+        if turn.is_stored()
+            && let Err(error) = self.save(turn).await
+        {
+            tracing::error!(error = %error, "what became of the calls of a turn could not be stored");
+        }
+    }
+
+    /// Forgets turns that are over and too old or too many, until the stop.
+    async fn look_after(self) {
+        let CallDependencies { clock, stop, .. } = &self.0.parts;
+        loop {
+            tokio::select! {
+                () = stop.wait() => return,
+                () = clock.sleep(LOOK) => {}
+            }
+            let (limits, wall) = (self.limits(), clock.wall());
+            let then = wall.saturating_sub(limits.keep).unwrap_or(wall);
+            let forgotten = {
+                let mut table = self.table();
+                let mut forgotten = table.forget_before(then, wall);
+                forgotten.extend(table.make_room(limits.max, limits.kept_bytes));
+                forgotten
+            };
+            self.forget(forgotten);
+        }
+    }
+
+    /// Deletes forgotten turns from the store, in the background.
+    fn forget(&self, forgotten: Vec<Arc<Turn>>) {
+        let stored = forgotten.into_iter().filter(|turn| turn.is_stored());
+        let writes: Vec<Write> = stored.map(|turn| Write::ForgetTurn(Arc::clone(&turn.id))).collect();
+        if writes.is_empty() {
+            return;
+        }
+        let parts = self.0.parts.clone();
+        self.0.parts.tasks.spawn(async move {
+            if let Err(error) = parts.store.save(writes).await {
+                tracing::warn!(error = %error, "old turns could not be deleted from the stored state");
+            }
+        });
+    }
+
+    fn table(&self) -> MutexGuard<'_, TurnTable> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnTable {
+    fn add(&mut self, turn: Arc<Turn>) {
+        self.order.push_back(Arc::clone(&turn.id));
+        self.by_id.insert(Arc::clone(&turn.id), turn);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Turn>> {
+        self.order.retain(|own| **own != *id);
+        self.by_id.remove(id)
+    }
+
+    fn bytes(&self) -> usize {
+        self.by_id.values().map(|turn| turn.weight()).sum()
+    }
+
+    /// Forgets turns that are over, the oldest first, until at most `most` with `bytes` bytes are
+    /// left.
+    fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<Turn>> {
+        let (mut count, mut total) = (self.by_id.len(), self.bytes());
+        self.take(|turn| {
+            let goes = (count > most || total > bytes) && turn.is_over();
+            if goes {
+                (count, total) = (count - 1, total - turn.weight());
+            }
+            goes
+        })
+    }
+
+    /// Forgets turns that were over before `then`.
+    fn forget_before(&mut self, then: Timestamp, now: Timestamp) -> Vec<Arc<Turn>> {
+        self.take(|turn| turn.over_since(now).is_some_and(|since| since < then))
+    }
+
+    fn take(&mut self, mut goes: impl FnMut(&Turn) -> bool) -> Vec<Arc<Turn>> {
+        let Self { by_id, order } = self;
+        let mut taken = Vec::new();
+        order.retain(|id| {
+            let is_taken = by_id.get(id).is_some_and(|turn| goes(turn));
+            if is_taken {
+                taken.extend(by_id.remove(id));
+            }
+            !is_taken
+        });
+        taken
+    }
+}
+
+impl std::fmt::Debug for Turns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turns").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::turns::read::ReadCall;
+    use crate::calls::turns::settled::{Settled, TurnCallStatus};
+    use crate::calls::turns::turn::{NewTurn, TurnCall, TurnPhase, TurnSettings};
+    use crate::calls::turns::vendors;
+
+    fn turn(id: &str, is_over: bool) -> Arc<Turn> {
+        let read = ReadCall::new(None, Some("look".into()), None);
+        let over = TurnPhase::Over(Arc::new(Settled::new(TurnCallStatus::Result)));
+        let phase = if is_over { over } else { TurnPhase::Running };
+        let settings = TurnSettings {
+            tells_approvals: false,
+            text_bytes: 9,
+            result_bytes: 9,
+            model: None,
+            is_revision_forgotten: false,
+        };
+        Arc::new(Turn::new(NewTurn {
+            id: id.into(),
+            owner: "full".into(),
+            digest: "d".into(),
+            format: vendors::by_id("openai").unwrap(),
+            begun_at: Timestamp::UNIX_EPOCH,
+            settings,
+            calls: vec![(TurnCall { read, tool: None }, phase)],
+        }))
+    }
+
+    fn ids(forgotten: &[Arc<Turn>]) -> Vec<&str> {
+        forgotten.iter().map(|turn| &*turn.id).collect()
+    }
+
+    #[test]
+    fn turns_are_forgotten_some_time_after_their_end() {
+        let second = |second| Timestamp::from_second(second).unwrap();
+        let mut table = TurnTable::default();
+        table.add(turn("over", true));
+        table.add(turn("open", false));
+        assert_eq!(ids(&table.forget_before(second(0), second(100))), [""; 0]);
+        assert_eq!(ids(&table.forget_before(second(100), second(200))), [""; 0], "it was seen at 100");
+        assert_eq!(ids(&table.forget_before(second(101), second(201))), ["over"]);
+        assert_eq!(ids(&table.forget_before(second(999), second(999))), [""; 0]);
+    }
+
+    #[test]
+    fn the_oldest_that_are_over_make_room() {
+        let mut table = TurnTable::default();
+        for (id, is_over) in [("a", false), ("b", true), ("c", true), ("d", true)] {
+            table.add(turn(id, is_over));
+        }
+        assert_eq!(ids(&table.make_room(3, usize::MAX)), ["b"]);
+        let bytes = table.bytes();
+        assert_eq!(ids(&table.make_room(9, bytes - 1)), ["c"]);
+        assert_eq!(ids(&table.make_room(0, 0)), ["d"], "one that is not over stays");
+    }
+}

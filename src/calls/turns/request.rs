@@ -1,0 +1,79 @@
+//! What a turn is requested with.
+
+use std::sync::Arc;
+
+use super::read::ReadTurn;
+use super::vendors::TurnFormat;
+use crate::calls::Request;
+use crate::catalog::ViewQuery;
+use crate::model::JsonText;
+
+/// The length of an id that a caller gives: the id of each of its calls is a little longer.
+const ID_LENGTH: std::ops::RangeInclusive<usize> = 8..=90;
+
+/// A turn as its caller requests it.
+#[derive(Debug)]
+pub struct TurnRequest {
+    /// The vendor's shape.
+    pub format: &'static dyn TurnFormat,
+    /// The calls in the response.
+    pub read: ReadTurn,
+    /// The response as it came.
+    pub response: JsonText,
+    /// The id that the caller gives it, so that it is never run twice.
+    pub id: Option<String>,
+    /// The identity of the caller. No other identity may see the turn.
+    pub owner: Arc<str>,
+    /// The profile.
+    pub profile: Option<String>,
+    /// The chat.
+    pub chat: Option<String>,
+    /// The user, for protocols that pass it on.
+    pub user_id: Option<Arc<str>>,
+    /// The revision of the list that the names were taken from.
+    pub revision: Option<String>,
+    /// How many calls are under way at once, at most.
+    pub parallel: Option<usize>,
+    /// The tools of the calling program itself. With them, any other name that no tool has is a
+    /// mistake of the model; without them it may be a tool of the program.
+    pub own_tools: Option<Vec<String>>,
+    /// Whether the model is told that a call waits for approval.
+    pub tells_approvals: bool,
+    /// The most bytes of text of one result.
+    pub text_bytes: Option<usize>,
+}
+
+impl TurnRequest {
+    /// The scope of its calls.
+    pub(super) fn scope(&self) -> ViewQuery {
+        ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
+    }
+
+    /// A call of it, whose tool is looked up elsewhere.
+    pub(super) fn call(&self, name: &str, arguments: JsonText) -> Request {
+        Request {
+            chat: self.chat.clone(),
+            profile: self.profile.clone(),
+            user_id: self.user_id.clone(),
+            ..Request::new(name, arguments)
+        }
+    }
+
+    /// Everything that the calls and messages depend on, as one text. Two requests with the same
+    /// text are the same turn.
+    pub(super) fn identity(&self) -> String {
+        let Self { format, response, owner, profile, chat, user_id, revision, own_tools, tells_approvals, .. } = self;
+        let scope = (owner, profile, chat, user_id);
+        format!(
+            "{} {scope:?} {revision:?} {own_tools:?} {tells_approvals} {:?} {}",
+            format.id(),
+            self.text_bytes,
+            response.get()
+        )
+    }
+}
+
+/// Whether a caller may give a turn this id.
+pub(super) fn is_id(text: &str) -> bool {
+    ID_LENGTH.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}

@@ -1,0 +1,279 @@
+//! Runs the calls of a turn, each by the usual way of a call, and follows those that wait for a
+//! person or go on as operations.
+//!
+//! The names of all calls are looked up in one snapshot, before the first one is sent.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use uuid::Uuid;
+
+use super::meaning::TurnNames;
+use super::read::ReadCall;
+use super::register::{TurnAdmission, TurnError};
+use super::request::{TurnRequest, is_id};
+use super::settled::{Settled, TurnCallStatus};
+use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
+use super::words;
+use crate::calls::active::{ActiveCall, Attended, CallPhase};
+use crate::calls::approval::binding;
+use crate::calls::track::FollowUp;
+use crate::calls::{CallResponse, Calls, ExecuteError, Request};
+use crate::config::TurnsConfig;
+use crate::model::ToolId;
+use crate::protocols::LogLevel;
+
+/// How long one look at an approval or operation lasts. Both end, so this only bounds the wait.
+const LOOK: Duration = Duration::from_secs(600);
+
+/// The calls of a turn that are still to be sent, by their numbers.
+type CallsToSend = Vec<(usize, Request)>;
+
+impl Calls {
+    /// Begins a turn, or finds the one that was begun with the same request. Its calls go on
+    /// whether or not the caller waits.
+    pub async fn begin_turn(&self, request: TurnRequest) -> Result<Arc<Turn>, TurnError> {
+        let turns = self.turns().ok_or(TurnError::Stopping)?;
+        if let Some(id) = request.id.as_ref().filter(|id| !is_id(id)) {
+            return Err(TurnError::InvalidId(id.clone()));
+        }
+        let names = Arc::new(TurnNames::new(
+            self.0.reader.snapshot(),
+            self.0.reader.history(),
+            request.scope(),
+            request.revision.clone(),
+        ));
+        let (turn, to_send) = self.new_turn(&request, &names, &turns.limits());
+        let turn = match turns.admit(turn)? {
+            TurnAdmission::Known(turn) => return Ok(turn),
+            TurnAdmission::New(turn) => turn,
+        };
+        if request.id.is_some()
+            && let Err(error) = turns.save(&turn).await
+        {
+            turns.remove(&turn.id);
+            return Err(error.into());
+        }
+        let (calls, run, parallel) = (self.clone(), Arc::clone(&turn), request.parallel);
+        self.0.tasks.spawn(async move { calls.run_turn(run, names, to_send, parallel).await });
+        Ok(turn)
+    }
+
+    /// Waits until no call of a turn is under way, and then for at most `wait` until all are over.
+    /// What is not waited for any longer is ended, if that ends the turn.
+    pub async fn wait_for_turn(&self, turn: &Turn, wait: Duration) {
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        tokio::select! {
+            () = turn.until_quiet() => {}
+            () = stop.wait() => return,
+        }
+        if !wait.is_zero() {
+            tokio::select! {
+                () = turn.until_over() => {}
+                () = self.0.clock.sleep(wait) => {}
+                () = stop.wait() => return,
+            }
+        }
+        turn.close();
+        self.keep_turn(turn).await;
+    }
+
+    /// Follows the calls of stored turns that wait for approval.
+    pub(in crate::calls) fn resume_turns(&self) {
+        for turn in self.turns().map(super::Turns::open).unwrap_or_default() {
+            for (number, phase) in turn.phases().into_iter().enumerate() {
+                if let TurnPhase::WaitsForApproval(id) = phase {
+                    self.0.tasks.spawn(self.clone().follow_approval(Arc::clone(&turn), number, id));
+                }
+            }
+        }
+    }
+
+    /// A turn whose calls are looked up, with those that are to be sent.
+    fn new_turn(&self, request: &TurnRequest, names: &TurnNames, limits: &TurnsConfig) -> (Turn, CallsToSend) {
+        let id: Arc<str> = request.id.clone().unwrap_or_else(|| Uuid::new_v4().to_string()).into();
+        let (mut ids, mut to_send, mut calls) = (HashSet::new(), Vec::new(), Vec::new());
+        for (number, read) in request.read.calls.iter().enumerate() {
+            let is_repeated = read.id.as_deref().is_some_and(|id| !id.is_empty() && !ids.insert(id));
+            let looked_up = if is_repeated {
+                Err(words::repeated_id())
+            } else if number >= limits.max_calls {
+                Err(words::too_many(limits.max_calls))
+            } else {
+                look_up(request, read, names)
+            };
+            let (tool, phase) = match looked_up {
+                Ok(call) => {
+                    let tool = call.resolved.clone();
+                    to_send.push((number, call));
+                    (tool, TurnPhase::Queued)
+                }
+                Err(settled) => (None, TurnPhase::Over(Arc::new(settled))),
+            };
+            calls.push((TurnCall { read: read.clone(), tool }, phase));
+        }
+        let settings = TurnSettings {
+            tells_approvals: request.tells_approvals,
+            text_bytes: request.text_bytes.unwrap_or(limits.max_result_bytes).min(limits.max_result_bytes),
+            result_bytes: limits.max_result_bytes,
+            model: request.read.model.clone(),
+            is_revision_forgotten: names.is_forgotten(),
+        };
+        let turn = Turn::new(NewTurn {
+            id,
+            owner: Arc::clone(&request.owner),
+            digest: binding::digest(&request.identity()),
+            format: request.format,
+            begun_at: self.0.clock.wall(),
+            settings,
+            calls,
+        });
+        (turn, to_send)
+    }
+
+    /// Sends the calls in their order, at most `parallel` at once.
+    async fn run_turn(self, turn: Arc<Turn>, names: Arc<TurnNames>, to_send: CallsToSend, parallel: Option<usize>) {
+        let (calls, turn, names) = (&self, &turn, &names);
+        let runs = stream::iter(to_send);
+        runs.for_each_concurrent(parallel, |(number, request)| calls.run_one(turn, names, number, request)).await;
+    }
+
+    async fn run_one(&self, turn: &Arc<Turn>, names: &Arc<TurnNames>, number: usize, request: Request) {
+        if self.parts().is_some_and(|parts| parts.stop.is_stopped()) {
+            return;
+        }
+        turn.set(number, TurnPhase::Running);
+        let call = match self.attend(&request, Some(turn.call_id(number)), LogLevel::Info) {
+            Ok(call) => call,
+            Err(error) => {
+                let said = format!("{error}. The tool did not run.");
+                return self.settle(turn, number, Settled::said(TurnCallStatus::Refused, "busy", said)).await;
+            }
+        };
+        match self.answer_call(request, Arc::clone(&call)).await {
+            Attended::Over(ended) => self.ended(turn, names, number, &ended).await,
+            Attended::NeedsInput(input) => {
+                turn.set(number, TurnPhase::NeedsInput(input));
+                // A task of its own, so that other calls are not kept waiting by a person.
+                let follow = self.clone().follow_input(Arc::clone(turn), Arc::clone(names), number, call);
+                self.0.tasks.spawn(follow);
+            }
+        }
+    }
+
+    /// Runs one call of a turn.
+    async fn answer_call(&self, request: Request, call: Arc<ActiveCall>) -> Attended {
+        self.execute_attended(request, call).await
+    }
+
+    /// A call was answered, refused, or waits for approval.
+    async fn ended(
+        &self,
+        turn: &Arc<Turn>,
+        names: &TurnNames,
+        number: usize,
+        ended: &Result<CallResponse, ExecuteError>,
+    ) {
+        let name = turn.calls.get(number).map_or("", |call| &call.read.name);
+        if let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = ended {
+            let id = Arc::clone(&waiting.id);
+            // The turn outlives a restart as the approval does.
+            if let Some(turns) = self.turns() {
+                turn.set(number, TurnPhase::WaitsForApproval(Arc::clone(&id)));
+                if let Err(error) = turns.save(turn).await {
+                    tracing::error!(error = %error, "a turn that waits for approval could not be stored");
+                }
+            }
+            self.0.tasks.spawn(self.clone().follow_approval(Arc::clone(turn), number, id));
+            return;
+        }
+        let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
+        match ended {
+            Ok(CallResponse { going: FollowUp::Followed(operation), .. }) => {
+                let settled = Arc::new(settled);
+                turn.set(number, TurnPhase::GoesOn(Arc::clone(&settled)));
+                let id = Arc::clone(&operation.id);
+                self.0.tasks.spawn(self.clone().follow_operation(Arc::clone(turn), number, settled, id));
+            }
+            _ => self.settle(turn, number, settled).await,
+        }
+    }
+
+    async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {
+        turn.set(number, TurnPhase::Over(Arc::new(settled)));
+        self.keep_turn(turn).await;
+    }
+
+    async fn keep_turn(&self, turn: &Turn) {
+        if let Some(turns) = self.turns() {
+            turns.keep(turn).await;
+        }
+    }
+
+    /// Waits until a call that needed input is over.
+    async fn follow_input(self, turn: Arc<Turn>, names: Arc<TurnNames>, number: usize, call: Arc<ActiveCall>) {
+        let mut known: Arc<str> = call.pending_input().map_or_else(|| "".into(), |input| Arc::clone(&input.id));
+        loop {
+            match call.settled(&known).await {
+                CallPhase::Over(ended) => return self.ended(&turn, &names, number, &ended).await,
+                CallPhase::NeedsInput(input) => {
+                    known = Arc::clone(&input.id);
+                    turn.set(number, TurnPhase::NeedsInput(input));
+                }
+                CallPhase::Running | CallPhase::Abandoned => {
+                    return self.settle(&turn, number, words::unknown_outcome()).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until a call was approved and is over, or will never be sent.
+    async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>) {
+        let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
+        let name = turn.calls.get(number).map_or("", |call| &call.read.name);
+        let settled = loop {
+            let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
+            let request = approvals.wait_until_over(request, LOOK).await;
+            if let Some(settled) = words::of_approval(name, &request) {
+                approvals.set_collected(&id);
+                break settled;
+            }
+            if parts.stop.is_stopped() {
+                return;
+            }
+        };
+        self.settle(&turn, number, settled).await;
+    }
+
+    /// Waits until an operation is over.
+    async fn follow_operation(self, turn: Arc<Turn>, number: usize, begun: Arc<Settled>, id: Arc<str>) {
+        let (Some(operations), Some(parts)) = (self.operations(), self.parts()) else { return };
+        while let Some(operation) = operations.wait_until_over(&id, LOOK).await {
+            if let Some(settled) = words::of_operation(&begun, &operation) {
+                return self.settle(&turn, number, settled).await;
+            }
+            if parts.stop.is_stopped() || turn.is_over() {
+                return;
+            }
+        }
+    }
+}
+
+/// The call that is to be sent, or what is said without sending one.
+fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<Request, Settled> {
+    let own = request.own_tools.as_ref();
+    if read.is_foreign || own.is_some_and(|own| own.contains(&read.name)) {
+        return Err(Settled::new(TurnCallStatus::NotOurs));
+    }
+    let tool = match names.find(&read.name) {
+        Ok(tool) => tool,
+        Err(ExecuteError::Unknown(_)) if own.is_none() => return Err(Settled::new(TurnCallStatus::NotOurs)),
+        Err(ExecuteError::Unknown(name)) => return Err(words::unknown(&name, &names.near(&name))),
+        Err(refused) => return Err(words::of_call(&read.name, &Err(refused), &|id: &ToolId| names.name_of(id))),
+    };
+    let arguments = read.arguments.clone().map_err(|error| words::unreadable(&read.name, &error.to_string()))?;
+    Ok(Request { resolved: Some(tool.id.clone()), ..request.call(&read.name, arguments) })
+}

@@ -1,0 +1,335 @@
+//! One turn: its calls, how far each is, and the messages once all are over.
+//!
+//! A call that is over stays as it is: the messages of a turn are always the same bytes.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::content::{self, ContentLimits};
+use super::model_answer::{ModelAnswer, ModelBlock};
+use super::read::ReadCall;
+use super::settled::{Settled, TurnCallStatus};
+use super::vendors::TurnFormat;
+use super::words;
+use crate::calls::active::PendingInput;
+use crate::model::ToolId;
+
+/// Roughly how many bytes a turn needs besides its texts.
+const FIXED: usize = 1_000;
+
+/// The tool calls of one response of a model, and what became of them.
+#[derive(Debug)]
+pub struct Turn {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The identity of the caller that made it.
+    pub owner: Arc<str>,
+    /// A digest of everything that it was made of.
+    pub digest: Arc<str>,
+    /// The vendor's shape.
+    pub format: &'static dyn TurnFormat,
+    /// When it began.
+    pub begun_at: Timestamp,
+    /// What its messages depend on besides its calls.
+    pub settings: TurnSettings,
+    /// Its calls, in the model's order.
+    pub calls: Vec<TurnCall>,
+    phases: Mutex<Vec<TurnPhase>>,
+    changes: watch::Sender<u64>,
+    weight: AtomicUsize,
+    /// Whether it is in the store.
+    is_stored: AtomicBool,
+    /// Since when it is over, as far as that was noticed.
+    over_since: OnceLock<Timestamp>,
+    /// Held while it is stored; the changes that are stored already.
+    pub(super) saved: tokio::sync::Mutex<u64>,
+}
+
+/// What the messages of a turn depend on besides its calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSettings {
+    /// Whether the model is told that a call waits for approval, instead of being kept waiting.
+    pub tells_approvals: bool,
+    /// The most bytes of text of one result.
+    pub text_bytes: usize,
+    /// The most bytes of one result, with its files.
+    pub result_bytes: usize,
+    /// The model, where its results depend on it.
+    pub model: Option<String>,
+    /// Whether the list that the names were taken from is not remembered.
+    pub is_revision_forgotten: bool,
+}
+
+/// One call of a turn.
+#[derive(Debug)]
+pub struct TurnCall {
+    /// As the model made it.
+    pub read: ReadCall,
+    /// The tool that it means.
+    pub tool: Option<ToolId>,
+}
+
+/// How far one call is.
+#[derive(Debug, Clone)]
+pub enum TurnPhase {
+    /// It waits for its turn.
+    Queued,
+    /// It is under way.
+    Running,
+    /// Its tool waits for input.
+    NeedsInput(Arc<PendingInput>),
+    /// It waits for the approval with this id.
+    WaitsForApproval(Arc<str>),
+    /// It goes on as an operation, which may end while the turn is waited for.
+    GoesOn(Arc<Settled>),
+    /// It is over.
+    Over(Arc<Settled>),
+}
+
+impl TurnPhase {
+    /// The state of the call.
+    pub fn status(&self) -> TurnCallStatus {
+        match self {
+            Self::Queued => TurnCallStatus::Queued,
+            Self::Running => TurnCallStatus::Running,
+            Self::NeedsInput(_) => TurnCallStatus::WaitingForInput,
+            Self::WaitsForApproval(_) => TurnCallStatus::WaitingForApproval,
+            Self::GoesOn(settled) | Self::Over(settled) => settled.status,
+        }
+    }
+
+    /// Whether it changes without a person, and soon.
+    fn is_under_way(&self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Over(_))
+    }
+}
+
+/// Everything that a new turn is made of.
+pub(super) struct NewTurn {
+    pub(super) id: Arc<str>,
+    pub(super) owner: Arc<str>,
+    pub(super) digest: Arc<str>,
+    pub(super) format: &'static dyn TurnFormat,
+    pub(super) begun_at: Timestamp,
+    pub(super) settings: TurnSettings,
+    pub(super) calls: Vec<(TurnCall, TurnPhase)>,
+}
+
+impl Turn {
+    pub(super) fn new(new: NewTurn) -> Self {
+        let NewTurn { id, owner, digest, format, begun_at, settings, calls } = new;
+        let (calls, phases): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
+        let turn = Self {
+            id,
+            owner,
+            digest,
+            format,
+            begun_at,
+            settings,
+            calls,
+            phases: Mutex::new(phases),
+            changes: watch::Sender::new(1),
+            weight: AtomicUsize::new(0),
+            is_stored: AtomicBool::new(false),
+            over_since: OnceLock::new(),
+            saved: tokio::sync::Mutex::default(),
+        };
+        turn.weigh();
+        turn
+    }
+
+    /// The id of a call, for its events, its input and its whole result.
+    pub fn call_id(&self, number: usize) -> String {
+        format!("{}.{number}", self.id)
+    }
+
+    /// How far each call is.
+    pub fn phases(&self) -> Vec<TurnPhase> {
+        self.locked().clone()
+    }
+
+    /// Whether every call is over.
+    pub fn is_over(&self) -> bool {
+        self.locked().iter().all(TurnPhase::is_over)
+    }
+
+    /// Since when it is over; `now` if that is noticed now. `None` while it is not over.
+    pub(super) fn over_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.is_over().then(|| *self.over_since.get_or_init(|| now))
+    }
+
+    /// Whether it is in the store.
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Acquire)
+    }
+
+    /// It is in the store from now on.
+    pub(super) fn set_stored(&self) {
+        self.is_stored.store(true, Ordering::Release);
+    }
+
+    /// Counts the changes of its calls.
+    pub(super) fn version(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Roughly how many bytes it needs in memory.
+    pub(super) fn weight(&self) -> usize {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    fn weigh(&self) {
+        let calls = self.calls.iter().map(|call| {
+            let arguments = call.read.arguments.as_ref().map_or(0, |arguments| arguments.get().len());
+            let whole = call.read.protocol.as_ref().map_or(0, |call| call.whole.get().len());
+            call.read.name.len() + arguments + whole
+        });
+        let phases = self.locked();
+        let results = phases.iter().map(|phase| match phase {
+            TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => settled.weight(),
+            _ => 0,
+        });
+        self.weight.store(FIXED + calls.sum::<usize>() + results.sum::<usize>(), Ordering::Relaxed);
+    }
+
+    /// Moves a call on. One that is over stays as it is.
+    pub(super) fn set(&self, number: usize, phase: TurnPhase) {
+        match self.locked().get_mut(number) {
+            Some(own) if !own.is_over() => *own = phase,
+            _ => return,
+        }
+        self.weigh();
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Waits until no call is under way: each is over, or waits for a person or an operation.
+    pub(super) async fn until_quiet(&self) {
+        self.until(|phases| !phases.iter().any(TurnPhase::is_under_way)).await;
+    }
+
+    /// Waits until every call is over.
+    pub(super) async fn until_over(&self) {
+        self.until(|phases| phases.iter().all(TurnPhase::is_over)).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&[TurnPhase]) -> bool) {
+        let mut changes = self.changes.subscribe();
+        // The sender lives in `self`.
+        let _ = changes.wait_for(|_| holds(&self.locked())).await;
+    }
+
+    /// Ends the calls that are not waited for any longer, if then every call is over: operations
+    /// that go on, and, where the model is told so, calls that wait for approval.
+    pub(super) fn close(&self) {
+        let mut phases = self.locked();
+        let ends = |phase: &TurnPhase| match phase {
+            TurnPhase::Over(_) | TurnPhase::GoesOn(_) => true,
+            TurnPhase::WaitsForApproval(_) => self.settings.tells_approvals,
+            _ => false,
+        };
+        if !phases.iter().all(ends) {
+            return;
+        }
+        for (phase, call) in phases.iter_mut().zip(&self.calls) {
+            let settled = match phase {
+                TurnPhase::GoesOn(settled) => Arc::clone(settled),
+                TurnPhase::WaitsForApproval(id) => Arc::new(words::waits(&call.read.name, id)),
+                _ => continue,
+            };
+            *phase = TurnPhase::Over(settled);
+        }
+        drop(phases);
+        self.weigh();
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The messages for the next request, as a JSON array; `None` while a call is not over. Calls
+    /// of others are left out.
+    pub fn messages(&self) -> Option<String> {
+        let phases = self.phases();
+        let settled: Option<Vec<&Arc<Settled>>> = phases
+            .iter()
+            .map(|phase| match phase {
+                TurnPhase::Over(settled) => Some(settled),
+                _ => None,
+            })
+            .collect();
+        let mut answered = HashSet::new();
+        let mut answers: Vec<ModelAnswer<'_>> = Vec::new();
+        for (number, (call, settled)) in self.calls.iter().zip(settled?).enumerate() {
+            if settled.status == TurnCallStatus::NotOurs {
+                continue;
+            }
+            let id = call.read.id.as_deref().filter(|id| !id.is_empty());
+            if id.is_some_and(|id| !answered.insert(id)) {
+                // A vendor takes one result for each id, so the first one has to say it.
+                let first = answers.iter_mut().find(|answer| answer.call.id.as_deref() == id);
+                first.into_iter().for_each(|first| add_text(first, settled.said.as_deref()));
+                continue;
+            }
+            answers.push(self.answer(number, &call.read, settled).0);
+        }
+        Some(self.format.write(&answers))
+    }
+
+    /// Whether the model gets less than the whole result of a call that is over.
+    pub fn is_cut(&self, number: usize, settled: &Settled) -> bool {
+        self.calls.get(number).is_some_and(|call| self.answer(number, &call.read, settled).1)
+    }
+
+    fn answer<'a>(&self, number: usize, call: &'a ReadCall, settled: &Settled) -> (ModelAnswer<'a>, bool) {
+        let id = self.call_id(number);
+        let limits = ContentLimits {
+            text: self.settings.text_bytes,
+            all: self.settings.result_bytes,
+            takes: &|media_type| self.format.takes(media_type, self.settings.model.as_deref()),
+            kept_as: &id,
+        };
+        let blocks = match (&settled.said, &settled.content, &settled.result) {
+            (Some(said), ..) => vec![ModelBlock::Text(said.clone())],
+            (None, Some(whole), _) => content::of_mcp(whole).unwrap_or_default(),
+            (None, None, Some(value)) => vec![content::of_value(value)],
+            (None, None, None) => Vec::new(),
+        };
+        let (blocks, is_cut) = content::within(blocks, &limits);
+        let mut answer = ModelAnswer { call, is_error: settled.status.is_error(), blocks, value: None };
+        if !is_cut && settled.note.is_none() && answer.is_text() {
+            answer.value.clone_from(&settled.result);
+        }
+        if let Some(note) = &settled.note {
+            answer.blocks.push(ModelBlock::Text(note.clone()));
+        }
+        (answer, is_cut)
+    }
+
+    /// The whole result of a call, with the call, by its id.
+    pub fn result(&self, id: &str) -> Option<(&TurnCall, Arc<Settled>)> {
+        let number: usize = id.strip_prefix(&*self.id)?.strip_prefix('.')?.parse().ok()?;
+        match self.locked().get(number)? {
+            TurnPhase::Over(settled) => Some((self.calls.get(number)?, Arc::clone(settled))),
+            _ => None,
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<TurnPhase>> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says more behind an answer. Its value alone does not say that.
+fn add_text(answer: &mut ModelAnswer<'_>, text: Option<&str>) {
+    let Some(text) = text else { return };
+    let known = |block: &ModelBlock| matches!(block, ModelBlock::Text(known) if known == text);
+    if !answer.blocks.iter().any(known) {
+        answer.blocks.push(ModelBlock::Text(text.to_owned()));
+        answer.value = None;
+    }
+}

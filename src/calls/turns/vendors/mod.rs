@@ -1,0 +1,57 @@
+//! One file for each vendor: reads the tool calls in its response, and writes the messages with
+//! their results.
+//!
+//! A vendor is pure: text in, text out, the same text for the same answers. It never runs a call,
+//! and never decides what a result says. To add one: a file here and a line in [`TURN_FORMATS`],
+//! under the id that its list has.
+
+use super::model_answer::ModelAnswer;
+use super::read::{ReadError, ReadTurn};
+
+mod anthropic;
+mod bedrock;
+mod calls;
+mod chat;
+mod cohere;
+mod gemini;
+mod mistral;
+mod ollama;
+mod openai;
+mod openai_responses;
+
+/// One vendor's way of calling tools.
+pub trait TurnFormat: Sync + std::fmt::Debug {
+    /// Its id, the value of `format=`: that of its list.
+    fn id(&self) -> &'static str;
+
+    /// Reads the calls in a whole response, or in the assistant's message alone. The shape was
+    /// checked before.
+    fn read(&self, body: &str) -> Result<ReadTurn, ReadError>;
+
+    /// Whether a result may hold a file of this media type. `model` is the one that answered.
+    fn takes(&self, media_type: &str, model: Option<&str>) -> bool {
+        let _ = (media_type, model);
+        false
+    }
+
+    /// The messages that follow the assistant's in the next request, as a JSON array.
+    fn write(&self, answers: &[ModelAnswer<'_>]) -> String;
+}
+
+/// Every vendor there is.
+pub const TURN_FORMATS: &[&dyn TurnFormat] = &[
+    &openai::OpenAiTurns,
+    &openai_responses::ResponsesTurns,
+    &anthropic::AnthropicTurns,
+    &gemini::GeminiTurns,
+    &bedrock::BedrockTurns,
+    &mistral::MistralTurns,
+    &cohere::CohereTurns,
+    &ollama::OllamaTurns,
+    &calls::ProtocolTurns,
+];
+
+/// The vendor with this id.
+pub fn by_id(id: &str) -> Option<&'static dyn TurnFormat> {
+    TURN_FORMATS.iter().copied().find(|format| format.id() == id)
+}

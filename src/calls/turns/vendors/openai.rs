@@ -1,0 +1,30 @@
+//! OpenAI Chat Completions: a message with the role `tool` for each call. It has no mark for an
+//! error, and takes texts only (`ChatCompletionToolMessageParam.content` of their library).
+
+use serde_json::{Value, json};
+
+use super::super::model_answer::ModelAnswer;
+use super::super::read::{ReadError, ReadTurn};
+use super::{TurnFormat, chat};
+
+/// `format=openai`.
+#[derive(Debug)]
+pub(super) struct OpenAiTurns;
+
+impl TurnFormat for OpenAiTurns {
+    fn id(&self) -> &'static str {
+        "openai"
+    }
+
+    fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
+        chat::read(body)
+    }
+
+    fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
+        let message = |answer: &ModelAnswer<'_>| {
+            let id = answer.call.id.as_deref().unwrap_or_default();
+            json!({"role": "tool", "tool_call_id": id, "content": answer.marked_text()})
+        };
+        answers.iter().map(message).collect::<Value>().to_string()
+    }
+}

@@ -1,0 +1,234 @@
+//! What a model is told when a call has no result: what happened, and what it can do.
+//!
+//! Tools are named as the model's list names them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::settled::{Settled, TurnCallStatus};
+use crate::calls::track::FollowUp;
+use crate::calls::{CallResponse, ExecuteError, Violation};
+use crate::model::{ApprovalRequest, ApprovalState, Operation, OperationState, ToolId};
+
+/// What became of a call that was answered, refused, or failed. `name` is the one that the model
+/// used, and `names` gives a tool's name in the model's list.
+pub(super) fn of_call(
+    name: &str,
+    ended: &Result<CallResponse, ExecuteError>,
+    names: &dyn Fn(&ToolId) -> String,
+) -> Settled {
+    match ended {
+        Ok(answered) => of_answer(answered),
+        Err(refused) => of_refusal(name, refused, names),
+    }
+}
+
+fn of_answer(answered: &CallResponse) -> Settled {
+    let outcome = &answered.outcome;
+    let took_ms = u64::try_from(answered.took.as_millis()).ok();
+    let settled = Settled {
+        result: outcome.result.clone(),
+        content: outcome.content.clone().filter(|whole| whole.get().starts_with('{')),
+        took_ms,
+        adjusted: answered.adjusted.clone(),
+        ..Settled::new(TurnCallStatus::Result)
+    };
+    if outcome.input_required.is_some() {
+        let said = "The tool needs input that cannot be given here. Do without it, or tell the user.";
+        return Settled { took_ms, ..Settled::said(TurnCallStatus::Failed, "input_required", said) };
+    }
+    if !outcome.success {
+        let error = outcome.error.as_deref().unwrap_or("the tool failed");
+        let said = settled.content.is_none().then(|| with_code(error, outcome.code.as_deref()));
+        let code = outcome.code.clone();
+        return Settled { status: TurnCallStatus::Failed, said, code, result: None, ..settled };
+    }
+    match &answered.going {
+        FollowUp::Over => settled,
+        FollowUp::Followed(operation) => {
+            Settled { operation_id: Some(Arc::clone(&operation.id)), ..goes_on(settled, &operation.id) }
+        }
+        FollowUp::Untracked(why) => Settled {
+            status: TurnCallStatus::Operation,
+            code: Some("untracked".to_owned()),
+            note: Some(format!("The tool goes on, and it cannot be followed: {why}.")),
+            ..settled
+        },
+    }
+}
+
+fn goes_on(settled: Settled, operation: &str) -> Settled {
+    let note = format!("The tool goes on in the background as operation {operation}; its outcome is not known yet.");
+    Settled { status: TurnCallStatus::Operation, note: Some(note), ..settled }
+}
+
+fn with_code(error: &str, code: Option<&str>) -> String {
+    code.map_or_else(|| error.to_owned(), |code| format!("{error} ({code})"))
+}
+
+fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> Settled {
+    let status = match refused {
+        ExecuteError::Failed { .. } | ExecuteError::Internal(_) => TurnCallStatus::Failed,
+        _ => TurnCallStatus::Refused,
+    };
+    let mut settled = Settled::said(status, refused.kind(), refusal_text(name, refused, names));
+    match refused {
+        ExecuteError::Invalid { violations, .. } => settled.violations.clone_from(violations),
+        ExecuteError::Ambiguous { candidates, .. } => settled.candidates = candidates.iter().map(names).collect(),
+        _ => {}
+    }
+    settled
+}
+
+/// Why a call was not made or failed, for the model.
+fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> String {
+    match refused {
+        ExecuteError::Invalid { violations, more, .. } => invalid(name, violations, *more),
+        ExecuteError::Ambiguous { candidates, .. } => {
+            let candidates: Vec<String> = candidates.iter().map(|id| format!("`{}`", names(id))).collect();
+            format!("`{name}` may mean several tools. Call {} instead.", candidates.join(" or "))
+        }
+        ExecuteError::Gone { id, .. } => {
+            format!("`{name}` was the tool `{id}`, which is gone. Do without it, or use another tool.")
+        }
+        ExecuteError::Disabled { .. } => format!("`{name}` is disabled. Do without it, or tell the user."),
+        ExecuteError::NotTrusted { .. } | ExecuteError::OutOfBounds { .. } | ExecuteError::UnknownProfile(_) => {
+            format!("`{name}` may not be called: {refused}. Do without it, or tell the user.")
+        }
+        ExecuteError::Failed { error, .. } if !error.was_sent() => {
+            format!("{refused}. The tool did not run. Try again later, or do without it.")
+        }
+        ExecuteError::Failed { .. } | ExecuteError::Internal(_) => {
+            format!("{refused}. The tool may have done its work: check that before you call it again.")
+        }
+        refused => match refused.retry_after() {
+            Some(wait) => format!("{refused}. The tool did not run. It may be called again in {}.", seconds(wait)),
+            None => format!("{refused}. The tool did not run."),
+        },
+    }
+}
+
+fn invalid(name: &str, violations: &[Violation], more: bool) -> String {
+    let mut text = format!("The arguments do not fit the parameters of `{name}`:");
+    for violation in violations {
+        let place = if violation.pointer.is_empty() { "the whole" } else { &violation.pointer };
+        let _ = write!(text, " {place}: {};", violation.message);
+    }
+    if more {
+        text.push_str(" and more;");
+    }
+    text.pop();
+    text.push_str(". The tool did not run. Correct the arguments and call it again.");
+    text
+}
+
+fn seconds(wait: Duration) -> String {
+    match wait.as_millis().div_ceil(1000).max(1) {
+        1 => "a second".to_owned(),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
+/// A call of a tool that does not exist.
+pub(super) fn unknown(name: &str, near: &[String]) -> Settled {
+    let next = match near {
+        [] => "Call only tools that are in your list.".to_owned(),
+        near => {
+            format!("Did you mean {}?", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
+        }
+    };
+    let said = format!("There is no tool `{name}`. {next}");
+    Settled { candidates: near.to_vec(), ..Settled::said(TurnCallStatus::Refused, "unknown_tool", said) }
+}
+
+/// A call whose arguments cannot be read.
+pub(super) fn unreadable(name: &str, why: &str) -> Settled {
+    let said = format!(
+        "The arguments of `{name}` cannot be used: {why}. The tool did not run. Send one JSON object and call it again."
+    );
+    Settled::said(TurnCallStatus::Refused, "invalid_arguments", said)
+}
+
+/// A call with the id of an earlier one.
+pub(super) fn repeated_id() -> Settled {
+    let said =
+        "Another call of this message has the same id, and only that one was run. Call again with an id of its own.";
+    Settled::said(TurnCallStatus::Refused, "duplicate_id", said)
+}
+
+/// A call beyond the most of one turn.
+pub(super) fn too_many(most: usize) -> Settled {
+    let said = format!("Only the first {most} calls of a message are run. The tool did not run. Call it again.");
+    Settled::said(TurnCallStatus::Refused, "too_many_calls", said)
+}
+
+/// A call that had begun when the daemon ended.
+pub(super) fn unknown_outcome() -> Settled {
+    let said =
+        "Whether the call ran to its end is not known, and it was not sent again. Check that before you call it again.";
+    Settled::said(TurnCallStatus::UnknownOutcome, "unknown_outcome", said)
+}
+
+/// A call that waits for approval, for a model that is not waited for.
+pub(super) fn waits(name: &str, approval: &Arc<str>) -> Settled {
+    let said = format!(
+        "The call of `{name}` waits for the approval of a person, under the id {approval}, and did not run yet. Tell the user, and do not call it again."
+    );
+    let settled = Settled::said(TurnCallStatus::WaitingForApproval, "approval_required", said);
+    Settled { approval_id: Some(Arc::clone(approval)), ..settled }
+}
+
+/// What became of a call that waited for approval; `None` while it is not over.
+pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settled> {
+    if !request.state.is_over() {
+        return None;
+    }
+    let settled = match (request.state, &request.answer) {
+        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) => {
+            let settled = Settled {
+                result: answer.result.clone(),
+                code: answer.code.as_deref().map(str::to_owned),
+                took_ms: Some(answer.took_ms),
+                ..Settled::new(TurnCallStatus::Result)
+            };
+            match &answer.operation {
+                _ if !answer.success => {
+                    let error = answer.error.as_deref().unwrap_or("the tool failed");
+                    let said = Some(with_code(error, answer.code.as_deref()));
+                    Settled { status: TurnCallStatus::Failed, said, result: None, ..settled }
+                }
+                Some(operation) => Settled { operation_id: Some(Arc::clone(operation)), ..goes_on(settled, operation) },
+                None => settled,
+            }
+        }
+        (ApprovalState::Rejected, _) => {
+            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let said = format!("A person rejected the call of `{name}`{reason}. The tool did not run.");
+            Settled::said(TurnCallStatus::Refused, "rejected", said)
+        }
+        (ApprovalState::Expired, _) => {
+            let said = format!("No person approved the call of `{name}` in time. The tool did not run.");
+            Settled::said(TurnCallStatus::Refused, "approval_expired", said)
+        }
+        _ => unknown_outcome(),
+    };
+    Some(Settled { approval_id: Some(Arc::clone(&request.id)), ..settled })
+}
+
+/// What became of an operation; `None` while it goes on.
+pub(super) fn of_operation(begun: &Settled, operation: &Operation) -> Option<Settled> {
+    if !operation.state.is_over() {
+        return None;
+    }
+    let over = Settled { note: None, content: None, ..begun.clone() };
+    Some(if operation.state == OperationState::Succeeded {
+        Settled { status: TurnCallStatus::Result, result: operation.result.clone(), ..over }
+    } else {
+        let error = operation.error.as_deref().or(operation.note.as_deref()).unwrap_or("it did not end well");
+        let said = format!("The operation {} is {}: {error}", operation.id, operation.state);
+        let code = Some(operation.state.as_str().to_owned());
+        Settled { status: TurnCallStatus::Failed, said: Some(said), code, result: None, ..over }
+    })
+}

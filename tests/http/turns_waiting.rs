@@ -1,0 +1,318 @@
+//! Turns that take a while: calls side by side, approvals, operations, repeated requests, restarts,
+//! and whose turn it is.
+
+use std::sync::Arc;
+
+use callsheet::config::Config;
+use callsheet::model::{JsonText, Secret, StoredTurn};
+use callsheet::runtime::Clock;
+use callsheet::state::{Write, sqlite};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::support::callee::{Callee, Ran, done, manifest, tool, tool_with};
+use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
+use crate::support::serving::{Answer, ask};
+
+/// Tools that answer at once, when the test says so, and after a person's approval.
+struct Stage {
+    callee: Callee,
+    open: watch::Sender<bool>,
+}
+
+async fn stage() -> Stage {
+    let any = json!({"type": "object", "properties": {}});
+    let risky = json!({"enabled_by_default": true, "requires_approval": true});
+    let tools = [tool("look"), tool("hold"), tool_with("wipe", &any, &risky)];
+    let open = watch::Sender::new(false);
+    let gate = open.clone();
+    let callee = Callee::start(manifest("disks", &tools), move |ran: Ran| {
+        let mut gate = gate.subscribe();
+        async move {
+            if ran.tool == "hold" {
+                let _ = gate.wait_for(|open| *open).await;
+            }
+            done(&ran.arguments)
+        }
+    })
+    .await;
+    Stage { callee, open }
+}
+
+impl Stage {
+    fn config(&self, home: &Home) -> Config {
+        let mut config = home.config(&[]);
+        config.scenarios = vec![configured("disks", ([127, 0, 0, 1], self.callee.port()).into())];
+        config
+    }
+
+    async fn daemon(&self, home: &Home) -> Daemon {
+        Daemon::ready(self.config(home)).await
+    }
+}
+
+fn calls(names: &[&str]) -> Value {
+    let calls = names.iter().enumerate().map(|(number, name)| {
+        json!({"id": format!("c{number}"), "type": "function", "function": {"name": name, "arguments": format!("{{\"n\":{number}}}")}})
+    });
+    json!({"role": "assistant", "content": null, "tool_calls": calls.collect::<Vec<_>>()})
+}
+
+async fn post(daemon: &Daemon, body: &Value) -> Answer {
+    daemon.send_json("POST", "/api/v1/turns?format=openai", body).await
+}
+
+fn statuses(turn: &Value) -> Vec<&str> {
+    turn["calls"].as_array().unwrap().iter().map(|call| call["status"].as_str().unwrap()).collect()
+}
+
+/// Asks until the turn is over.
+async fn complete(daemon: &Daemon, id: &str) -> Value {
+    let deadline = Clock::system().now() + PATIENCE;
+    loop {
+        let answer = daemon.get(&format!("/api/v1/turns/{id}?wait=5")).await;
+        if answer.status == 200 {
+            return answer.json();
+        }
+        assert_eq!(answer.status, 202, "{answer:?}");
+        assert!(Clock::system().now() < deadline, "never complete: {answer:?}");
+    }
+}
+
+async fn approve(daemon: &Daemon, turn: &Value, number: usize) {
+    let id = turn["calls"][number]["approval_id"].as_str().unwrap();
+    let answer = daemon.send_json("POST", &format!("/api/v1/approvals/{id}/approve"), &json!({})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[tokio::test]
+async fn calls_run_side_by_side_and_results_keep_the_models_order() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let begun = async {
+        // The second one is answered while the first and the third are held.
+        stage.callee.until_ran(3).await;
+        stage.open.send_replace(true);
+    };
+    let body = json!({"response": calls(&["hold", "look", "hold"])});
+    let (answer, ()) = tokio::join!(post(&daemon, &body), begun);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let results: Vec<Value> =
+        answer.json()["messages"].as_array().unwrap().iter().map(|one| one["content"].clone()).collect();
+    assert_eq!(results, ["{\"n\":0}", "{\"n\":1}", "{\"n\":2}"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn one_at_a_time_runs_in_the_models_order() {
+    let (home, stage) = (Home::new(), stage().await);
+    stage.open.send_replace(true);
+    let daemon = stage.daemon(&home).await;
+    let names = ["hold", "look", "hold", "look", "look"];
+    let answer = post(&daemon, &json!({"response": calls(&names), "parallel": 1})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let ran: Vec<u64> = stage.callee.ran().iter().map(|ran| ran.arguments["n"].as_u64().unwrap()).collect();
+    assert_eq!(ran, [0, 1, 2, 3, 4]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_waits_for_approval_and_is_completed_later() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let answer = post(&daemon, &calls(&["look", "wipe", "wipe"])).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["result", "waiting_for_approval", "waiting_for_approval"]);
+    assert_eq!(turn["messages"], Value::Null);
+    assert_eq!(turn["status"], "waiting");
+    let id = turn["turn_id"].as_str().unwrap();
+    approve(&daemon, &turn, 1).await;
+    let rejected = turn["calls"][2]["approval_id"].as_str().unwrap();
+    let answer = daemon
+        .send_json("POST", &format!("/api/v1/approvals/{rejected}/reject"), &json!({"reason": "not today"}))
+        .await;
+    assert_eq!(answer.status, 200);
+    let turn = complete(&daemon, id).await;
+    assert_eq!(statuses(&turn), ["result", "result", "refused"]);
+    assert_eq!(turn["messages"][1]["content"], "{\"n\":1}");
+    let said = "Error: A person rejected the call of `wipe`: not today. The tool did not run.";
+    assert_eq!(turn["messages"][2]["content"], said);
+    assert_eq!(complete(&daemon, id).await["messages"], turn["messages"], "it stays as it is");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_model_may_be_told_that_a_call_waits() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let answer = post(&daemon, &json!({"response": calls(&["wipe"]), "approvals": "tell"})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["waiting_for_approval"]);
+    let said = turn["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(said.starts_with("The call of `wipe` waits for the approval of a person"), "{said}");
+    approve(&daemon, &turn, 0).await;
+    let later = complete(&daemon, turn["turn_id"].as_str().unwrap()).await;
+    assert_eq!(later["messages"][0]["content"], said, "what was handed out does not change");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_turn_sent_again_runs_no_call_twice() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let body = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-one-of-the-test"});
+    let begun = async {
+        stage.callee.until_ran(2).await;
+        let again = post(&daemon, &body);
+        let open = async { stage.open.send_replace(true) };
+        tokio::join!(again, open).0
+    };
+    let (first, again) = tokio::join!(post(&daemon, &body), begun);
+    assert_eq!(first.status, 200, "{first:?}");
+    assert_eq!(again.body, first.body, "the one that came meanwhile waits for the same answer");
+    assert_eq!(post(&daemon, &body).await.body, first.body);
+    assert_eq!(stage.callee.ran().len(), 2);
+
+    for other in [
+        json!({"response": calls(&["look"]), "turn_id": "turn-one-of-the-test"}),
+        json!({"response": calls(&["look", "hold"]), "turn_id": "turn-one-of-the-test", "approvals": "tell"}),
+    ] {
+        let answer = post(&daemon, &other).await;
+        assert_eq!(answer.status, 409, "{answer:?}");
+        assert_eq!(answer.json()["code"], "turn_id_taken");
+    }
+    // Waiting longer is the same turn.
+    let patient = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-one-of-the-test", "wait": 1});
+    assert_eq!(post(&daemon, &patient).await.status, 200);
+    assert_eq!(stage.callee.ran().len(), 2);
+    daemon.stop().await;
+
+    let daemon = stage.daemon(&home).await;
+    let told = post(&daemon, &body).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    assert_eq!(told.json()["messages"], first.json()["messages"], "also after a restart");
+    assert_eq!(stage.callee.ran().len(), 2);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_approval_outlives_the_daemon() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let turn = post(&daemon, &calls(&["look", "wipe"])).await.json();
+    daemon.stop().await;
+    let daemon = stage.daemon(&home).await;
+    let id = turn["turn_id"].as_str().unwrap();
+    let answer = daemon.get(&format!("/api/v1/turns/{id}")).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    approve(&daemon, &turn, 1).await;
+    let turn = complete(&daemon, id).await;
+    assert_eq!(statuses(&turn), ["result", "result"]);
+    assert_eq!(turn["messages"][1]["content"], "{\"n\":1}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_had_begun_when_the_daemon_was_killed_is_not_sent_again() {
+    let (home, stage) = (Home::new(), stage().await);
+    let body = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-that-was-cut-off"});
+    let daemon = stage.daemon(&home).await;
+    let first = tokio::select! {
+        answer = post(&daemon, &body) => panic!("answered: {answer:?}"),
+        () = async {
+            stage.callee.until_ran(2).await;
+            // The first call is over and stored, the second is under way.
+            until_stored(&home, |stored| stored.contains("\"status\":\"result\"")).await;
+        } => stored(&home).await,
+    };
+    stage.open.send_replace(true);
+    daemon.stop().await;
+    // As a daemon that was killed then left it.
+    write(&home, first).await;
+
+    let daemon = stage.daemon(&home).await;
+    let answer = post(&daemon, &body).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["result", "unknown-outcome"]);
+    assert_eq!(turn["messages"][0]["content"], "{\"n\":0}");
+    let said = turn["messages"][1]["content"].as_str().unwrap();
+    assert!(said.starts_with("Error: Whether the call ran to its end is not known"), "{said}");
+    assert_eq!(stage.callee.ran().len(), 2);
+    daemon.stop().await;
+}
+
+/// The stored turn, read beside the daemon.
+async fn stored(home: &Home) -> StoredTurn {
+    let connection = rusqlite::Connection::open(home.state()).unwrap();
+    let read = |row: &rusqlite::Row<'_>| {
+        let text = |name: &str| row.get::<_, String>(name);
+        Ok(StoredTurn {
+            id: text("id")?.into(),
+            owner: text("owner")?.into(),
+            digest: text("digest")?.into(),
+            format: text("format")?.into(),
+            begun_at: text("begun_at")?.parse().unwrap(),
+            document: JsonText::parse(&text("document")?).unwrap(),
+        })
+    };
+    connection.query_row("SELECT * FROM turns", [], read).unwrap()
+}
+
+async fn until_stored(home: &Home, holds: impl Fn(&str) -> bool) {
+    let deadline = Clock::system().now() + PATIENCE;
+    while !holds(stored(home).await.document.get()) {
+        assert!(Clock::system().now() < deadline, "never stored so");
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn write(home: &Home, turn: StoredTurn) {
+    let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+    store.save(vec![Write::Turn(Arc::new(turn))]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_belongs_to_the_identity_that_made_it() {
+    const TOKEN: &str = "a-token-of-sixteen-letters";
+    let (home, stage) = (Home::new(), stage().await);
+    let mut config = stage.config(&home);
+    config.server.operator_token = Some(Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let body = json!({"response": calls(&["look"]), "turn_id": "turn-of-the-operator"}).to_string();
+    let send = |headers| ask(daemon.address, "POST", "/api/v1/turns?format=openai", headers, &body);
+    assert_eq!(send(&headers).await.status, 200);
+    let answer = send(&headers[..1]).await;
+    assert_eq!(answer.status, 409, "its id is taken: {answer:?}");
+    for target in ["/api/v1/turns/turn-of-the-operator", "/api/v1/results/turn-of-the-operator.0"] {
+        assert_eq!(daemon.get(target).await.status, 404, "{target}");
+        assert_eq!(ask(daemon.address, "GET", target, &headers, "").await.status, 200, "{target}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn only_so_many_turns_and_calls_are_kept_and_run() {
+    let (home, stage) = (Home::new(), stage().await);
+    let mut config = stage.config(&home);
+    (config.calls.turns.max, config.calls.turns.max_calls) = (2, 2);
+    let daemon = Daemon::ready(config).await;
+    let turn = post(&daemon, &calls(&["look", "look", "look"])).await.json();
+    assert_eq!(statuses(&turn), ["result", "result", "refused"]);
+    assert_eq!(turn["calls"][2]["code"], "too_many_calls");
+    let waits = post(&daemon, &calls(&["wipe"])).await;
+    assert_eq!(waits.status, 202);
+    // The one that is over makes room, and one that waits does not.
+    let other = post(&daemon, &json!({"response": calls(&["look", "wipe"])})).await;
+    assert_eq!(other.status, 202, "{other:?}");
+    let first = turn["turn_id"].as_str().unwrap();
+    assert_eq!(daemon.get(&format!("/api/v1/turns/{first}")).await.status, 404);
+    let answer = post(&daemon, &calls(&["look"])).await;
+    assert_eq!(answer.status, 429, "{answer:?}");
+    assert_eq!(answer.json()["code"], "busy");
+    daemon.stop().await;
+}
