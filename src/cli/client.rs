@@ -15,6 +15,7 @@ mod commands;
 mod configuration;
 mod location;
 mod mcp_messages;
+mod turns;
 
 use answer_cache::AnswerCache;
 use commands::as_commands;
@@ -211,15 +212,19 @@ impl DaemonClient {
 
     /// Runs a tool. It may take as long as the daemon allows.
     pub(super) async fn execute(&self, body: &Value) -> Result<DaemonAnswer, CommandError> {
-        let url = self.address(&["tools", "execute"])?;
-        let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
-        let response = request.body(body.to_string()).send().await.map_err(|error| self.unreachable(&error))?;
-        let (_, body) = self.receive(response).await?;
+        let body = self.post_patiently(self.address(&["tools", "execute"])?, body.to_string()).await?;
         let value = self.parse_json(&body)?;
         if value.get("success").is_none() && value.get("status").is_none() {
             return Err(self.unexpected_answer("its answer to a call has neither `success` nor `status`"));
         }
         Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
+    }
+
+    /// Sends a JSON body and waits for the answer for as long as the daemon allows.
+    async fn post_patiently(&self, url: Url, body: String) -> Result<Vec<u8>, CommandError> {
+        let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
+        let response = request.body(body).send().await.map_err(|error| self.unreachable(&error))?;
+        Ok(self.receive(response).await?.1)
     }
 
     /// Reads JSON that it wrote.

@@ -57,6 +57,7 @@ mod start;
 mod state;
 mod table;
 mod tools;
+mod turn;
 mod watch;
 mod watchdog;
 
@@ -99,6 +100,8 @@ enum Command {
     Call(call::CallArgs),
     /// Show the latest calls and the changes of scenarios.
     Logs(logs::LogsArgs),
+    /// Run the tool calls in a model's response, and print the messages for the next request.
+    Turn(turn::TurnArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
     /// List calls that wait for approval, and approve or reject them.
@@ -281,6 +284,7 @@ impl Command {
             Self::Findings(command) => command.run().await,
             Self::Logs(command) => command.run().await,
             Self::Call(command) => command.run().await,
+            Self::Turn(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,
             Self::Operations(command) => command.run().await,
