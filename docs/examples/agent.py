@@ -5,7 +5,7 @@
 Needs Python 3.9 or later and no package. Any server with OpenAI's chat completions will do;
 OPENAI_API_KEY is sent if it is set.
 """
-import json, os, sys, urllib.error, urllib.request
+import json, os, sys, urllib.request
 
 CALLSHEET = os.environ.get("CALLSHEET_URL", "http://127.0.0.1:7400")
 LLM = os.environ["OPENAI_BASE_URL"]
@@ -19,14 +19,6 @@ def send(url, body=None, headers={}):
         return json.load(answer), answer.headers
 
 
-def call_tool(function, revision):
-    call = {"tool_name": function["name"], "arguments": function["arguments"], "revision": revision}
-    try:
-        return send(f"{CALLSHEET}/api/v1/tools/execute", call)[0]
-    except urllib.error.HTTPError as refused:  # Its body says why, which the model can use.
-        return json.load(refused)
-
-
 messages, reply = [{"role": "user", "content": sys.argv[1]}], None
 while reply is None or reply.get("tool_calls"):
     tools, headers = send(f"{CALLSHEET}/api/v1/tools?format=openai")
@@ -35,7 +27,6 @@ while reply is None or reply.get("tool_calls"):
         chat["tools"] = tools
     reply = send(f"{LLM}/chat/completions", chat, KEY)[0]["choices"][0]["message"]
     messages.append(reply)
-    for call in reply.get("tool_calls") or []:
-        answer = call_tool(call["function"], headers["Callsheet-Revision"])
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(answer)})
+    turn = {"response": reply, "revision": headers["Callsheet-Revision"], "own_tools": [], "approvals": "tell"}
+    messages += send(f"{CALLSHEET}/api/v1/turns?format=openai", turn)[0]["messages"]
 print(reply["content"])

@@ -25,12 +25,9 @@ do {
   if (!response.ok) throw new Error(`the LLM server: ${response.status} ${await response.text()}`);
   reply = (await response.json()).choices[0].message;
   messages.push(reply);
-  for (const { id, function: { name, arguments: args } } of reply.tool_calls ?? []) {
-    const call = { tool_name: name, arguments: args, revision };
-    // The body of a refusal says why, which the model can use.
-    const answer = await send(`${CALLSHEET_URL}/api/v1/tools/execute`, call);
-    messages.push({ role: "tool", tool_call_id: id, content: await answer.text() });
-  }
+  const turn = { response: reply, revision, own_tools: [], approvals: "tell" };
+  const answer = await (await send(`${CALLSHEET_URL}/api/v1/turns?format=openai`, turn)).json();
+  messages.push(...answer.messages);
 } while (reply.tool_calls?.length);
 console.log(reply.content);
 export {}; // A module may await outside of functions.

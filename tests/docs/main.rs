@@ -8,6 +8,7 @@
 mod support;
 
 mod backup;
+mod clients;
 mod commands;
 mod links;
 mod llm;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::llm::{Llm, calls, says};
 use crate::markdown::{Document, documents, root};
-use crate::support::command::{Home, Running, json as parsed};
+use crate::support::command::{Home, Running};
 
 const QUESTION: &str = "Note two lemons";
 
@@ -48,9 +48,9 @@ fn example(file: &str) -> String {
     std::fs::read_to_string(root().join("docs/examples").join(file)).unwrap()
 }
 
-/// TypeScript as JavaScript, for a Node that cannot strip types itself. The example has these
+/// TypeScript as JavaScript, for a Node that cannot strip types itself. The programs have these
 /// annotations and no others.
-fn without_types(program: &str) -> String {
+pub(crate) fn without_types(program: &str) -> String {
     program.replace(": any[]", "").replace(": any", "").replace(": string", "")
 }
 
@@ -88,9 +88,9 @@ fn assert_agent_works(interpreter: &str, program: &str) {
         requests[0]["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
     assert!(offered.contains(&&json!("add_note")), "{offered:?}");
     let refused = tool_answer(&requests[1], "a");
-    assert!(refused["violations"].is_array(), "the model is told what is wrong: {refused}");
+    assert!(refused.contains("do not fit the parameters of `add_note`"), "the model is told what is wrong: {refused}");
     let answered = tool_answer(&requests[2], "b");
-    assert_eq!(answered["success"], true, "{answered}");
+    assert!(!answered.starts_with("Error"), "{answered}");
     let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "lemons"]).ok();
     assert!(found.contains("two lemons"), "the tool was run: {found}");
 }
@@ -98,9 +98,9 @@ fn assert_agent_works(interpreter: &str, program: &str) {
 /// What callsheet answered to the call with this identifier, from the last message of a chat
 /// request.
 #[track_caller]
-fn tool_answer(request: &Value, id: &str) -> Value {
+fn tool_answer(request: &Value, id: &str) -> String {
     let message = request["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(message["role"], "tool", "{request}");
     assert_eq!(message["tool_call_id"], json!(id), "{request}");
-    parsed(message["content"].as_str().unwrap())
+    message["content"].as_str().unwrap().to_owned()
 }
