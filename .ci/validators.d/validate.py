@@ -1,4 +1,5 @@
-"""Feeds every export of a real daemon to the vendors' own client libraries, to the MCP SDK and to the metaschema of JSON Schema.
+"""Feeds every export of a real daemon to the vendors' own client libraries, to the MCP SDK and to the metaschema of JSON Schema; and
+turns, the vendors' responses and the messages with their results.
 
 Usage: validate.py BINARY. Wants nothing rejected; says which tool, format and library otherwise, and exits 1. The tools are those of
 fixtures/validators/hostile.json, and the real ones of the corpus where it is there. All traffic is on loopback.
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import rules
+import turns
 from daemon import Daemon
 
 HERE = Path(__file__).resolve().parent
@@ -56,6 +58,14 @@ class Report:
         if what not in self.known:
             self.known.add(what)
             self.failures.append(f"{what}: {' '.join(said.split())[:600]}")
+
+    def turn(self, label, judge):
+        """One response, and whoever judges what it comes to by raising what they like."""
+        said = raised(lambda _: judge(), None)
+        if said is None:
+            self.passed += 1
+        else:
+            self.fail(label, said)
 
     def list(self, format, label, library, export, judge):
         """A list and whoever judges it by raising what they like. One that is rejected is taken apart, to name the tool."""
@@ -115,7 +125,7 @@ def asks(daemon, options):
 def main(binary):
     hostile = json.loads((ROOT / "fixtures/validators/hostile.json").read_text())
     report, lines, results = Report(), [], []
-    with tempfile.TemporaryDirectory() as home, Daemon(binary, home, hostile + real_manifests()) as daemon:
+    with tempfile.TemporaryDirectory() as home, Daemon(binary, home, [*hostile, *real_manifests(), turns.MANIFEST]) as daemon:
         offered = len(daemon.export("native")["tools"])
         for format, options in VARIANTS:
             label, found, strict = " ".join([format, *options]), judges(format), set()
@@ -132,6 +142,7 @@ def main(binary):
             if strict:
                 lines[-1] += f", {len(strict)} strictly"
             report.list(format, label, "nothing", daemon.export(format, **options, scenario="nobody"), lambda e: rules.is_empty(format, e))
+        turns.judge(daemon, report)
     mcp(results, report)
     print("\n".join(lines))
     for failure in report.failures[:SHOWN]:

@@ -35,6 +35,9 @@ ANSWERS = {
         "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}, "metrics": {"latencyMs": 1}},
 }
 
+# What is sent instead where a client wants a stream: server-sent events.
+STREAMS = {}
+
 arrived = []
 
 
@@ -43,10 +46,11 @@ class Vendor(BaseHTTPRequestHandler):
 
     def do_POST(self):
         arrived.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        answer = next(answer for end, answer in ANSWERS.items() if self.path.endswith(end))
-        body = json.dumps(answer).encode()
+        streams = bool(arrived[-1].get("stream"))
+        answer = next(answer for end, answer in (STREAMS if streams else ANSWERS).items() if self.path.endswith(end))
+        body = (answer if streams else json.dumps(answer)).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
