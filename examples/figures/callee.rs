@@ -3,10 +3,11 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
-use callsheet::runtime::Tasks;
+use callsheet::runtime::{Clock, Tasks};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::child_process::Child;
@@ -35,7 +36,12 @@ pub(crate) struct Process {
 impl Process {
     /// A scenario. One that hangs lists its tool, and never answers a call.
     pub(crate) fn scenario(core: usize, hangs: bool) -> Result<Self> {
-        Self::start(core, &["play-callee".to_owned(), hangs.to_string()])
+        Self::start(core, &["play-callee".to_owned(), if hangs { "hangs" } else { "answers" }.to_owned()])
+    }
+
+    /// A scenario that answers a call after as many milliseconds as it is asked for lines.
+    pub(crate) fn slow_scenario(core: usize) -> Result<Self> {
+        Self::start(core, &["play-callee".to_owned(), "waits".to_owned()])
     }
 
     /// A proxy before `to`.
@@ -63,8 +69,8 @@ fn manifest() -> String {
 
 /// The role of the scenario. Prints its address, and serves until it is killed.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [hangs] = arguments else { anyhow::bail!("callee HANGS") };
-    let (hangs, manifest) = (hangs.parse::<bool>()?, Bytes::from(manifest()));
+    let [manner] = arguments else { anyhow::bail!("callee answers|hangs|waits") };
+    let (hangs, waits, manifest) = (manner == "hangs", manner == "waits", Bytes::from(manifest()));
     serving(move |request: Request<Incoming>| {
         let manifest = manifest.clone();
         async move {
@@ -72,9 +78,15 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
                 return json_of(manifest);
             }
             // As a scenario does, it reads what it is asked.
-            let _ = request.into_body().collect().await;
+            let body = request.into_body().collect().await;
             if hangs {
                 std::future::pending::<()>().await;
+            }
+            if waits {
+                let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+                let call: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let wait = Duration::from_millis(call["arguments"]["lines"].as_u64().unwrap_or_default());
+                Clock::system().sleep(wait).await;
             }
             json_of(Bytes::from_static(ANSWER.as_bytes()))
         }

@@ -52,7 +52,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// A daemon that knows the scenario, and its tool is listed.
-fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &str) -> Result<Daemon> {
+pub(crate) fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &str) -> Result<Daemon> {
     let text = format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
     let mut all = others;
     all.push(("files".to_owned(), scenario));

@@ -50,6 +50,7 @@ mod soak;
 mod start;
 mod sweep;
 mod truth_guard;
+mod turns;
 mod unchanged_answers;
 
 use std::ffi::OsString;
@@ -78,6 +79,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("search", search::run),
     ("search-mode", search_mode::run),
     ("calls", calls::run),
+    ("turns", turns::run),
     ("mcp", mcp::run),
     ("mcp-server", mcp_server::run),
     ("rivals", rivals::run),
