@@ -37,5 +37,6 @@ mod serve;
 mod service;
 mod service_manager;
 mod state;
+mod turn;
 mod unreachable;
 mod watch;

@@ -85,7 +85,7 @@ fn call(id: &str, name: &str, input: &Value) -> Value {
 fn assert_client_works(home: &Home, interpreter: &str, program: &str) {
     let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
     demo.line(|line| line.starts_with("following changes"));
-    let note = call("a", "add_note", &json!({"text": "two lemons"}));
+    let note = call("a", "add_note", &json!({"text": "seven limes"}));
     let mail = call("b", "send_mail", &json!({"to": "ada@example.org", "body": "Lunch?"}));
     let response = json!({"role": "assistant", "content": [note, mail, call("c", "mine", &json!({}))]});
     let mut run = Command::new(interpreter);
@@ -104,6 +104,6 @@ fn assert_client_works(home: &Home, interpreter: &str, program: &str) {
     assert_eq!(told["own"][0]["name"], "mine");
     assert_eq!(told["like"], "openai");
     assert_eq!(told["result"]["status"], "result");
-    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "lemons"]).ok();
-    assert!(found.contains("two lemons"), "the tool was run: {found}");
+    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
+    assert!(found.contains("seven limes"), "the tool was run: {found}");
 }

@@ -4,14 +4,18 @@
 use std::sync::Arc;
 
 use callsheet::config::Config;
+use callsheet::discovery::SourceTrust;
 use callsheet::model::{JsonText, Secret, StoredTurn};
 use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::callee::{Callee, Ran, done, manifest, tool, tool_with};
+use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_with};
 use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
+use crate::support::house::House;
+use crate::support::listener::Listener;
+use crate::support::scripted_session::Script;
 use crate::support::serving::{Answer, ask};
 
 /// Tools that answer at once, when the test says so, and after a person's approval.
@@ -314,5 +318,112 @@ async fn only_so_many_turns_and_calls_are_kept_and_run() {
     let answer = post(&daemon, &calls(&["look"])).await;
     assert_eq!(answer.status, 429, "{answer:?}");
     assert_eq!(answer.json()["code"], "busy");
+    daemon.stop().await;
+}
+
+/// A house with one scenario that a script plays.
+async fn played(script: &Script) -> House {
+    let house = House::speaking(script.protocol(), |_| ()).await;
+    house.place("actor", "local:actor".parse().unwrap(), SourceTrust::Trusted);
+    house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
+    house
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_with_the_input_that_a_tool_asks_for() {
+    let script = Script::of(&["input", "other"]);
+    let house = played(&script).await;
+    let address = house.serve().await;
+    let body = json!({"response": calls(&["input", "other"]), "parallel": 1}).to_string();
+    let headers = [("content-type", "application/json")];
+    let answer = ask(address, "POST", "/api/v1/turns?format=openai", &headers, &body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["waiting_for_input", "result"], "a person keeps no other call waiting");
+    let interaction = &turn["calls"][0]["interaction"];
+    assert_eq!(interaction["message"], "Which city?");
+    let give = format!("/api/v1/interactions/{}", interaction["id"].as_str().unwrap());
+    let input = json!({"action": "accept", "content": {"city": "Oslo"}}).to_string();
+    assert_eq!(ask(address, "POST", &give, &headers, &input).await.status, 200);
+    let target = format!("/api/v1/turns/{}?wait=30", turn["turn_id"].as_str().unwrap());
+    let answer = ask(address, "GET", &target, &[], "").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let said = answer.json()["messages"][0]["content"].take();
+    assert!(said.as_str().unwrap().contains("Oslo"), "{said}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_calls_of_a_turn_are_followed_and_cancelled_like_all_calls() {
+    let script = Script::of(&["progress", "wait"]);
+    let house = played(&script).await;
+    let address = house.serve().await;
+    let body = json!({"response": calls(&["progress", "wait"]), "turn_id": "turn-that-is-followed"}).to_string();
+    let headers = [("content-type", "application/json")];
+    let (mut events, _) = Listener::begin(address, "?kind=call&call_id=turn-that-is-followed.0").await;
+    let cancel = async {
+        let event = events.next().await;
+        assert_eq!(event.data["what"], "progress");
+        assert_eq!(event.data["call_id"], "turn-that-is-followed.0");
+        script.until("waiting", 1).await;
+        let target = "/api/v1/calls/turn-that-is-followed.1";
+        assert_eq!(ask(address, "DELETE", target, &[], "").await.status, 202);
+    };
+    let turn = ask(address, "POST", "/api/v1/turns?format=openai", &headers, &body);
+    let (answer, ()) = tokio::join!(turn, cancel);
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["result", "failed"]);
+    assert_eq!(turn["messages"][1]["content"], "Error: it was cancelled");
+    house.finish().await;
+}
+
+/// A tool that goes on, and is over when the test says so.
+async fn long_running(open: &watch::Sender<bool>) -> Callee {
+    let behaviour = json!({
+        "status_polling": {"status_tool": "get_run", "operation_id_field": "run.id", "status_tool_id_param": "run_id",
+            "poll_interval_seconds": 0.02},
+        "completion_conditions": {"status_field": "status", "success_values": ["done"], "failure_values": ["failed"],
+            "result_field": "output"},
+    });
+    let on = json!({"enabled_by_default": true});
+    let takes = json!({"type": "object", "properties": {"run_id": {"type": "string"}}, "required": ["run_id"]});
+    let start = json!({"enabled_by_default": true, "long_running": true, "async_behavior": behaviour});
+    let nothing = json!({"type": "object", "properties": {}});
+    let tools = [tool_with("start", &nothing, &start), tool_with("get_run", &takes, &on)];
+    let open = open.clone();
+    Callee::start(manifest("disks", &tools), move |ran: Ran| {
+        let is_over = *open.borrow();
+        async move {
+            if ran.tool == "start" {
+                return answer(202, &json!({"success": true, "is_async": true, "result": {"run": {"id": "r1"}}}));
+            }
+            done(&json!({"status": if is_over { "done" } else { "running" }, "output": "built"}))
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_operation_is_waited_for_or_said_to_go_on() {
+    let (home, open) = (Home::new(), watch::Sender::new(false));
+    let callee = long_running(&open).await;
+    let mut config = home.config(&[]);
+    config.calls.poll_min = std::time::Duration::from_millis(5);
+    config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
+    let daemon = Daemon::ready(config).await;
+    let answer = post(&daemon, &calls(&["start"])).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["operation"]);
+    let operation = turn["calls"][0]["operation_id"].as_str().unwrap();
+    let said = turn["messages"][0]["content"].as_str().unwrap();
+    assert!(said.ends_with(&format!("as operation {operation}; its outcome is not known yet.")), "{said}");
+    open.send_replace(true);
+    let later = complete(&daemon, turn["turn_id"].as_str().unwrap()).await;
+    assert_eq!(later["messages"], turn["messages"], "what was handed out does not change");
+
+    let waited = post(&daemon, &json!({"response": calls(&["start"]), "wait": 60})).await.json();
+    assert_eq!(statuses(&waited), ["result"]);
+    assert_eq!(waited["messages"][0]["content"], "built");
     daemon.stop().await;
 }

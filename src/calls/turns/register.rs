@@ -53,9 +53,17 @@ struct TurnsInner {
 
 #[derive(Default)]
 struct TurnTable {
-    by_id: HashMap<Arc<str>, Arc<Turn>>,
-    /// In the order in which they began.
+    kept: HashMap<Arc<str>, KeptTurn>,
+    /// Their ids, in the order in which they began.
     order: VecDeque<Arc<str>>,
+    /// Of all of them.
+    bytes: usize,
+}
+
+/// A turn with its bytes as they were last counted.
+struct KeptTurn {
+    turn: Arc<Turn>,
+    bytes: usize,
 }
 
 /// What came of adding a turn.
@@ -91,7 +99,7 @@ impl Turns {
 
     /// The turn with this id, if this identity made it.
     pub fn get(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
-        self.table().by_id.get(id).filter(|turn| *turn.owner == *owner).cloned()
+        self.table().kept.get(id).map(|kept| Arc::clone(&kept.turn)).filter(|turn| *turn.owner == *owner)
     }
 
     /// The turn that has a call with this id, if this identity made it.
@@ -102,14 +110,14 @@ impl Turns {
 
     /// Every turn that is not over.
     pub(super) fn open(&self) -> Vec<Arc<Turn>> {
-        self.table().by_id.values().filter(|turn| !turn.is_over()).cloned().collect()
+        self.table().kept.values().map(|kept| Arc::clone(&kept.turn)).filter(|turn| !turn.is_over()).collect()
     }
 
     /// Adds a turn, unless the same one is known.
     pub(super) fn admit(&self, turn: Turn) -> Result<TurnAdmission, TurnError> {
         let limits = self.limits();
         let mut table = self.table();
-        if let Some(known) = table.by_id.get(&turn.id) {
+        if let Some(KeptTurn { turn: known, .. }) = table.kept.get(&turn.id) {
             let is_same = known.owner == turn.owner && known.digest == turn.digest;
             return if is_same {
                 Ok(TurnAdmission::Known(Arc::clone(known)))
@@ -118,7 +126,7 @@ impl Turns {
             };
         }
         let forgotten = table.make_room(limits.max.saturating_sub(1), limits.kept_bytes.saturating_sub(turn.weight()));
-        let is_full = table.by_id.len() >= limits.max || table.bytes() + turn.weight() > limits.kept_bytes;
+        let is_full = table.kept.len() >= limits.max || table.bytes + turn.weight() > limits.kept_bytes;
         let turn = Arc::new(turn);
         if !is_full {
             table.add(Arc::clone(&turn));
@@ -152,9 +160,11 @@ impl Turns {
         Ok(())
     }
 
-    /// Stores a turn that is in the store, after a change. If that fails, the next daemon takes its
-    /// calls for ones with an unknown outcome and does not run them.
+    /// A call of a turn is over: counts its bytes, and stores it if it is in the store. If that
+    /// fails, the next daemon takes its calls for ones with an unknown outcome and does not run
+    /// them.
     pub(super) async fn keep(&self, turn: &Turn) {
+        self.table().weigh(turn);
         if turn.is_stored()
             && let Err(error) = self.save(turn).await
         {
@@ -204,48 +214,53 @@ impl Turns {
 
 impl TurnTable {
     fn add(&mut self, turn: Arc<Turn>) {
+        let bytes = turn.weight();
+        self.bytes += bytes;
         self.order.push_back(Arc::clone(&turn.id));
-        self.by_id.insert(Arc::clone(&turn.id), turn);
+        self.kept.insert(Arc::clone(&turn.id), KeptTurn { turn, bytes });
     }
 
-    fn remove(&mut self, id: &str) -> Option<Arc<Turn>> {
+    fn remove(&mut self, id: &str) {
         self.order.retain(|own| **own != *id);
-        self.by_id.remove(id)
+        self.take(id);
     }
 
-    fn bytes(&self) -> usize {
-        self.by_id.values().map(|turn| turn.weight()).sum()
+    /// Counts the bytes of a turn anew.
+    fn weigh(&mut self, turn: &Turn) {
+        if let Some(kept) = self.kept.get_mut(&turn.id) {
+            self.bytes = self.bytes - kept.bytes + turn.weight();
+            kept.bytes = turn.weight();
+        }
     }
 
     /// Forgets turns that are over, the oldest first, until at most `most` with `bytes` bytes are
     /// left.
     fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<Turn>> {
-        let (mut count, mut total) = (self.by_id.len(), self.bytes());
-        self.take(|turn| {
-            let goes = (count > most || total > bytes) && turn.is_over();
-            if goes {
-                (count, total) = (count - 1, total - turn.weight());
+        let (mut forgotten, mut at) = (Vec::new(), 0);
+        while (self.kept.len() > most || self.bytes > bytes) && at < self.order.len() {
+            if self.kept.get(&self.order[at]).is_some_and(|kept| !kept.turn.is_over()) {
+                at += 1;
+            } else if let Some(id) = self.order.remove(at) {
+                forgotten.extend(self.take(&id));
             }
-            goes
-        })
+        }
+        forgotten
     }
 
     /// Forgets turns that were over before `then`.
     fn forget_before(&mut self, then: Timestamp, now: Timestamp) -> Vec<Arc<Turn>> {
-        self.take(|turn| turn.over_since(now).is_some_and(|since| since < then))
+        let is_old = |kept: &KeptTurn| kept.turn.over_since(now).is_some_and(|since| since < then);
+        let (old, order) = std::mem::take(&mut self.order)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|id| self.kept.get(id).is_some_and(is_old));
+        self.order = order;
+        old.iter().filter_map(|id| self.take(id)).collect()
     }
 
-    fn take(&mut self, mut goes: impl FnMut(&Turn) -> bool) -> Vec<Arc<Turn>> {
-        let Self { by_id, order } = self;
-        let mut taken = Vec::new();
-        order.retain(|id| {
-            let is_taken = by_id.get(id).is_some_and(|turn| goes(turn));
-            if is_taken {
-                taken.extend(by_id.remove(id));
-            }
-            !is_taken
-        });
-        taken
+    fn take(&mut self, id: &str) -> Option<Arc<Turn>> {
+        let kept = self.kept.remove(id)?;
+        self.bytes -= kept.bytes;
+        Some(kept.turn)
     }
 }
 
@@ -308,7 +323,7 @@ mod tests {
             table.add(turn(id, is_over));
         }
         assert_eq!(ids(&table.make_room(3, usize::MAX)), ["b"]);
-        let bytes = table.bytes();
+        let bytes = table.bytes;
         assert_eq!(ids(&table.make_room(9, bytes - 1)), ["c"]);
         assert_eq!(ids(&table.make_room(0, 0)), ["d"], "one that is not over stays");
     }

@@ -30,7 +30,9 @@ pub struct TurnRequest {
     pub chat: Option<String>,
     /// The user, for protocols that pass it on.
     pub user_id: Option<Arc<str>>,
-    /// The revision of the list that the names were taken from.
+    /// The list that the names were taken from, as the caller names it.
+    pub list: Option<String>,
+    /// The revision of that list.
     pub revision: Option<String>,
     /// How many calls are under way at once, at most.
     pub parallel: Option<usize>,
@@ -62,10 +64,10 @@ impl TurnRequest {
     /// Everything that the calls and messages depend on, as one text. Two requests with the same
     /// text are the same turn.
     pub(super) fn identity(&self) -> String {
-        let Self { format, response, owner, profile, chat, user_id, revision, own_tools, tells_approvals, .. } = self;
+        let Self { format, response, owner, profile, chat, user_id, list, own_tools, tells_approvals, .. } = self;
         let scope = (owner, profile, chat, user_id);
         format!(
-            "{} {scope:?} {revision:?} {own_tools:?} {tells_approvals} {:?} {}",
+            "{} {scope:?} {list:?} {own_tools:?} {tells_approvals} {:?} {}",
             format.id(),
             self.text_bytes,
             response.get()

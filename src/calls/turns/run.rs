@@ -55,6 +55,8 @@ impl Calls {
             && let Err(error) = turns.save(&turn).await
         {
             turns.remove(&turn.id);
+            // The same request may wait for it already.
+            turn.end(&words::not_stored());
             return Err(error.into());
         }
         let (calls, run, parallel) = (self.clone(), Arc::clone(&turn), request.parallel);

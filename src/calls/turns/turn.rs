@@ -210,6 +210,13 @@ impl Turn {
         self.changes.send_modify(|count| *count += 1);
     }
 
+    /// Ends every call that is not over in the same way.
+    pub(super) fn end(&self, settled: &Settled) {
+        for number in 0..self.calls.len() {
+            self.set(number, TurnPhase::Over(Arc::new(settled.clone())));
+        }
+    }
+
     /// Waits until no call is under way: each is over, or waits for a person or an operation.
     pub(super) async fn until_quiet(&self) {
         self.until(|phases| !phases.iter().any(TurnPhase::is_under_way)).await;

@@ -163,6 +163,12 @@ pub(super) fn too_many(most: usize) -> Settled {
     Settled::said(TurnCallStatus::Refused, "too_many_calls", said)
 }
 
+/// A call of a turn that could not be stored.
+pub(super) fn not_stored() -> Settled {
+    let said = "The call could not be stored, so it was not run. Tell the user, or try again later.";
+    Settled::said(TurnCallStatus::Refused, "not_stored", said)
+}
+
 /// A call that had begun when the daemon ended.
 pub(super) fn unknown_outcome() -> Settled {
     let said =

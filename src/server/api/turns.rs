@@ -59,8 +59,9 @@ fn ids() -> Vec<&'static str> {
     TURN_FORMATS.iter().map(|format| format.id()).collect()
 }
 
-/// `POST /api/v1/turns?format=...`: the body is the vendor's response, or `{"response", "revision"?,
-/// "parallel"?, "wait"?, "turn_id"?, "approvals"?, "max_result_tokens"?, "own_tools"?, "user_id"?}`.
+/// `POST /api/v1/turns?format=...`: the body is the vendor's response, or `{"response",
+/// "revision"?, "parallel"?, "wait"?, "turn_id"?, "approvals"?, "max_result_tokens"?,
+/// "own_tools"?, "user_id"?}`.
 /// 200 with the messages, or 202 while a call waits for a person.
 pub(in crate::server) async fn begin(
     State(shared): State<SharedState>,
@@ -152,8 +153,8 @@ fn parse(
             "`parallel` and `max_result_tokens` are above 0; leave them out for no limit",
         ));
     }
-    let revision = given(body.revision);
-    let revision = revision.map(|tag| shared.views.revision_of(&tag).map_or(tag, |revision| revision.to_string()));
+    let list = given(body.revision);
+    let revision = list.clone().map(|tag| shared.views.revision_of(&tag).map_or(tag, |revision| revision.to_string()));
     let token_bytes = formats::by_id(format.id()).map_or(10, |format| format.limits().token_bytes);
     let request = TurnRequest {
         format,
@@ -164,6 +165,7 @@ fn parse(
         profile: scope.profile,
         chat: scope.chat,
         user_id: given(body.user_id).map(Into::into),
+        list,
         revision,
         parallel: body.parallel,
         own_tools: body.own_tools,

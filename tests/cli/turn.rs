@@ -1,0 +1,66 @@
+//! `callsheet turn`: a model's response on standard input, the messages on standard output.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::support::command::{Home, Ran, Running};
+
+/// Runs the command with this response on standard input.
+fn turn(home: &Home, args: &[&str], response: &str) -> Ran {
+    let mut command = home.command(&[&["turn"], args].concat());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(response.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
+    let home = Home::new();
+    let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
+    demo.line(|line| line.starts_with("following changes"));
+    let call = |id: &str, name: &str, input| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    let note = call("a", "add_note", json!({"text": "seven limes"}));
+    let said = json!({"role": "assistant", "content": [note, call("b", "add_note", json!({}))]}).to_string();
+    let at = ["--format", "anthropic", "--url", &demo.url];
+    let ran = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &said);
+    let messages: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(messages[0]["content"][0]["tool_use_id"], "a");
+    assert_eq!(messages[0]["content"][1]["is_error"], true);
+    assert!(ran.err.contains("add_note: result") && ran.err.contains("add_note: refused: The arguments"), "{ran:?}");
+    let again = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &said);
+    assert_eq!(again.out, ran.out);
+    let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
+    assert_eq!(found.matches("seven limes").count(), 1, "it was run once: {found}");
+
+    let whole = turn(&home, &[&at[..], &["--json"]].concat(), &said);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&whole.out).unwrap()["status"], "complete");
+    let mail = call("c", "send_mail", json!({"to": "ada@example.org", "body": "Lunch?"}));
+    let mail = json!({"role": "assistant", "content": [mail]}).to_string();
+    let ran = turn(&home, &at, &mail);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.err.contains("send_mail: waiting for approval") && ran.err.contains("--turn-id"), "{ran:?}");
+    let ran = turn(&home, &[&at[..], &["--tell-approvals"]].concat(), &mail);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("waits for the approval of a person"), "{ran:?}");
+}
+
+#[test]
+fn what_is_no_response_is_refused_with_the_next_step() {
+    let home = Home::new();
+    let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
+    let at = ["--format", "anthropic", "--url", &demo.url];
+    let told = turn(&home, &at, "event: message_start\ndata: {}\n\n").failed(1);
+    assert!(told.contains("join it first"), "{told}");
+    let told = turn(&home, &at, r#"{"choices": []}"#).failed(1);
+    assert!(told.contains("`openai`"), "{told}");
+    for broken in ["", "{"] {
+        let told = turn(&home, &at, broken).failed(2);
+        assert!(told.contains("is not JSON") && told.contains("< response.json"), "{told}");
+    }
+    turn(&home, &["--format", "native"], "{}").failed(2);
+}
