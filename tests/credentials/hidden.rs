@@ -50,6 +50,9 @@ fn configuration(refuses: &Scripted, accepts: &Scripted) -> String {
         let url = server.below(&format!("{kind}-url")).to_string();
         text += &entry(&format!("{kind}-url"), &url.replace("http://", &format!("http://me:{MARKER}-url@")));
     }
+    text += &format!("[modules]\nmodule = \"{}\"\nother-module = \"{}\"\n", refuses.below("m"), refuses.below("n"));
+    text += "[module_settings]\ntoken = { command = [\"/bin/sh\", \"./print\"] }\n";
+    text += "tokens = { module = { file = \"token\" } }\n";
     text
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     /// `expires_in`: seconds, or whatever else a server may write there.
     pub(crate) lifetime: Value,
     pub(crate) refuses_renewal: bool,
+    /// What it answers to every request for a token instead.
+    pub(crate) trouble: Option<(u16, Value)>,
     /// Whether it gives tokens that renew.
     pub(crate) renews: bool,
     /// What it answers to a revocation.
@@ -70,6 +72,7 @@ impl LoginServer {
             wrong: Vec::new(),
             lifetime: json!(3600),
             refuses_renewal: false,
+            trouble: None,
             renews: true,
             revocation: Revocation::Accepted,
             padding: 0,
@@ -201,6 +204,9 @@ impl Inner {
     }
 
     fn token(&mut self, form: &str) -> Response {
+        if let Some((status, body)) = &self.trouble {
+            return said(*status, body);
+        }
         if member(form, "grant_type").as_deref() == Some("refresh_token") {
             let refresh = format!("{MARKER}-r{}", self.tokens);
             if self.refuses_renewal || member(form, "refresh_token") != Some(refresh) {

@@ -33,8 +33,24 @@ impl LoginStore for Kept {
     }
 }
 
+fn target(server: &LoginServer, auth: Option<Auth>) -> HttpTarget {
+    HttpTarget { login: Some(name()), auth, ..HttpTarget::at(server.url()) }
+}
+
+/// A client that the operator registered.
+fn own_client(secret: &str) -> Option<Auth> {
+    Some(Auth::OAuth(OAuthClient {
+        token_url: None,
+        client_id: "mine".to_owned(),
+        client_secret: Some(Secret::new(secret).into()),
+        scopes: Vec::new(),
+        resource: None,
+    }))
+}
+
 /// The logins of one run of a daemon.
 struct Run {
+    client: Arc<Client>,
     tokens: Arc<OAuthTokens>,
     upstream: Upstream,
 }
@@ -46,9 +62,8 @@ impl Run {
         let stored = kept.0.lock().unwrap().clone();
         tokens.keep_in(Arc::new(kept.clone()), stored.map(|login| (name(), login)).into_iter().collect());
         client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
-        let target = HttpTarget { login: Some(name()), auth, ..HttpTarget::at(server.url()) };
-        let upstream = client.upstream_to(&target).unwrap();
-        Self { tokens, upstream }
+        let upstream = client.upstream_to(&target(server, auth)).unwrap();
+        Self { client, tokens, upstream }
     }
 
     async fn login(&self) -> Result<(), LoginError> {
@@ -149,13 +164,7 @@ async fn another_issuer_gets_nothing_of_the_one_before() {
 async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login_only() {
     let (server, kept) = (LoginServer::start().await, Kept::default());
     server.set(|inner| inner.wrong = vec![("token_endpoint_auth_methods_supported", json!(["client_secret_post"]))]);
-    let auth = Some(Auth::OAuth(OAuthClient {
-        token_url: None,
-        client_id: "mine".to_owned(),
-        client_secret: Some(Secret::new("hush").into()),
-        scopes: Vec::new(),
-        resource: None,
-    }));
+    let auth = own_client("hush");
     Run::start(&server, &kept, Clock::system(), auth.clone()).login().await.unwrap();
     assert_eq!(member(&server.of("/token")[0], "client_secret").as_deref(), Some("hush"));
 
@@ -168,4 +177,17 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
     assert_eq!(server.of("/token").len(), 1, "no secret was sent");
     run.tokens.logout(&name()).await.unwrap();
     run.login().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_login_outlives_a_new_secret_of_its_client_and_not_a_new_address() {
+    let (server, kept) = (LoginServer::start().await, Kept::default());
+    let run = Run::start(&server, &kept, Clock::system(), own_client("hush"));
+    run.login().await.unwrap();
+    let renewed = run.client.upstream_to(&target(&server, own_client("hushed"))).unwrap();
+    renewed.get("", None).await.unwrap();
+    let moved = HttpTarget { url: server.url().join("moved").unwrap(), ..target(&server, own_client("hushed")) };
+    let error = run.client.upstream_to(&moved).unwrap().get("", None).await.unwrap_err();
+    assert!(error.to_string().contains("401"), "{error}");
+    assert_eq!(run.tokens.status(&name()).unwrap().state, LoginState::LoggedOut);
 }

@@ -199,6 +199,44 @@ async fn a_lapsed_token_is_renewed_once_for_all_requests() {
 }
 
 #[tokio::test]
+async fn a_renewal_that_fails_is_tried_once_for_all_requests_and_ends_no_login() {
+    for (status, body) in [(500, json!({})), (429, json!({"error": "slow_down"})), (200, json!({"access_token": 7}))] {
+        let server = LoginServer::start().await;
+        let (tokens, upstream) = logins(&server);
+        server.set(|inner| inner.lifetime = json!(0));
+        finish(&tokens).await.unwrap();
+        server.set(|inner| inner.trouble = Some((status, body.clone())));
+        let all = (0..4).map(|_| upstream.get("", None));
+        for answered in futures_util::future::join_all(all).await {
+            let error = answered.unwrap_err();
+            assert!(error.kind() == "credential" && error.to_string().contains("and no token"), "{error}");
+        }
+        assert_eq!(server.of("/token").len(), 2, "{status}: the code, and one renewal");
+        let now = tokens.status(&name()).unwrap();
+        assert!(now.state == LoginState::LoggedIn && now.reason.is_some(), "{now:?}");
+
+        server.set(|inner| (inner.trouble, inner.lifetime) = (None, json!(3600)));
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(31)).await;
+        tokio::time::resume();
+        upstream.get("", None).await.unwrap();
+        assert_eq!(tokens.status(&name()).unwrap().reason, None);
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_tokens_live_for_no_time_is_not_asked_for_each_request() {
+    let server = LoginServer::start().await;
+    let (tokens, upstream) = logins(&server);
+    server.set(|inner| inner.lifetime = json!(0));
+    finish(&tokens).await.unwrap();
+    for _ in 0..30 {
+        upstream.get("", None).await.unwrap();
+    }
+    assert!(server.of("/token").len() < 15, "{}", server.of("/token").len());
+}
+
+#[tokio::test]
 async fn a_refused_renewal_ends_the_login() {
     let server = LoginServer::start().await;
     let (tokens, upstream) = logins(&server);

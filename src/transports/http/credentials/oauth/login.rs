@@ -30,6 +30,8 @@ use crate::transports::http::{Client, Upstream};
 /// How long no further renewal is tried after one that failed, or after a token that was just
 /// renewed is refused.
 const RETRY: Duration = Duration::from_secs(30);
+/// How often a token is renewed at most, however short it lives.
+const PACE: Duration = Duration::from_secs(1);
 /// What is said where there is no login.
 const NOBODY: &str = "nobody is logged in";
 /// What is said where the daemon is about to end.
@@ -277,7 +279,8 @@ impl LoginTokens {
             let Some(token) = held.token.clone() else { return Ok(None) };
             let now = self.parts.clock.now();
             let renews = held.login.as_ref().is_some_and(StoredLogin::renews);
-            if !renews || held.renew_at.is_none_or(|at| now < at) {
+            let is_new = held.renewed.is_some_and(|at| now.saturating_duration_since(at) < PACE);
+            if !renews || is_new || held.renew_at.is_none_or(|at| now < at) {
                 return Ok(Some(token));
             }
             if let Some(result) = held.without_renewal(RETRY, now) {

@@ -143,6 +143,8 @@ impl OAuthTokens {
         }
         let stored = self.stored().remove(name);
         let stored = stored.as_ref().and_then(StoredLogin::parse);
+        // What changed may be the place of the secret alone.
+        let stored = stored.or_else(|| all.get(name).and_then(|before| before.known()));
         let login = LoginTokens::new((name.clone(), server.clone(), client.cloned()), Arc::clone(&self.parts), stored);
         all.insert(name.clone(), Arc::clone(&login));
         login
