@@ -30,6 +30,7 @@ pub(super) const SHAPE: Shape = Shape::SecretOr(&[
             ("client_secret", FOLLOWED),
             ("scopes", Shape::Words),
             ("resource", Shape::Text),
+            ("issuer", Shape::Text),
         ]),
     ),
 ]);
@@ -119,6 +120,20 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
         }
         Ok(text.to_owned())
     });
+    let issuer = issuer(at);
     let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
-    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource })
+    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource, issuer })
+}
+
+/// The authorization server of a login. It is compared as it is written (RFC 8414 section 3.3).
+fn issuer(at: &mut ValueReader<'_>) -> Option<String> {
+    let mut issuer: Option<String> = None;
+    let has_token_url = at.key("token_url").value.is_some();
+    let mut at = at.key("issuer");
+    at.text(&mut issuer, |text| address(text).map(|_| text.to_owned()));
+    if at.value.is_some() && has_token_url {
+        let wrong = "it is for a login, and this client has a `token_url`";
+        at.reject(ValueError::new(wrong, "take one of the two out"));
+    }
+    issuer
 }

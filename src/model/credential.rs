@@ -60,6 +60,9 @@ pub struct OAuthClient {
     pub scopes: Vec<String>,
     /// `resource` (RFC 8707); the address of the scenario by default.
     pub resource: Option<Url>,
+    /// `issuer`: the authorization server of a login, as it names itself. `None` where the scenario
+    /// may name it.
+    pub issuer: Option<String>,
 }
 
 impl From<Secret> for SecretSource {

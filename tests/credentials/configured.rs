@@ -47,6 +47,7 @@ fn every_kind_can_be_written() {
         client_secret: Some(hush()),
         scopes: vec!["a".to_owned(), "b".to_owned()],
         resource: Some("https://h/".parse().unwrap()),
+        issuer: None,
     };
     assert_eq!(auth(&written(whole)), Auth::OAuth(client.clone()));
     client.resource = None;
@@ -55,7 +56,10 @@ fn every_kind_can_be_written() {
     assert_eq!(auth(&written(least)), Auth::OAuth(client.clone()));
     client.token_url = None;
     client.client_secret = None;
-    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(client));
+    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(client.clone()));
+    client.issuer = Some("https://as".to_owned());
+    let named = "{ oauth = { client_id = \"me\", issuer = \"https://as\" } }";
+    assert_eq!(auth(&written(named)), Auth::OAuth(client), "it stays as it is written");
 }
 
 #[test]
@@ -76,6 +80,8 @@ fn what_is_no_credential_is_refused_with_the_next_step() {
         ("{ oauth = {} }".to_owned(), "the id of the client is missing", "client_id"),
         (oauth(", token_url = \"http://as/token\""), "unencrypted", "https"),
         (oauth(", scopes = [\"a b\"]"), "is not a scope", "own"),
+        (oauth(", issuer = \"as\""), "issuer", "http"),
+        (oauth(", token_url = \"https://as/\", issuer = \"https://as\""), "it is for a login", "one of the two"),
         (
             "{ oauth = { client_id = \"me\", token_url = \"https://as/\" } }".to_owned(),
             "the secret of the client is missing",

@@ -16,6 +16,7 @@ fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
         client_secret: Some(Secret::new("hush/+").into()),
         scopes: vec!["a".to_owned()],
         resource: None,
+        issuer: None,
     };
     let client = client(limits(), 4);
     client.set_token_sources(Arc::new(OAuthTokens::new(&client)));

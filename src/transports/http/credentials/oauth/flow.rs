@@ -81,6 +81,7 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     let challenge = login.wanted().challenge.clone();
     let named = challenge.as_ref().and_then(|challenge| challenge.resource_metadata.as_deref());
     let resource = metadata::of_resource(&guard, named).await.map_err(LoginError::Unusable)?;
+    check_issuer(login, &resource.issuer)?;
     let server = metadata::of_server(&guard, &resource.issuer).await.map_err(LoginError::Unusable)?;
     let known = known(login, &server)?;
     let granted = known.as_ref().and_then(|known| known.tokens.as_ref()).map(|tokens| tokens.scopes.clone());
@@ -120,6 +121,21 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     let mut wanted = login.wanted();
     wanted.replaced = wanted.pending.replace(pending).map(|before| before.state);
     Ok(StartedLogin { authorization_url: url, expires_in: PATIENCE })
+}
+
+/// Fails where the configuration names another authorization server than the scenario does.
+fn check_issuer(login: &LoginTokens, named: &str) -> Result<(), LoginError> {
+    let wanted = login.client.as_ref().and_then(|client| client.issuer.as_deref());
+    match wanted.filter(|wanted| *wanted != named) {
+        Some(wanted) => Err(LoginError::Refused(format!(
+            "`{}` names the authorization server {:?}, which is not the `issuer` of its `auth.oauth`, {:?}; correct that if \
+             the scenario is right",
+            login.name,
+            shown(named),
+            shown(wanted)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The earlier login at this server. Nothing of one at another server is used.
