@@ -155,14 +155,14 @@ impl Client {
         http.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
         let auth = wanted.client_id.clone().map(|client_id| {
             let client_secret = wanted.client_secret.clone().map(|text| Secret::new(text).into());
-            Auth::OAuth(OAuthClient {
+            Auth::OAuth(Box::new(OAuthClient {
                 token_url: None,
                 client_id,
                 client_secret,
                 scopes: Vec::new(),
                 resource: None,
                 issuer: None,
-            })
+            }))
         });
         let target = HttpTarget { auth, login: Some(NAME.parse()?), ..HttpTarget::at(url) }.into();
         Ok(Self { target, transports: Transports::new(http), tokens, wanted, tasks: Tasks::new() })

@@ -49,7 +49,7 @@ pub(super) fn read(at: &mut ValueReader<'_>) -> Option<Auth> {
         (["bearer"], 0) => at.key("bearer").secret_source(bearer).map(Auth::Bearer),
         (["header"], 1) if at.key("value").value.is_some() => header(at),
         (["basic"], 0) => basic(&mut at.key("basic")),
-        (["oauth"], 0) => oauth(&mut at.key("oauth")).map(Auth::OAuth),
+        (["oauth"], 0) => oauth(&mut at.key("oauth")).map(Box::new).map(Auth::OAuth),
         _ => {
             let hint = "write one of `{ bearer = ... }`, `{ header = \"X-Key\", value = ... }`, \
                         `{ basic = { user = \"...\", password = ... } }` and `{ oauth = { ... } }`";

@@ -43,7 +43,7 @@ pub enum Auth {
     /// A name and a password (RFC 7617).
     Basic(String, SecretSource),
     /// A client of an authorization server.
-    OAuth(OAuthClient),
+    OAuth(Box<OAuthClient>),
 }
 
 /// A client that is registered with an authorization server.

@@ -49,17 +49,17 @@ fn every_kind_can_be_written() {
         resource: Some("https://h/".parse().unwrap()),
         issuer: None,
     };
-    assert_eq!(auth(&written(whole)), Auth::OAuth(client.clone()));
+    assert_eq!(auth(&written(whole)), Auth::OAuth(Box::new(client.clone())));
     client.resource = None;
     client.scopes.clear();
     let least = "{ oauth = { token_url = \"https://as/token\", client_id = \"me\", client_secret = \"hush\" } }";
-    assert_eq!(auth(&written(least)), Auth::OAuth(client.clone()));
+    assert_eq!(auth(&written(least)), Auth::OAuth(Box::new(client.clone())));
     client.token_url = None;
     client.client_secret = None;
-    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(client.clone()));
+    assert_eq!(auth(&written("{ oauth = { client_id = \"me\" } }")), Auth::OAuth(Box::new(client.clone())));
     client.issuer = Some("https://as".to_owned());
     let named = "{ oauth = { client_id = \"me\", issuer = \"https://as\" } }";
-    assert_eq!(auth(&written(named)), Auth::OAuth(client), "it stays as it is written");
+    assert_eq!(auth(&written(named)), Auth::OAuth(Box::new(client)), "it stays as it is written");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Servers that want to harm whoever logs in: with huge, slow, nested and redirected answers, and with
-//! addresses of a private network.
+//! Servers that want to harm whoever logs in: with huge, slow, nested and redirected answers, and
+//! with addresses of a private network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Logging in on the page of a scenario, request by request: the buttons, where the browser is sent,
-//! what it may come back with, and what other pages can do.
+//! Logging in on the page of a scenario, request by request: the buttons, where the browser is
+//! sent, what it may come back with, and what other pages can do.
 
 use std::net::SocketAddr;
 
@@ -92,7 +92,8 @@ async fn the_buttons_follow_the_login() {
     assert!(page.contains("no such login is under way"), "{page}");
 
     let gone: Value = dashboard.ask("DELETE", "/api/v1/scenarios/tickets/login", &[]).await.json();
-    assert_eq!((&gone["was_logged_in"], &gone["revoked"]), (&Value::Bool(true), &Value::Bool(true)), "{gone}");
+    assert_eq!(gone["was_logged_in"], true, "{gone}");
+    assert_eq!(gone["revoked"], true, "{gone}");
     let (_, page) = dashboard.page(PAGE).await;
     assert!(page.contains("data-login=\"logged-out\"") && !page.contains("id=\"logout-tickets\""), "{page}");
 }
@@ -154,8 +155,8 @@ async fn other_pages_neither_begin_nor_finish_nor_end_a_login() {
         }
     }
     assert_eq!(dashboard.state().await, "logged-out");
-    // A picture on another page cannot come back in place of the browser; an address that leads here
-    // from the authorization server can.
+    // A picture on another page cannot come back in place of the browser; an address that leads
+    // here from the authorization server can.
     let query = say_yes(&dashboard.begin().await).await;
     let callback = format!("/login/callback?{query}");
     let picture = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")];

@@ -39,14 +39,14 @@ fn target(server: &LoginServer, auth: Option<Auth>) -> HttpTarget {
 
 /// A client that the operator registered.
 fn own_client(secret: &str, issuer: Option<&str>) -> Option<Auth> {
-    Some(Auth::OAuth(OAuthClient {
+    Some(Auth::OAuth(Box::new(OAuthClient {
         token_url: None,
         client_id: "mine".to_owned(),
         client_secret: Some(Secret::new(secret).into()),
         scopes: Vec::new(),
         resource: None,
         issuer: issuer.map(str::to_owned),
-    }))
+    })))
 }
 
 /// The logins of one run of a daemon.

@@ -20,7 +20,7 @@ fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
     };
     let client = client(limits(), 4);
     client.set_token_sources(Arc::new(OAuthTokens::new(&client)));
-    let target = HttpTarget { auth: Some(Auth::OAuth(auth)), ..HttpTarget::at(scenario.url()) };
+    let target = HttpTarget { auth: Some(Auth::OAuth(Box::new(auth))), ..HttpTarget::at(scenario.url()) };
     client.upstream_to(&target).unwrap()
 }
 

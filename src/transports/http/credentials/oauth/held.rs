@@ -42,8 +42,8 @@ impl HeldLogin {
         }
     }
 
-    /// What there is without a renewal, where one failed less than `retry` ago: the token for as long
-    /// as it lives, and then why it was not renewed.
+    /// What there is without a renewal, where one failed less than `retry` ago: the token for as
+    /// long as it lives, and then why it was not renewed.
     pub(super) fn without_renewal(&self, retry: Duration, now: Instant) -> Option<Result<Token, CredentialError>> {
         let (at, error) = self.failed.as_ref()?;
         if now.saturating_duration_since(*at) >= retry {

@@ -57,8 +57,8 @@ pub(super) struct LoginTokens {
     pub(super) parts: Arc<LoginParts>,
     own: Weak<Self>,
     held: Mutex<HeldLogin>,
-    /// Locked while the login is changed and stored: there is one renewal for all who wait, and what
-    /// is stored last is what counts. What only reads does not wait for it.
+    /// Locked while the login is changed and stored: there is one renewal for all who wait, and
+    /// what is stored last is what counts. What only reads does not wait for it.
     changing: tokio::sync::Mutex<()>,
     wanted: Mutex<WantedLogin>,
 }

@@ -84,8 +84,8 @@ impl OAuthTokens {
         Ok(self.of(name)?.status())
     }
 
-    /// Forgets the login for a scenario, and one that is under way, and has its tokens revoked where
-    /// its server offers that. Fails when the login may be back after a restart.
+    /// Forgets the login for a scenario, and one that is under way, and has its tokens revoked
+    /// where its server offers that. Fails when the login may be back after a restart.
     pub async fn logout(&self, name: &ScenarioName) -> Result<Logout, LoginError> {
         let kept = self.no_longer_configured(name);
         let login = kept.map_or_else(|| self.of(name), Ok)?;
@@ -155,7 +155,7 @@ impl TokenSources for OAuthTokens {
     fn source(&self, target: &HttpTarget) -> Option<Arc<dyn TokenSource>> {
         match (&target.auth, &target.login) {
             (Some(Auth::OAuth(client)), _) if client.token_url.is_some() => Some(self.client(client, &target.url)),
-            (Some(Auth::OAuth(client)), Some(name)) => Some(self.login(name, Some(client), &target.url)),
+            (Some(Auth::OAuth(client)), Some(name)) => Some(self.login(name, Some(client.as_ref()), &target.url)),
             (None, Some(name)) => Some(self.login(name, None, &target.url)),
             _ => None,
         }
