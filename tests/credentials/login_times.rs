@@ -1,5 +1,5 @@
-//! Logins over restarts: with a clock that is wrong, with lifetimes that cannot be, and at a scenario
-//! that names another authorization server than before.
+//! Logins over restarts: with a clock that is wrong, with lifetimes that cannot be, and at a
+//! scenario that names another authorization server than before.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Run {
 
 #[tokio::test]
 async fn a_wrong_clock_costs_one_renewal_at_most() {
-    // The clock after the restart, as seen from the one of the login; and how many tokens are given.
+    // The clock after the restart, as seen from the one of the login; and how many tokens come.
     for (step, given) in [(SignedDuration::ZERO, 1), (DAY, 2), (-DAY, 2), (DAY * 3650, 2), (-DAY * 3650, 2)] {
         let (server, kept, (clock, hand)) = (LoginServer::start().await, Kept::default(), Clock::with_hand());
         let first = Run::start(&server, &kept, clock, None);

@@ -1,6 +1,6 @@
 //! The end of a login by a person: it is forgotten, and its authorization server is requested to
-//! revoke its tokens (RFC 7009). That is tried once, within a limit of time, and never keeps a logout
-//! from succeeding.
+//! revoke its tokens (RFC 7009). That is tried once, within a limit of time, and never keeps a
+//! logout from succeeding.
 
 use std::sync::Arc;
 use std::time::Duration;
