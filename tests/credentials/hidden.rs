@@ -50,7 +50,8 @@ fn configuration(refuses: &Scripted, accepts: &Scripted) -> String {
         let url = server.below(&format!("{kind}-url")).to_string();
         text += &entry(&format!("{kind}-url"), &url.replace("http://", &format!("http://me:{MARKER}-url@")));
     }
-    text += &format!("[modules]\nmodule = \"{}\"\nother-module = \"{}\"\n", refuses.below("m"), refuses.below("n"));
+    let module = |name: &str| [name, " = \"", refuses.below(name).as_ref(), "\"\n"].concat();
+    text += &["[modules]\n", &module("module"), &module("other-module")].concat();
     text += "[module_settings]\ntoken = { command = [\"/bin/sh\", \"./print\"] }\n";
     text += "tokens = { module = { file = \"token\" } }\n";
     text

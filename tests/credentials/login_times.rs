@@ -38,15 +38,15 @@ fn target(server: &LoginServer, auth: Option<Auth>) -> HttpTarget {
 }
 
 /// A client that the operator registered.
-fn own_client(secret: &str, issuer: Option<&str>) -> Option<Auth> {
-    Some(Auth::OAuth(Box::new(OAuthClient {
+fn own_client(secret: &str, issuer: Option<&str>) -> Auth {
+    Auth::OAuth(Box::new(OAuthClient {
         token_url: None,
         client_id: "mine".to_owned(),
         client_secret: Some(Secret::new(secret).into()),
         scopes: Vec::new(),
         resource: None,
         issuer: issuer.map(str::to_owned),
-    })))
+    }))
 }
 
 /// The logins of one run of a daemon.
@@ -165,7 +165,7 @@ async fn another_issuer_gets_nothing_of_the_one_before() {
 async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login_only() {
     let (server, kept) = (LoginServer::start().await, Kept::default());
     server.set(|inner| inner.wrong = vec![("token_endpoint_auth_methods_supported", json!(["client_secret_post"]))]);
-    let auth = own_client("hush", None);
+    let auth = Some(own_client("hush", None));
     Run::start(&server, &kept, Clock::system(), auth.clone()).login().await.unwrap();
     assert_eq!(member(&server.of("/token")[0], "client_secret").as_deref(), Some("hush"));
 
@@ -183,11 +183,12 @@ async fn the_secret_of_a_configured_client_goes_to_the_server_of_its_first_login
 #[tokio::test]
 async fn a_login_outlives_a_new_secret_of_its_client_and_not_a_new_address() {
     let (server, kept) = (LoginServer::start().await, Kept::default());
-    let run = Run::start(&server, &kept, Clock::system(), own_client("hush", None));
+    let run = Run::start(&server, &kept, Clock::system(), Some(own_client("hush", None)));
     run.login().await.unwrap();
-    let renewed = run.client.upstream_to(&target(&server, own_client("hushed", None))).unwrap();
+    let renewed = run.client.upstream_to(&target(&server, Some(own_client("hushed", None)))).unwrap();
     renewed.get("", None).await.unwrap();
-    let moved = HttpTarget { url: server.url().join("moved").unwrap(), ..target(&server, own_client("hushed", None)) };
+    let moved =
+        HttpTarget { url: server.url().join("moved").unwrap(), ..target(&server, Some(own_client("hushed", None))) };
     let error = run.client.upstream_to(&moved).unwrap().get("", None).await.unwrap_err();
     assert!(error.to_string().contains("401"), "{error}");
     assert_eq!(run.tokens.status(&name()).unwrap().state, LoginState::LoggedOut);
@@ -198,12 +199,12 @@ async fn a_configured_issuer_is_the_only_one_at_which_its_client_logs_in() {
     let (server, kept) = (LoginServer::start().await, Kept::default());
     let issuer = server.url().join("as").unwrap().to_string();
     for other in [format!("{issuer}/"), server.url().join("evil").unwrap().to_string()] {
-        let run = Run::start(&server, &kept, Clock::system(), own_client("hush", Some(&other)));
+        let run = Run::start(&server, &kept, Clock::system(), Some(own_client("hush", Some(&other))));
         let text = run.login().await.unwrap_err().to_string();
         assert!(text.contains("which is not the `issuer`") && text.contains(&other), "{text}");
         assert_eq!(server.of("/token").len(), 0, "no secret was sent");
     }
-    let run = Run::start(&server, &kept, Clock::system(), own_client("hush", Some(&issuer)));
+    let run = Run::start(&server, &kept, Clock::system(), Some(own_client("hush", Some(&issuer))));
     run.login().await.unwrap();
     run.upstream.get("", None).await.unwrap();
 }
