@@ -42,12 +42,12 @@ async function begin(page) {
   assert.equal(asked.get('scope'), 'read');
 }
 
-test('a no is said, and the scenario goes on wanting a login', async () => {
+test('a refusal is shown, and the scenario goes on wanting a login', async () => {
   const page = await open(browser, daemon.url + PAGE);
   await page.locator('[data-login=logged-out]').waitFor();
   assert.equal(await page.locator('#logout-tickets').count(), 0);
   await begin(page);
-  await page.locator('#no').click();
+  await page.locator('#refuse').click();
   await page.getByText('refused the login: access_denied').waitFor();
   assert.match(page.url(), /\/login\/callback\?/);
   assert.equal(await daemon.stateOf('tickets'), 'needs-authorization');
@@ -55,10 +55,10 @@ test('a no is said, and the scenario goes on wanting a login', async () => {
   await close(page);
 });
 
-test('a yes lists its tools, and logging out withdraws the token', async () => {
+test('an approval lists its tools, and logging out withdraws the token', async () => {
   const page = await open(browser, daemon.url + PAGE);
   await begin(page);
-  await page.locator('#yes').click();
+  await page.locator('#approve').click();
   await page.getByRole('heading', { name: 'Logged in' }).waitFor();
   await shoot(page, 'logged-in');
   assert.deepEqual([await sticking(page), await barriers(page)], [[], []]);

@@ -1,4 +1,4 @@
-// A server on the TypeScript SDK 1.x behind OAuth, which is its own authorization server and says yes by itself.
+// A server on the TypeScript SDK 1.x behind OAuth, which is its own authorization server and approves by itself.
 //
 // Usage: guarded.mjs MARKS PORT. A token lives for a few seconds. The folder MARKS gets an empty file for each token that was given, `given-1`
 // and so on, and for each that was revoked.
@@ -29,7 +29,7 @@ const GRACE = 3;
 const mark = (name) => closeSync(openSync(join(marks, name), 'a'));
 const made = () => randomBytes(32).toString('base64url');
 
-/** Everybody may have what they ask for. */
+/** Everybody may have what they want. */
 class Approving {
   clients = new Map();
   codes = new Map();

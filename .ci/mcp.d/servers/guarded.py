@@ -1,4 +1,4 @@
-"""A server on the Python SDK 2.x behind OAuth, which is its own authorization server and says yes by itself.
+"""A server on the Python SDK 2.x behind OAuth, which is its own authorization server and approves by itself.
 
 Usage: guarded.py MARKS PORT. A token lives for a few seconds. The folder MARKS gets an empty file for each token that was given, `given-1` and
 so on, and for each that was revoked.
@@ -22,7 +22,7 @@ GRACE = 3
 
 
 class Approving:
-    """Everybody may have what they ask for."""
+    """Everybody may have what they want."""
 
     def __init__(self):
         self.clients, self.codes, self.access, self.refresh = {}, {}, {}, {}

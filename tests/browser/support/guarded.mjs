@@ -1,4 +1,4 @@
-// A scenario behind OAuth, and beside it its authorization server, which shows one page with two buttons: yes and no.
+// A scenario behind OAuth, and beside it its authorization server, which shows one page with two links: approve and refuse.
 import { createServer } from 'node:http';
 
 export class Guarded {
@@ -44,7 +44,7 @@ export class Guarded {
       case '/register':
         return json(201, { client_id: 'registered' });
       case '/authorize':
-        return this.ask(url.searchParams, response);
+        return this.consent(url.searchParams, response);
       case '/token':
         this.tokens.push(new URLSearchParams(body));
         this.access = `token-${this.tokens.length}`;
@@ -64,14 +64,14 @@ export class Guarded {
   }
 
   /** The page of the authorization server. */
-  ask(wanted, response) {
+  consent(wanted, response) {
     const back = (more) => {
       const url = new URL(wanted.get('redirect_uri'));
       for (const [key, value] of Object.entries({ ...more, state: wanted.get('state'), iss: `${this.origin}/as` })) url.searchParams.set(key, value);
       return url.href.replaceAll('&', '&amp;');
     };
     const page = `<!doctype html><title>Login</title><h1>May callsheet use ${this.name}?</h1>
-      <p><a id="yes" href="${back({ code: 'code-1' })}">Yes</a> <a id="no" href="${back({ error: 'access_denied' })}">No</a></p>`;
+      <p><a id="approve" href="${back({ code: 'code-1' })}">Approve</a> <a id="refuse" href="${back({ error: 'access_denied' })}">Refuse</a></p>`;
     response.writeHead(200, { 'Content-Type': 'text/html' }).end(page);
   }
 
