@@ -84,7 +84,9 @@ fn faults_of_the_identity_and_of_the_list_are_found() {
 fn a_server_whose_list_cannot_be_read_says_why() {
     let (runtime, home) = (Runtime::new().unwrap(), Home::new());
     let server = runtime.block_on(RpcServer::start(offer(IDENTITY, &[])));
-    for (list, part) in [(json!({"tools": {}}), "its list of tools"), (json!([]), "`tools/list` cannot be read")] {
+    for (list, part) in
+        [(json!({"tools": {}}), "in its list is an object, not a list"), (json!([]), "`tools/list` cannot be read")]
+    {
         server.script(move |method, _| match method {
             "tools/list" => Ok(list.clone()),
             _ => Ok(json!({"server_id": IDENTITY})),

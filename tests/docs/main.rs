@@ -14,4 +14,5 @@ mod links;
 mod llm;
 mod markdown;
 mod programs;
+mod rows;
 mod rpc_client;

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use callsheet::config::Config;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
+use crate::support::assert_empty;
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
 use crate::support::rpc_server::{RpcServer, listed, offer};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::serving::Answer;
+use crate::support::upstream_server::{MIB, UpstreamServer};
 
 /// An answer that fits `server/identity` and `tools/list`.
 fn both(identity: &str, tools: &[&str]) -> Reply {
@@ -20,11 +23,15 @@ fn both(identity: &str, tools: &[&str]) -> Reply {
 
 /// A daemon with one scenario at this server, which is polled once.
 async fn daemon_with(server: &Scripted, protocol: Option<&str>) -> (Home, Daemon) {
+    daemon_at(server.address(), protocol).await
+}
+
+async fn daemon_at(address: SocketAddr, protocol: Option<&str>) -> (Home, Daemon) {
     let home = Home::new();
     let mut config = home.config(&[]);
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
-    config.scenarios = vec![configured("plain", server.address())];
+    config.scenarios = vec![configured("plain", address)];
     config.scenarios[0].protocol = protocol.map(str::to_owned);
     (home, Daemon::ready(config).await)
 }
@@ -138,6 +145,42 @@ async fn schemas_that_changed_under_one_identity_are_found_by_a_whole_list_each_
 }
 
 #[tokio::test]
+async fn a_server_without_an_identity_is_listed_at_each_poll() {
+    for status in [200, 404, 400, 500] {
+        let mut offered = offer("a", &[listed("one")]);
+        let server = RpcServer::start(move |method, params| match method {
+            "server/identity" => Err(json!({"code": -32601, "message": "Method not found"})),
+            _ => offered(method, params),
+        })
+        .await;
+        server.send_errors_with(status);
+        let home = Home::new();
+        let daemon = Daemon::ready(polling_often(&home, server.address)).await;
+        daemon.until_tools(&["one"]).await;
+        server.until("tools/list", 4).await;
+        assert_empty!(daemon.findings("server-identity").await);
+        daemon.stop().await;
+    }
+}
+
+/// The list changes while it is requested: it must never count under the identity of the other one.
+#[tokio::test]
+async fn a_list_that_changes_while_it_is_requested_is_requested_again() {
+    let (mut before, mut after) = (offer("a", &[listed("one")]), offer("b", &[listed("one"), listed("two")]));
+    let mut count = 0;
+    let server = RpcServer::start(move |method, params| {
+        count += 1;
+        if count <= 2 { before(method, params) } else { after(method, params) }
+    })
+    .await;
+    let (_home, daemon) = daemon_at(server.address, Some("json-rpc")).await;
+    assert_eq!(daemon.tools("").await, ["one", "two"]);
+    assert_eq!((server.count("tools/list"), server.count("server/identity")), (2, 3));
+    assert_empty!(daemon.findings("server-identity").await);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn tools_of_a_server_are_called_with_its_own_results_and_errors() {
     let server = RpcServer::offering("a", &[listed("one"), listed("fails")]).await;
     let home = Home::new();
@@ -149,6 +192,9 @@ async fn tools_of_a_server_are_called_with_its_own_results_and_errors() {
     let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("fails")).await.json();
     assert_eq!((&failed["success"], &failed["error"]), (&json!(false), &json!("the disk is full")), "{failed}");
     assert_eq!(failed["code"], "-32600", "{failed}");
+    server.script(|_, _| Err(json!({"code": -1})));
+    let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();
+    assert_eq!(failed["error"], "the server gives no reason (error -1)", "{failed}");
     daemon.stop().await;
 }
 
@@ -186,11 +232,23 @@ async fn an_identity_that_changes_with_each_answer_is_a_finding_and_the_tools_ar
 #[tokio::test]
 async fn an_answer_that_is_none_costs_that_scenario_only() {
     let files = Scenario::of("files", &["read"]).await;
+    let answer = |result: Value| json!({"jsonrpc": "2.0", "result": result, "id": 1});
     for (body, part) in [
         (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": 7}), "another request"),
+        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": "1"}), "which was never sent"),
+        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}, "id": true}), "which was never sent"),
+        (json!({"jsonrpc": "2.0", "result": {"server_id": "a"}}), "another request"),
+        (json!({"jsonrpc": "2.0", "result": 1, "error": {"code": 1}, "id": 1}), "neither a request nor an answer"),
+        (json!({"jsonrpc": "2.0", "method": "ping", "id": 1}), "one JSON-RPC response"),
         (json!([]), "one JSON-RPC response"),
-        (json!({"jsonrpc": "2.0", "result": {"server_id": 7}, "id": 1}), "server/identity"),
+        (json!([answer(json!({"server_id": "a"})), answer(json!({"server_id": "a"}))]), "one JSON-RPC response"),
+        (answer(json!({"server_id": 7})), "server/identity"),
+        (answer(json!([])), "server/identity"),
+        (answer(json!({"server_id": "a"})), "`tools/list` cannot be read"),
+        (answer(json!({"server_id": "a", "tools": {}})), "in its list is an object, not a list"),
+        (answer(json!({"server_id": "a", "tools": "read"})), "in its list is a"),
         (json!({"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1}), "refuses `tools/list`"),
+        (json!({"jsonrpc": "2.0", "error": {"code": "no"}, "id": 1}), "not a JSON-RPC message"),
         (json!("text"), "JSON-RPC"),
     ] {
         let server = Scripted::saying(Reply::json(&body));
@@ -204,8 +262,59 @@ async fn an_answer_that_is_none_costs_that_scenario_only() {
         let health = daemon.json("/api/v1/scenarios/plain").await;
         let reason = health["last_error"].to_string();
         assert!(reason.contains(part), "{body}: {health}");
+        let findings = daemon.findings("manifest-refused").await;
+        assert!(matches!(&findings[..], [one] if one["scenario"] == "plain"), "{body}: {findings:?}");
         daemon.stop().await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_costs_that_scenario_only() {
+    let files = Scenario::of("files", &["read"]).await;
+    let server = UpstreamServer::serving(|_, mut stream| {
+        Box::pin(async move {
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+            let list = r#"{"jsonrpc":"2.0","id":1,"result":{"server_id":"a","tools":["#;
+            let mut sent = stream.write_all(format!("{head}{list}").as_bytes()).await;
+            while sent.is_ok() {
+                sent = stream.write_all(br#"{"name":"a","description":"a"},"#).await;
+            }
+        })
+    })
+    .await;
+    let home = Home::new();
+    let mut config = home.config(&[&files]);
+    config.refresh.max_body = MIB;
+    let mut plain = configured("plain", ([127, 0, 0, 1], server.url().port().unwrap()).into());
+    plain.protocol = Some("json-rpc".into());
+    config.scenarios.push(plain);
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["read"]).await;
+    let health = daemon.json("/api/v1/scenarios/plain").await;
+    assert_eq!(health["last_error"]["kind"], "too-large", "{health}");
+    let findings = daemon.findings("manifest-refused").await;
+    assert!(matches!(&findings[..], [one] if one["scenario"] == "plain"), "{findings:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_malformed_tool_costs_that_tool_and_a_further_page_is_a_finding() {
+    let bad = json!([7, null, {"name": 1}, {"name": "a", "description": {}}, {"name": "b", "inputSchema": "x"},
+        {"name": "c", "inputSchema": {"type": "string"}}, []]);
+    let tools = [bad.as_array().unwrap().as_slice(), &[listed("good")]].concat();
+    let mut offered = offer("a", &tools);
+    let server = RpcServer::start(move |method, params| {
+        let mut result = offered(method, params)?;
+        result["nextCursor"] = json!("2");
+        Ok(result)
+    })
+    .await;
+    let (_home, daemon) = daemon_at(server.address, Some("json-rpc")).await;
+    daemon.until_tools(&["good"]).await;
+    assert_eq!(daemon.findings("tool-quarantined").await.len(), 7);
+    let findings = daemon.findings("paging").await;
+    assert!(findings[0]["message"].as_str().unwrap().contains("tools are missing"), "{findings:?}");
+    daemon.stop().await;
 }
 
 #[tokio::test]

@@ -4,10 +4,12 @@
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
@@ -26,6 +28,8 @@ pub(crate) struct RpcServer {
 
 struct Stage {
     script: Mutex<Script>,
+    /// The status of answers that are errors.
+    status_of_errors: AtomicU16,
     requested: watch::Sender<Vec<String>>,
 }
 
@@ -34,7 +38,11 @@ type Script = Box<dyn FnMut(&str, &Value) -> Result<Value, Value> + Send>;
 impl RpcServer {
     /// Gives to each method, with its parameters, a result or an error.
     pub(crate) async fn start(script: impl FnMut(&str, &Value) -> Result<Value, Value> + Send + 'static) -> Self {
-        let stage = Arc::new(Stage { script: Mutex::new(Box::new(script)), requested: watch::Sender::default() });
+        let stage = Arc::new(Stage {
+            script: Mutex::new(Box::new(script)),
+            status_of_errors: AtomicU16::new(200),
+            requested: watch::Sender::default(),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Router::new().route("/rpc", post(answer)).with_state(Arc::clone(&stage));
@@ -50,6 +58,11 @@ impl RpcServer {
     /// Answers by another script from now on.
     pub(crate) fn script(&self, script: impl FnMut(&str, &Value) -> Result<Value, Value> + Send + 'static) {
         *self.stage.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Sends errors with this status from now on.
+    pub(crate) fn send_errors_with(&self, status: u16) {
+        self.stage.status_of_errors.store(status, Ordering::Relaxed);
     }
 
     /// How often a method was requested.
@@ -102,9 +115,13 @@ async fn answer(State(stage): State<Arc<Stage>>, body: String) -> Response {
     let method = request["method"].as_str().unwrap().to_owned();
     let outcome = (stage.script.lock().unwrap())(&method, &request["params"]);
     stage.requested.send_modify(|all| all.push(method));
-    let answer = match outcome {
-        Ok(result) => json!({"jsonrpc": "2.0", "result": result, "id": request["id"]}),
-        Err(error) => json!({"jsonrpc": "2.0", "error": error, "id": request["id"]}),
+    let (status, answer) = match outcome {
+        Ok(result) => (200, json!({"jsonrpc": "2.0", "result": result, "id": request["id"]})),
+        Err(error) => {
+            let status = stage.status_of_errors.load(Ordering::Relaxed);
+            (status, json!({"jsonrpc": "2.0", "error": error, "id": request["id"]}))
+        }
     };
-    ([("content-type", "application/json")], answer.to_string()).into_response()
+    let status = StatusCode::from_u16(status).unwrap();
+    (status, [("content-type", "application/json")], answer.to_string()).into_response()
 }

@@ -322,6 +322,10 @@ fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Findin
         ListError::Transport(_) if latest(error) == LastPoll::Unauthorized => {
             return Some(needs_authorization(record, error, message));
         }
+        ListError::Transport(TransportError::TooLarge { .. }) if record.is_trusted() => (
+            FindingCode::ManifestRefused,
+            "offer fewer or shorter tools, or raise `refresh.max_body`; the last good manifest stays active",
+        ),
         // Health already shows it; a finding would repeat it.
         ListError::Transport(_) => return None,
         ListError::Incompatible { .. } => {

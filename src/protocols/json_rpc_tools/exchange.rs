@@ -15,6 +15,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The id of each request: a connection carries one at a time.
 const REQUEST: u64 = 1;
 
+/// The statuses with which some servers send errors of the protocol.
+const ERROR_STATUSES: [u16; 3] = [400, 404, 500];
+
 /// The address that takes the messages.
 pub(super) struct Exchange {
     pub(super) upstream: Upstream,
@@ -45,10 +48,13 @@ impl Exchange {
         };
         let sent = self.upstream.post(self.path, json_rpc::request(REQUEST, method, "{}"), &limits).await;
         let answer = sent.map_err(|failed| RequestFailure::Unusable(failed.error.into()))?;
-        if !answer.head.status.is_success() {
+        let status = answer.head.status;
+        let answered = result(&answer.body);
+        let is_refused = ERROR_STATUSES.contains(&status.as_u16()) && matches!(answered, Ok(Err(_)));
+        if !status.is_success() && !is_refused {
             return Err(RequestFailure::Unusable(answer.refused(self.upstream.shown()).into()));
         }
-        match result(&answer.body) {
+        match answered {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(RequestFailure::Refused(error)),
             Err(why) => Err(RequestFailure::Unusable(ListError::NotThisProtocol(why))),
@@ -71,10 +77,12 @@ impl Exchange {
         let status = Some(answer.head.status.as_u16());
         match result(&answer.body) {
             Ok(Ok(result)) => Ok(Outcome { status, ..Outcome::done(result) }),
-            Ok(Err(error)) => Ok(Outcome {
-                retry_after: answer.retry_after(),
-                ..Outcome::failed(status, error.message, Some(error.code.to_string()))
-            }),
+            Ok(Err(RpcError { code, message, .. })) => {
+                let why =
+                    if message.is_empty() { format!("the server gives no reason (error {code})") } else { message };
+                let failed = Outcome::failed(status, why, Some(code.to_string()));
+                Ok(Outcome { retry_after: answer.retry_after(), ..failed })
+            }
             Err(why) => Err(CallError::not_this_protocol(&answer, &why)),
         }
     }
