@@ -91,7 +91,8 @@ fn the_tools_stand_in_the_help_of_call() {
 fn an_unchanged_list_and_tool_are_not_sent_again() {
     let (home, daemon, _scenarios) = office();
     let first = ask(&home, &daemon, &["tools"]).ok();
-    assert_eq!((answered(&daemon, "/api/v1/tools", 200), answered(&daemon, "/api/v1/tools", 304)), (1, 0));
+    assert_eq!(answered(&daemon, "/api/v1/tools", 200), 1);
+    assert_eq!(answered(&daemon, "/api/v1/tools", 304), 0);
     for times in 1..=2 {
         assert_eq!(ask(&home, &daemon, &["tools"]).ok(), first);
         assert_eq!(answered(&daemon, "/api/v1/tools", 304), times);
@@ -100,7 +101,8 @@ fn an_unchanged_list_and_tool_are_not_sent_again() {
     for times in 0..=1 {
         let help = home.run(&["call", "--url", &daemon.url, "add_note", "--help"]).ok();
         assert!(help.contains("What to work on"), "{help}");
-        assert_eq!((answered(&daemon, one, 200), answered(&daemon, one, 304)), (1, times));
+        assert_eq!(answered(&daemon, one, 200), 1);
+        assert_eq!(answered(&daemon, one, 304), times);
     }
     // A change is seen at once, and a damaged file is no more than a transfer.
     ask(&home, &daemon, &["prefs", "set", "tool:notes/add_note", "--enabled", "false"]).ok();

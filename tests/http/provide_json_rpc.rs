@@ -72,7 +72,8 @@ async fn one_handler_answers_all_methods() {
         (json!({"name": "cut", "arguments": [8]}), -32602, "Invalid parameters"),
     ] {
         let error = request(address, "tools/call", &params).await["error"].clone();
-        assert_eq!((&error["code"], &error["message"]), (&json!(code), &json!(message)), "{params}");
+        assert_eq!(error["code"], code, "{params}");
+        assert_eq!(error["message"], message, "{params}");
     }
     let described = request(address, "tools/describe", &json!({"name": "glue"})).await["result"].clone();
     assert_eq!(described["inputSchema"], glue["inputSchema"]);
@@ -90,6 +91,9 @@ async fn one_handler_answers_all_methods() {
     assert_eq!(post(address, r#"{"jsonrpc":"2.0","method":"tools/list"}"#).await.status, 204);
     assert_eq!(ask(address, "GET", "/rpc", &[], "").await.status, 405);
     assert_eq!(post(address, &" ".repeat(3 << 20)).await.status, 413);
+    let of_a_page = [("origin", "http://127.0.0.1:80"), ("content-type", "text/plain")];
+    let called = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"cut","arguments":{"length":8}},"id":1}"#;
+    assert_eq!(ask(address, "POST", "/rpc", &of_a_page, called).await.status, 403);
     trigger.stop();
 }
 
@@ -129,7 +133,8 @@ async fn while_it_starts_every_route_answers_503_and_nobody_takes_a_part_for_the
         ("GET", "/health"),
     ] {
         let answer = ask(address, method, target, &[], "{}").await;
-        assert_eq!((answer.status, answer.header("retry-after")), (503, "1"), "{method} {target}");
+        assert_eq!(answer.status, 503, "{method} {target}");
+        assert_eq!(answer.header("retry-after"), "1", "{method} {target}");
         assert_eq!(answer.json()["message"], "workshop is still starting: try again soon");
     }
     let home = Home::new();

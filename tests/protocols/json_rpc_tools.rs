@@ -175,7 +175,8 @@ async fn a_list_that_changes_while_it_is_requested_is_requested_again() {
     .await;
     let (_home, daemon) = daemon_at(server.address, Some("json-rpc")).await;
     assert_eq!(daemon.tools("").await, ["one", "two"]);
-    assert_eq!((server.count("tools/list"), server.count("server/identity")), (2, 3));
+    assert_eq!(server.count("tools/list"), 2);
+    assert_eq!(server.count("server/identity"), 3);
     assert_empty!(daemon.findings("server-identity").await);
     daemon.stop().await;
 }
@@ -190,7 +191,8 @@ async fn tools_of_a_server_are_called_with_its_own_results_and_errors() {
     let answer = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();
     assert_eq!(answer["result"], json!({"called": "one", "with": {"path": "/tmp/a"}}), "{answer}");
     let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("fails")).await.json();
-    assert_eq!((&failed["success"], &failed["error"]), (&json!(false), &json!("the disk is full")), "{failed}");
+    assert_eq!(failed["success"], false, "{failed}");
+    assert_eq!(failed["error"], "the disk is full", "{failed}");
     assert_eq!(failed["code"], "-32600", "{failed}");
     server.script(|_, _| Err(json!({"code": -1})));
     let failed = daemon.send_json("POST", "/api/v1/tools/execute", &call("one")).await.json();

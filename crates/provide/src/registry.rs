@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::definition::InvalidDefinition;
-use super::json_rpc::RpcOffer;
+use super::json_rpc::offer::RpcOffer;
 use super::provider::{Provider, ToolFuture};
 
 /// The version of the protocol that manifests are written in.
@@ -124,7 +124,8 @@ pub(super) struct ServedOffer {
 impl ServedOffer {
     /// The offer over JSON-RPC.
     pub(super) fn rpc(&self) -> &RpcOffer {
-        self.rpc.get_or_init(|| RpcOffer::new(self))
+        let tool = |document: &JsonDocument| serde_json::from_slice(&document.body).unwrap_or_default();
+        self.rpc.get_or_init(|| RpcOffer::new(self.tools.values().map(tool)))
     }
 }
 

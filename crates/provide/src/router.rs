@@ -18,7 +18,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, ORIGIN, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ pub fn router(registry: Registry) -> Router {
         .route("/api/v1/tools/", get(no_name).options(options))
         .route("/api/v1/tools/{name}", get(tool).options(options))
         .route("/api/v1/tools/execute", get(tool_of_that_name).post(execute).options(options_of_calls))
-        .route("/rpc", post(json_rpc::receive).options(options_of_messages))
+        .route("/rpc", post(messages).options(options_of_messages))
         .route("/health", get(health).options(options))
         .route_layer(middleware::from_fn_with_state(registry.clone(), started))
         .method_not_allowed_fallback(wrong_method)
@@ -129,6 +129,15 @@ fn failed(status: StatusCode, code: &str, message: &str) -> Response {
 
 fn called(status: StatusCode, answer: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}
+
+/// `POST /rpc`. A web page is refused: it could call tools of a program on the machine of its
+/// reader.
+async fn messages(State(registry): State<Registry>, headers: HeaderMap, body: Bytes) -> Response {
+    if headers.contains_key(ORIGIN) {
+        return refuse(StatusCode::FORBIDDEN, "web pages may not call tools here");
+    }
+    json_rpc::receive(&registry, &body).await
 }
 
 async fn no_name() -> Response {

@@ -31,8 +31,8 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     /// Address of a scenario, MCP server or JSON-RPC server (http or https, with or without
-    /// /api/v1/tools, /manifest or /rpc), a file with a manifest, a client's file with MCP servers (each is started or
-    /// contacted), or `-` for standard input.
+    /// /api/v1/tools, /manifest or /rpc), a file with a manifest, a client's file with MCP servers
+    /// (each is started or contacted), or `-` for standard input.
     #[arg(value_name = "URL|FILE", required_unless_present = "command")]
     subject: Option<String>,
     /// Command of an MCP server, which is started for the check and ended again.

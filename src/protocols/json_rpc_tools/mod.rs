@@ -149,7 +149,7 @@ impl JsonRpcSession {
         }
         let validators = identity.filter(|_| is_steady).map(|id| {
             let known = KnownIdentity::new(id, listed, address, request.bounds);
-            // The findings of a list are not stored, so the list is requested again after a restart.
+            // The findings of a list are not stored, so it is requested again after a restart.
             if findings.is_empty() { known.stored() } else { Validators::new(known) }
         });
         let validity = self.validity(begun, validators.unwrap_or_default());

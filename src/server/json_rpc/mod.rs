@@ -17,10 +17,7 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bytes::Bytes;
-use callsheet_provide::json_rpc::{self, IncomingMessage, Received};
-use futures_util::StreamExt as _;
-use futures_util::stream;
+use callsheet_provide::json_rpc;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
@@ -44,8 +41,6 @@ pub(super) const PATH: &str = "/rpc";
 /// The parameters of the address.
 const PARAMS: [Param; 7] =
     [params::PROFILE, params::CHAT, params::SCENARIOS, params::CATEGORIES, params::TAGS, once("q"), once("max_tools")];
-/// Messages of one batch that are worked on at a time.
-const AT_A_TIME: usize = 8;
 
 /// The tools that the messages of one address see.
 pub(super) struct RpcContext {
@@ -81,27 +76,10 @@ fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
 
 impl RpcContext {
     /// The answer to a text; `None` if nothing in it wants one.
-    async fn answer(&self, text: &[u8]) -> Option<Bytes> {
-        match json_rpc::read(text) {
-            Received::One(message) => self.answer_one(message).await.map(Bytes::from),
-            Received::Batch(messages) => {
-                let answers = stream::iter(messages).map(|message| self.answer_one(message)).buffered(AT_A_TIME);
-                let answers: Vec<String> = answers.filter_map(std::future::ready).collect().await;
-                (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
-            }
-        }
-    }
-
-    async fn answer_one(&self, message: IncomingMessage) -> Option<String> {
-        match message {
-            IncomingMessage::Request { id, method, params } => {
-                let result = methods::answer(self, &method, params.as_deref().map(JsonText::known).as_ref()).await;
-                Some(json_rpc::answer(&id, result))
-            }
-            IncomingMessage::Notification => None,
-            IncomingMessage::Refused { id, error } => {
-                Some(json_rpc::answer(id.as_deref().unwrap_or("null"), Err(error)))
-            }
-        }
+    async fn answer(&self, text: &[u8]) -> Option<String> {
+        let run = |method: String, params: Option<String>| async move {
+            methods::answer(self, &method, params.as_deref().map(JsonText::known).as_ref()).await
+        };
+        json_rpc::respond(text, run).await
     }
 }

@@ -21,10 +21,13 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
 use crate::server::SharedState;
-use crate::server::json_rpc::{AT_A_TIME, RpcContext};
+use crate::server::json_rpc::RpcContext;
 
 /// The most connections at a time; further ones wait.
 const CONNECTIONS: usize = 64;
+
+/// Lines of one connection that are worked on at a time.
+const AT_A_TIME: usize = 8;
 
 /// The file of the socket. It goes with the listener.
 struct SocketFile(PathBuf);
@@ -123,7 +126,7 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
 async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<Vec<u8>> {
     match line {
         Ok(line) if line.trim().is_empty() => None,
-        Ok(line) => context.answer(line.as_bytes()).await.map(Vec::from),
+        Ok(line) => context.answer(line.as_bytes()).await.map(String::into_bytes),
         Err(_) => {
             let error = AnswerError::invalid_request("Invalid request").with_data("the line is too long".into());
             Some(json_rpc::answer("null", Err(error)).into_bytes())

@@ -8,56 +8,33 @@
 
 mod envelope;
 mod identity;
+pub(crate) mod offer;
+mod respond;
 mod schema;
 
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::registry::{CallStart, Registry, ServedOffer};
+use crate::registry::{CallStart, Registry};
+
+use offer::listed;
 
 pub use envelope::{AnswerError, IncomingMessage, MAX_BATCH, Received, answer, read};
 pub use identity::{IdentifiedTool, ListIdentity};
+pub use respond::respond;
 pub use schema::input_schema;
 
-/// Messages of one batch that are worked on at a time.
-const AT_A_TIME: usize = 8;
-
-/// The list and its identity as JSON texts, made once for each offer.
-pub(crate) struct RpcOffer {
-    list: String,
-    identity: String,
-}
-
-/// `POST /rpc`: a message, or a batch of them. 204 if they want no answer, else 200: an error of
-/// the protocol is an answer.
-pub(crate) async fn receive(State(registry): State<Registry>, body: Bytes) -> Response {
-    let answered = match read(&body) {
-        Received::One(message) => answer_one(&registry, message).await,
-        Received::Batch(messages) => {
-            let answers = stream::iter(messages).map(|message| answer_one(&registry, message)).buffered(AT_A_TIME);
-            let answers: Vec<String> = answers.filter_map(std::future::ready).collect().await;
-            (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
-        }
-    };
-    match answered {
+/// The answer to the body of `POST /rpc`: a message, or a batch of them. 204 if they want no
+/// answer, else 200: an error of the protocol is an answer.
+pub(crate) async fn receive(registry: &Registry, body: &[u8]) -> Response {
+    let run =
+        |method: String, params: Option<String>| async move { result(registry, &method, params.as_deref()).await };
+    match respond(body, run).await {
         Some(text) => ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], text).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
-    }
-}
-
-async fn answer_one(registry: &Registry, message: IncomingMessage) -> Option<String> {
-    match message {
-        IncomingMessage::Request { id, method, params } => {
-            Some(answer(&id, result(registry, &method, params.as_deref()).await))
-        }
-        IncomingMessage::Notification => None,
-        IncomingMessage::Refused { id, error } => Some(answer(id.as_deref().unwrap_or("null"), Err(error))),
     }
 }
 
@@ -127,28 +104,4 @@ fn describe(registry: &Registry, params: Option<&str>) -> Result<String, AnswerE
 
 fn unknown(name: &str) -> AnswerError {
     AnswerError::invalid_request(format!("no tool is called `{name}`"))
-}
-
-/// A tool as the list has it.
-fn listed(tool: &Value) -> Value {
-    let schema = tool["parameters"].to_string();
-    let schema: Value = serde_json::from_str(input_schema(&schema)).unwrap_or_default();
-    json!({"name": tool["name"], "description": tool["description"], "inputSchema": schema})
-}
-
-impl RpcOffer {
-    /// Of the tools of an offer.
-    pub(crate) fn new(offer: &ServedOffer) -> Self {
-        let documents = offer.tools.values().map(|document| serde_json::from_slice(&document.body).unwrap_or_default());
-        let tools: Vec<Value> = documents.map(|tool: Value| listed(&tool)).collect();
-        let schemas: Vec<String> = tools.iter().map(|tool| tool["inputSchema"].to_string()).collect();
-        let identified = tools.iter().zip(&schemas).map(|(tool, schema)| IdentifiedTool {
-            name: tool["name"].as_str().unwrap_or_default(),
-            description: tool["description"].as_str().unwrap_or_default(),
-            schema,
-        });
-        // The members of an identity can always be written.
-        let identity = serde_json::to_string(&ListIdentity::of(identified.collect())).unwrap_or_default();
-        Self { list: json!({"tools": tools}).to_string(), identity }
-    }
 }
