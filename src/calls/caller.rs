@@ -9,7 +9,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::model::ToolId;
-use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted};
+use crate::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, TraceContext,
+};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The part that a caller may take in its running call. Every method has a default for callers that
@@ -18,6 +20,11 @@ pub trait Caller: Send + Sync {
     /// What the caller can do. A scenario requests nothing else of it. By default nothing.
     fn offers(&self) -> CallerOffers {
         CallerOffers::default()
+    }
+
+    /// The trace that the call belongs to. By default none.
+    fn trace(&self) -> Option<&TraceContext> {
+        None
     }
 
     /// The tool reported its progress.
@@ -123,6 +130,10 @@ impl Drop for InputWait<'_> {
 impl CallIo for Arc<CallLine> {
     fn offers(&self) -> CallerOffers {
         self.caller.as_ref().map(|caller| caller.offers()).unwrap_or_default()
+    }
+
+    fn trace(&self) -> Option<&TraceContext> {
+        self.caller.as_ref()?.trace()
     }
 
     fn progress(&mut self, progress: CallProgress) {

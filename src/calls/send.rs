@@ -22,7 +22,7 @@ use super::{
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
-use crate::protocols::{Call, CallError, Outcome};
+use crate::protocols::{Call, CallError, CallIo as _, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::{TransportError, status_text};
 
@@ -84,7 +84,10 @@ impl Calls {
         let id = sending.ready.tool.id.clone();
         let (line, presence) = CallLine::new(id.clone(), caller, self.0.clock);
         let span =
-            tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
+            tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, trace = tracing::field::Empty, outcome = tracing::field::Empty);
+        if let Some(trace) = line.trace() {
+            span.record("trace", trace.id());
+        }
         let told = span.clone();
         let run = async move {
             let note = note.map(|mut note| {

@@ -1,5 +1,5 @@
-//! What an MCP server may request of its callers, and the revision that it is greeted in, as
-//! written in `[[scenarios]]`.
+//! What an MCP server may request of its callers and give to their models, and the revision that it
+//! is greeted in, as written in `[[scenarios]]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::protocols::mcp;
 /// The kinds of requests.
 const KINDS: [&str; 3] = ["elicitation", "sampling", "roots"];
 
-/// Reads `interaction`, `roots` and `revision` of one scenario.
+/// Reads `interaction`, `roots`, `instructions` and `revision` of one scenario.
 pub(super) fn interaction(at: &mut ValueReader<'_>) -> (Interaction, Option<Arc<str>>) {
     let mut interaction = Interaction::default();
     if at.key("interaction").value.is_some() {
@@ -39,6 +39,7 @@ pub(super) fn interaction(at: &mut ValueReader<'_>) -> (Interaction, Option<Arc<
         at.key("roots").reject(ValueError::new("this scenario may not request folders", hint));
     }
     interaction.folders = folders;
+    at.key("instructions").switch(&mut interaction.instructions);
     let mut revision: Option<Arc<str>> = None;
     at.key("revision").text(&mut revision, known_revision);
     (interaction, revision)

@@ -36,6 +36,7 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("protocol", Shape::Text),
     ("interaction", Shape::TEXTS),
     ("roots", Shape::List(&Shape::Verbatim)),
+    ("instructions", Shape::Switch),
     ("revision", Shape::Text),
     ("command", Shape::Verbatim),
     ("args", Shape::List(&Shape::Verbatim)),

@@ -1,9 +1,9 @@
-//! What a scenario may request of its callers while a call runs.
+//! What a scenario may request of its callers, and give to their models.
 
 use url::Url;
 
-/// What a scenario may request of its callers while a call runs. A caller gets only requests that
-/// it offers to answer, too.
+/// What a scenario may request of its callers while a call runs, and give to their models. A caller
+/// gets only requests that it offers to answer, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interaction {
     /// Questions to the user.
@@ -15,11 +15,13 @@ pub struct Interaction {
     /// The folders that the configuration names, instead of those of the caller: addresses of the
     /// scheme `file`.
     pub folders: Vec<Url>,
+    /// Whether its instructions are given to the models of MCP clients.
+    pub instructions: bool,
 }
 
 impl Default for Interaction {
     /// Questions to the user only.
     fn default() -> Self {
-        Self { elicitation: true, sampling: false, roots: false, folders: Vec::new() }
+        Self { elicitation: true, sampling: false, roots: false, folders: Vec::new(), instructions: false }
     }
 }

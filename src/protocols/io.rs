@@ -8,6 +8,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::call_log::CallLog;
+use super::trace::TraceContext;
 use super::input::{CallerOffers, InputRefused, InputReply, InputWanted};
 
 /// The caller's side of one call, as the session that runs it sees it.
@@ -15,6 +16,11 @@ pub trait CallIo: Send {
     /// What the caller can do while the call runs. By default it takes no part.
     fn offers(&self) -> CallerOffers {
         CallerOffers::default()
+    }
+
+    /// The trace that the call belongs to, if its caller says so.
+    fn trace(&self) -> Option<&TraceContext> {
+        None
     }
 
     /// The tool reports its progress.

@@ -35,6 +35,7 @@ pub mod probe;
 mod sent_document;
 mod session;
 pub mod tool_discovery;
+mod trace;
 mod validity;
 
 pub use call::{Call, CallError, Fault, Outcome, RunningCall};
@@ -43,6 +44,7 @@ pub use input::{CallerOffers, InputMethod, InputRefused, InputReply, InputRequir
 pub use io::{CallIo, CallProgress, Cancelled, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};
 pub use session::{EndReason, Hint, Relay, RelayMethod, Session};
+pub use trace::TraceContext;
 pub use validity::{Validators, Validity};
 
 /// The id of a protocol, as it is written in the configuration and in answers.

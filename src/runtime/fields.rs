@@ -39,5 +39,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("tool", "the name of a tool"),
     ("tools", "how many tools"),
     ("total", "how far a call has to come, in the same unit"),
+    ("trace", "the id of the trace that a call belongs to, as its client gave it"),
     ("wait_ms", "how long is waited, in milliseconds"),
 ];

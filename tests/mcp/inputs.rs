@@ -52,7 +52,7 @@ async fn house(server: &McpServer, interaction: Interaction) -> House {
 
 fn all(folders: &[&str]) -> Interaction {
     let folders = folders.iter().map(|folder| folder.parse().unwrap()).collect();
-    Interaction { elicitation: true, sampling: true, roots: true, folders }
+    Interaction { elicitation: true, sampling: true, roots: true, folders, ..Interaction::default() }
 }
 
 /// A legacy server whose only tool requests these inputs before it answers.

@@ -17,6 +17,7 @@ mod judged;
 mod listing;
 mod matrix;
 mod relayed;
+mod relayed_news;
 mod search_mode;
 mod served;
 mod sessions;

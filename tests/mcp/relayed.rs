@@ -15,7 +15,7 @@ use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
 
 /// What a server answers for prompts and resources with these; everything else is answered by
 /// `others`.
-fn offering(
+pub(crate) fn offering(
     mut others: impl FnMut(&Came) -> Answer + Send + 'static,
     capabilities: Value,
     uris: &[&str],
@@ -59,7 +59,7 @@ fn declaring(answer: Answer, capabilities: &Value) -> Answer {
     }
 }
 
-fn all() -> Value {
+pub(crate) fn all() -> Value {
     json!({"prompts": {"listChanged": true}, "resources": {"listChanged": true}, "completions": {}})
 }
 

@@ -78,6 +78,7 @@ pub(super) async fn converse(
     let (interaction, offers) = (&*server.interaction, io.offers());
     request.capabilities = inputs::capabilities(interaction, offers);
     request.log_level = offers.log_level;
+    request.trace = io.trace().cloned();
     if let Some(level) = offers.log_level {
         server.want_logs(level, request.limit).await;
     }

@@ -10,7 +10,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use super::revision::McpRevision;
 use crate::model::JsonText;
 use crate::protocols::json_rpc::RpcError;
-use crate::protocols::{CallError, ListError, LogLevel};
+use crate::protocols::{CallError, ListError, LogLevel, TraceContext};
 use crate::transports::TransportError;
 
 /// The result of a request, or the error that the server answered.
@@ -42,6 +42,8 @@ pub(super) struct McpRequest {
     pub(super) capabilities: String,
     /// The least severe log messages that a modern server may send meanwhile.
     pub(super) log_level: Option<LogLevel>,
+    /// The trace that it belongs to.
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// Why there is no answer of JSON-RPC.
@@ -73,6 +75,7 @@ impl McpRequest {
             progress: false,
             capabilities: "{}".to_owned(),
             log_level: None,
+            trace: None,
         }
     }
 
@@ -97,6 +100,8 @@ impl McpRequest {
         if self.progress {
             meta.push(format!(r#""progressToken":{id}"#));
         }
+        let trace = self.trace.iter().flat_map(TraceContext::members);
+        meta.extend(trace.map(|(name, value)| format!(r#""{name}":{}"#, serde_json::Value::from(value))));
         let mut members = self.params.clone();
         if !meta.is_empty() {
             if !members.is_empty() {

@@ -13,7 +13,9 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::Caller;
-use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use crate::protocols::{
+    CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel, TraceContext,
+};
 use crate::runtime::{Clock, Stop};
 use crate::server::mcp::answer::event;
 use crate::server::mcp::context::McpClient;
@@ -31,6 +33,8 @@ pub(super) enum CallerEvent {
 /// See the module.
 pub(super) struct McpCaller {
     pub(super) client: McpClient,
+    /// The trace that the call belongs to.
+    pub(super) trace: Option<TraceContext>,
     /// Whether the answer may be a stream, which carries requests of the daemon.
     pub(super) has_stream: bool,
     pub(super) events: mpsc::Sender<CallerEvent>,
@@ -90,6 +94,10 @@ impl Caller for McpCaller {
             log_level,
             resumes: self.client.is_modern(),
         }
+    }
+
+    fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     fn progress(&self, progress: CallProgress) {

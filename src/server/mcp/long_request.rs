@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::model::JsonText;
-use crate::protocols::{InputRefused, InputReply, InputRequired, ResumedInput};
+use crate::protocols::{InputRefused, InputReply, InputRequired, ResumedInput, TraceContext};
 use crate::runtime::StopTrigger;
 use crate::server::SharedState;
 use crate::server::http::sse;
@@ -69,6 +69,20 @@ pub(super) struct RequestParts<'a> {
 struct PartsMeta<'a> {
     #[serde(borrow)]
     progress_token: Option<&'a RawValue>,
+    // In lower case, as W3C Trace Context writes them.
+    #[serde(default, rename = "traceparent")]
+    traceparent: Option<String>,
+    #[serde(default, rename = "tracestate")]
+    tracestate: Option<String>,
+    #[serde(default, rename = "baggage")]
+    baggage: Option<String>,
+}
+
+impl PartsMeta<'_> {
+    /// The trace that the request belongs to, if it says so (MCP 2026-07-28, `_meta`).
+    fn trace(&self) -> Option<TraceContext> {
+        TraceContext::parse(self.traceparent.as_deref()?, self.tracestate.as_deref(), self.baggage.as_deref())
+    }
 }
 
 /// What comes next of a request.
@@ -87,7 +101,12 @@ fn is_token(token: &str) -> bool {
 }
 
 /// Begins the work of a request. It runs in a task of its own, since it may outlive the request.
-fn start<W, F>(context: &McpContext, client: McpClient, id: &JsonText, work: W) -> Result<OngoingCall, Refusal>
+fn start<W, F>(
+    context: &McpContext,
+    (client, trace): (McpClient, Option<TraceContext>),
+    id: &JsonText,
+    work: W,
+) -> Result<OngoingCall, Refusal>
 where
     W: FnOnce(Arc<McpCaller>) -> F,
     F: Future<Output = CallEnd> + Send + 'static,
@@ -107,6 +126,7 @@ where
     let by_notification = running.as_ref().map(|running| running.cancelled.clone());
     let caller = Arc::new(McpCaller {
         client,
+        trace,
         has_stream: context.takes_events(),
         events,
         cancelled,
@@ -172,8 +192,8 @@ impl AnswerWriter {
             None => responses.filter(|_| client.is_modern()).map(|responses| (responses, None)),
         };
         let resumed = resumed.map(|(responses, state)| ResumedInput { responses: JsonText::known(responses), state });
-        let id = self.id.clone();
-        let call = start(context, client, &id, |caller| work(caller, resumed))?;
+        let (id, trace) = (self.id.clone(), parts.meta.as_ref().and_then(PartsMeta::trace));
+        let call = start(context, (client, trace), &id, |caller| work(caller, resumed))?;
         self.answer(call).await
     }
 

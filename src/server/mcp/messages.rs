@@ -64,7 +64,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
     let answered = match RequestEra::of(&context.headers, method, params) {
         Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
-            let (claims, result) = greeting::initialize(params, context.own_id().as_deref());
+            let (claims, result) = greeting::initialize(context, params);
             let mut response = json(StatusCode::OK, envelope(id.get(), &result));
             // The characters of an id may all stand in a header.
             if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {

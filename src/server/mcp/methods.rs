@@ -23,7 +23,7 @@ pub(super) async fn modern(
 ) -> Result<Answer, Refusal> {
     let client = McpClient::Modern(client);
     match method {
-        "server/discover" => Ok(Answer::Result(greeting::discover(context.own_id().as_deref()))),
+        "server/discover" => Ok(Answer::Result(greeting::discover(context))),
         "subscriptions/listen" => changes::listen(context, &client, (id, params)).await.map(Answer::Stream),
         _ => common(context, client, (id, method), params).await,
     }
