@@ -321,7 +321,7 @@ fn asker(ready: &PreparedCall) -> CallerInfo {
 }
 
 fn answer(answered: CallResponse) -> StoredAnswer {
-    let CallResponse { outcome: Outcome { success, result, error, code, .. }, going, took, .. } = answered;
+    let CallResponse { outcome: Outcome { success, result, content, error, code, .. }, going, took, .. } = answered;
     let (operation, untracked) = match going {
         FollowUp::Followed(operation) => (Some(Arc::clone(&operation.id)), None),
         FollowUp::Untracked(why) => (None, Some(format!("it goes on, and cannot be followed: {why}"))),
@@ -330,13 +330,15 @@ fn answer(answered: CallResponse) -> StoredAnswer {
     let code = code.or(untracked.as_ref().map(|_| "untracked".to_owned()));
     let error = error.or(untracked);
     let took_ms = milliseconds(took);
-    StoredAnswer { success, result, error: error.map(Into::into), code: code.map(Into::into), took_ms, operation }
+    let (error, code) = (error.map(Into::into), code.map(Into::into));
+    StoredAnswer { success, result, content, error, code, took_ms, operation }
 }
 
 fn unanswered(error: String, code: &str) -> RunOutcome {
     let answer = StoredAnswer {
         success: false,
         result: None,
+        content: None,
         error: Some(error.into()),
         code: Some(code.into()),
         took_ms: 0,

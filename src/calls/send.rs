@@ -83,8 +83,7 @@ impl Calls {
     ) -> impl Future<Output = Result<CallResponse, ExecuteError>> + use<> {
         let id = sending.ready.tool.id.clone();
         let (line, presence) = CallLine::new(id.clone(), caller, self.0.clock);
-        let span =
-            tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, trace = tracing::field::Empty, outcome = tracing::field::Empty);
+        let span = tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, trace = tracing::field::Empty, outcome = tracing::field::Empty);
         if let Some(trace) = line.trace() {
             span.record("trace", trace.id());
         }

@@ -46,6 +46,15 @@ impl DaemonRecord {
         Url::parse(&record.url).is_ok_and(|url| accepts(&url)).then_some(record)
     }
 
+    /// Whether the daemon follows this configuration file. Without a file every daemon does.
+    pub(super) fn follows(&self, file: Option<&Path>) -> bool {
+        match (file, &self.config) {
+            (None, _) => true,
+            (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
+            (Some(_), None) => false,
+        }
+    }
+
     /// Writes the record. Where there is no folder for it, commands find the daemon by its
     /// configuration only.
     pub(super) fn publish(self, options: &LoadOptions) -> std::io::Result<Option<PublishedRecord>> {

@@ -66,6 +66,8 @@ pub struct StoredAnswer {
     pub success: bool,
     /// What it answered.
     pub result: Option<JsonText>,
+    /// The whole result of an MCP server, with its content blocks. Kept in memory only.
+    pub content: Option<JsonText>,
     /// The error message.
     pub error: Option<Arc<str>>,
     /// The short word for it.
@@ -143,8 +145,8 @@ impl ApprovalRequest {
     /// Bytes of the request and the answer: the memory that it takes, without a fixed part.
     pub fn weight(&self) -> usize {
         let answered = self.answer.as_ref().map_or(0, |answer| {
-            answer.result.as_ref().map_or(0, |result| result.get().len())
-                + answer.error.as_ref().map_or(0, |error| error.len())
+            let texts = [&answer.result, &answer.content].into_iter().flatten();
+            texts.map(|text| text.get().len()).sum::<usize>() + answer.error.as_ref().map_or(0, |error| error.len())
         });
         self.arguments.get().len() + answered
     }

@@ -8,8 +8,8 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::call_log::CallLog;
-use super::trace::TraceContext;
 use super::input::{CallerOffers, InputRefused, InputReply, InputWanted};
+use super::trace::TraceContext;
 
 /// The caller's side of one call, as the session that runs it sees it.
 pub trait CallIo: Send {

@@ -236,6 +236,20 @@ fn as_somebody(home: &Home) -> Command {
 }
 
 #[test]
+fn a_daemon_at_a_free_port_is_found_where_it_says_that_it_is() {
+    let home = Home::with("");
+    let [status, _, message, _] = only(&doctor(&home, 0), "port");
+    assert_eq!(status, "ok");
+    assert!(message.ends_with("no daemon of this configuration runs"), "{message}");
+    let daemon = home.serve(&[]);
+    let report = doctor(&home, 0);
+    let [status, subject, message, _] = only(&report, "port");
+    assert_eq!([status.as_str(), subject.trim_end_matches('/')], ["ok", daemon.url.as_str()]);
+    assert!(message.starts_with("a callsheet daemon ") && message.ends_with("took when it started"), "{message}");
+    assert_eq!(only(&report, "scenarios")[1].trim_end_matches('/'), daemon.url, "and it is the one that is examined");
+}
+
+#[test]
 fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
     let home = Home::with("");
     let _daemon = home.serve(&[]);

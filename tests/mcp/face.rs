@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use callsheet::catalog::NamingStyle;
+use callsheet::config::StaticScenario;
 use callsheet::discovery::SourceTrust;
+use callsheet::model::{HttpTarget, Interaction};
 use serde_json::{Value, json};
 
 use crate::served::{new, old, served};
@@ -143,4 +145,54 @@ async fn a_schema_of_the_present_draft_comes_through_byte_for_byte() {
     let text = String::from_utf8(answer.body).unwrap();
     assert!(text.contains(&format!(r#""inputSchema":{schema}"#)), "{text}");
     house.finish().await;
+}
+
+#[tokio::test]
+async fn instructions_of_servers_are_given_where_the_configuration_says_so() {
+    let server = McpServer::start(legacy("2025-11-25", &json!([tool("read")]))).await;
+    let entry = |name: &str, instructions: bool| {
+        let interaction = Interaction { instructions, ..Interaction::default() };
+        let target = HttpTarget { interaction, ..HttpTarget::at(server.url()) }.into();
+        StaticScenario { name: name.parse().unwrap(), target, protocol: Some("mcp".to_owned()) }
+    };
+    for given in [false, true] {
+        let house = House::with(&[], |config| config.scenarios.push(entry("files", given))).await;
+        house.until("listed", |snapshot| snapshot.catalog.entries().count() == 1).await;
+        let address = house.serve().await;
+        let client = McpClient::modern(address, json!({}));
+        let said = client.result("server/discover", json!({})).await["instructions"].as_str().unwrap().to_owned();
+        assert!(said.starts_with("The tools come from several providers;"), "{said}");
+        assert_eq!(said.ends_with("\n\nOf the tools of files: Use it well."), given, "{said}");
+        let narrowed = client.at("/mcp?scenario=other").result("server/discover", json!({})).await;
+        assert!(!narrowed["instructions"].as_str().unwrap().contains("Use it well."), "it does not see them");
+        house.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn the_trace_of_a_call_is_passed_on_in_both_eras_and_what_is_none_is_not() {
+    for is_modern in [true, false] {
+        let tools = json!([tool("read")]);
+        let server = if is_modern {
+            McpServer::start(modern(&tools)).await
+        } else {
+            McpServer::start(legacy("2025-11-25", &tools)).await
+        };
+        let (house, address) = served(&server).await;
+        let trace = json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1", "baggage": "k=v"});
+        for (meta, passed) in [(trace.clone(), true), (json!({"traceparent": "made-up", "tracestate": "a=1"}), false)] {
+            let call = json!({"name": "files__read", "_meta": meta});
+            new(address, "tools/call", call.clone()).await;
+            old(address, "tools/call", call).await;
+            let sent: Vec<_> = server.of("tools/call").into_iter().rev().take(2).collect();
+            for came in sent {
+                let meta = &came.message["params"]["_meta"];
+                for name in ["traceparent", "tracestate", "baggage"] {
+                    let expected = if passed { &trace[name] } else { &Value::Null };
+                    assert_eq!(meta[name], *expected, "{is_modern}: {meta}");
+                }
+            }
+        }
+        house.finish().await;
+    }
 }

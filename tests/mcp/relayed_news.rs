@@ -84,10 +84,7 @@ async fn a_resource_is_followed_once_for_all_its_clients_at_a_server_of_either_e
         let heard = listening.next().await.unwrap();
         let meta = json!({format!("{META}subscriptionId"): 5});
         assert_eq!(heard, notice("notifications/resources/updated", json!({"uri": "test://a", "_meta": meta})));
-        assert_eq!(
-            older.next().await.unwrap(),
-            notice("notifications/resources/updated", json!({"uri": "test://a"}))
-        );
+        assert_eq!(older.next().await.unwrap(), notice("notifications/resources/updated", json!({"uri": "test://a"})));
         if is_modern {
             let follows = |came: &crate::support::mcp_server::Came| {
                 came.message["params"]["notifications"]["resourceSubscriptions"].is_array()

@@ -160,9 +160,18 @@ async fn the_same_call_hands_out_the_outcome_once() {
     };
     let first = waits().await;
     assert_eq!(waits().await, first);
+    let blocks = json!([{"type": "image", "data": "aGk=", "mimeType": "image/png"}, {"type": "text", "text": "done"}]);
+    let (mut own, given) = (modern(&json!([tool("read")])), blocks.clone());
+    server.script(move |came| match came.method() {
+        "tools/call" => {
+            came.result(&json!({"resultType": "complete", "content": given, "structuredContent": {"n": 1}}))
+        }
+        _ => own(came),
+    });
     house.app.calls().approve(&first, "an operator").await.unwrap();
     let done = client.result("tools/call", call.clone()).await;
-    assert_eq!(done["structuredContent"], json!({"arguments": {"a": 1}}), "{done}");
+    assert_eq!(done["content"], blocks, "every block comes through");
+    assert_eq!(done["structuredContent"], json!({"n": 1}));
     let second = waits().await;
     assert_ne!(second, first);
     house.app.calls().reject(&second, "an operator", Some("not today")).await.unwrap();

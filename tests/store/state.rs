@@ -102,6 +102,7 @@ fn answered(id: &str) -> ApprovalRequest {
     let answer = StoredAnswer {
         success: false,
         result: Some(JsonText::parse(r#"{"left":[1,2]}"#).unwrap()),
+        content: None,
         error: Some("no room".into()),
         code: Some("full".into()),
         took_ms: 17,

@@ -387,9 +387,12 @@ fn bounded(answer: StoredAnswer) -> StoredAnswer {
             let error = format!(
                 "the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here"
             );
-            StoredAnswer { result: None, error: Some(error.into()), ..answer }
+            StoredAnswer { result: None, content: None, error: Some(error.into()), ..answer }
         }
-        _ => answer,
+        _ => {
+            let content = answer.content.filter(|content| content.get().len() <= ANSWER_MAX);
+            StoredAnswer { content, ..answer }
+        }
     }
 }
 
@@ -422,8 +425,15 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_large_is_said_to_be_left_out() {
         let result = JsonText::parse(&format!("\"{}\"", "x".repeat(ANSWER_MAX))).unwrap();
-        let answer =
-            StoredAnswer { success: true, result: Some(result), error: None, code: None, took_ms: 1, operation: None };
+        let answer = StoredAnswer {
+            success: true,
+            result: Some(result),
+            content: None,
+            error: None,
+            code: None,
+            took_ms: 1,
+            operation: None,
+        };
         let kept = bounded(answer);
         assert!(kept.success && kept.result.is_none());
         assert!(kept.error.unwrap().contains("left out"));

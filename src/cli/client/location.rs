@@ -20,18 +20,13 @@ pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<U
     if let Some(error) = error {
         note(error, running.is_some())?;
     }
-    let same = |record: &DaemonRecord| match (&loaded.file, &record.config) {
-        (None, _) => true,
-        (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
-        (Some(_), None) => false,
-    };
     let of_variable = loaded
         .values
         .iter()
         .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
     let listen = loaded.config.server.listen;
     match running {
-        Some(record) if same(&record) && !of_variable => parse_url(&record.url),
+        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => parse_url(&record.url),
         Some(record) => match configured(listen) {
             Ok(url) if instance::accepts(&url) => Ok(url),
             _ => parse_url(&record.url),

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::super::CommandError;
 use super::super::client::{self, DaemonClient};
+use super::super::instance::DaemonRecord;
 use super::report::{CheckArea, DoctorReport};
+use crate::config::{LoadOptions, LoadedConfig};
 
 /// How long the process that listens there may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,9 +34,21 @@ pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     }
 }
 
-/// The daemon that runs at a listen address, if one does.
-pub(super) async fn running_at(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
-    let daemon = client::address_of(listen).and_then(DaemonClient::at).ok().filter(|_| listen.port() != 0)?;
+/// The running daemon of this user that follows this configuration, as it says itself.
+pub(super) fn recorded(options: &LoadOptions, loaded: &LoadedConfig) -> Option<DaemonClient> {
+    let record = DaemonRecord::running(options).filter(|record| record.follows(loaded.file.as_deref()))?;
+    client::parse_url(&record.url).and_then(DaemonClient::at).ok()
+}
+
+/// The daemon that runs at a listen address, if one does; at a free port, the one that says so
+/// itself.
+pub(super) async fn running_at(
+    listen: SocketAddr,
+    recorded: Option<DaemonClient>,
+    report: &mut DoctorReport,
+) -> Option<DaemonClient> {
+    let at_port = || client::address_of(listen).and_then(DaemonClient::at).ok();
+    let daemon = if listen.port() == 0 { recorded } else { at_port() }?;
     let DaemonProbe::Version(version) = probe(&daemon).await else { return None };
     let message = format!("a callsheet daemon {version} answers; it runs with the configuration that it read before");
     report.ok(CheckArea::Port, &listen.to_string(), message);

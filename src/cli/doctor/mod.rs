@@ -45,7 +45,7 @@ impl DoctorArgs {
         let (loaded, usable) = configuration::check(&options, &mut report);
         let config = &loaded.config;
         if usable {
-            let here = port::check(config.server.listen, &mut report).await;
+            let here = port::check(config.server.listen, daemon::recorded(&options, &loaded), &mut report).await;
             let named = self.named(&mut report).await?;
             let daemon = named.as_ref().or(here.as_ref());
             state::check(&config.state.path, here.is_some(), &mut report);
@@ -53,7 +53,7 @@ impl DoctorArgs {
             scenarios::check(config, daemon, &mut report).await;
             approvals::check(daemon, &mut report).await;
         } else {
-            self.check_running(config, &mut report).await?;
+            self.check_running(config, daemon::recorded(&options, &loaded), &mut report).await?;
         }
         if self.json {
             report.print_json();
@@ -69,10 +69,15 @@ impl DoctorArgs {
 
     /// Checks what a daemon knows that runs with an earlier configuration. `config` is what can be
     /// used of the written one.
-    async fn check_running(&self, config: &Config, report: &mut DoctorReport) -> Result<(), CommandError> {
+    async fn check_running(
+        &self,
+        config: &Config,
+        recorded: Option<DaemonClient>,
+        report: &mut DoctorReport,
+    ) -> Result<(), CommandError> {
         let daemon = match self.named(report).await? {
             Some(daemon) => Some(daemon),
-            None => daemon::running_at(config.server.listen, report).await,
+            None => daemon::running_at(config.server.listen, recorded, report).await,
         };
         let skipped: &[CheckArea] = match &daemon {
             Some(_) => &[CheckArea::State, CheckArea::Mdns],

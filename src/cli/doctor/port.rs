@@ -10,11 +10,27 @@ use super::daemon::{self, DaemonProbe};
 use super::port_owner;
 use super::report::{CheckArea, DoctorReport};
 
-/// Checks the address, and returns the daemon that answers there, if any.
-pub(super) async fn check(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
+/// Checks the address, and returns the daemon that answers there, if any. `recorded` is the daemon
+/// of this configuration that runs, as it says itself: it may have taken a free port.
+pub(super) async fn check(
+    listen: SocketAddr,
+    recorded: Option<DaemonClient>,
+    report: &mut DoctorReport,
+) -> Option<DaemonClient> {
     let subject = listen.to_string();
     if listen.port() == 0 {
-        report.ok(CheckArea::Port, &subject, "a free port is taken at each start, so name the daemon with `--url`");
+        if let Some(daemon) = recorded
+            && let DaemonProbe::Version(version) = daemon::probe(&daemon).await
+        {
+            let message = format!("a callsheet daemon {version} answers, at the port that it took when it started");
+            report.ok(CheckArea::Port, daemon.address_text(), message);
+            return Some(daemon);
+        }
+        report.ok(
+            CheckArea::Port,
+            &subject,
+            "a free port is taken at each start; no daemon of this configuration runs",
+        );
         return None;
     }
     match bindable(listen) {

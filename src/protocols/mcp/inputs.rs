@@ -136,7 +136,13 @@ mod tests {
     use crate::protocols::NoCaller;
 
     fn all() -> Interaction {
-        Interaction { elicitation: true, sampling: true, roots: true, folders: vec!["file:///srv".parse().unwrap()], instructions: false }
+        Interaction {
+            elicitation: true,
+            sampling: true,
+            roots: true,
+            folders: vec!["file:///srv".parse().unwrap()],
+            instructions: false,
+        }
     }
 
     #[test]

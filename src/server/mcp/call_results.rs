@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::calls::CallResponse;
 use crate::calls::track::FollowUp;
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState};
+use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer};
 use crate::protocols::Outcome;
 use crate::protocols::json_rpc::RpcError;
 use crate::server::mcp::refusal::{HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION};
@@ -44,6 +44,11 @@ pub(super) fn of_approval(request: &ApprovalRequest) -> String {
         (ApprovalState::Started, _) => failed(&format!(
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
         )),
+        (ApprovalState::Answered | ApprovalState::Failed, Some(StoredAnswer { content: Some(whole), .. }))
+            if whole.get().starts_with('{') =>
+        {
+            complete(whole.get())
+        }
         (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) if answer.success => {
             let goes_on = answer.operation.as_ref().map(|operation| goes_on(operation));
             of_value(answer.result.as_ref(), goes_on)

@@ -87,6 +87,7 @@ fn answer(row: &Row<'_>) -> Result<Option<StoredAnswer>, String> {
     Ok(Some(StoredAnswer {
         success: flag(success, "success")?,
         result: maybe_json(row, "result")?,
+        content: None,
         error: maybe(row, "error")?,
         code: maybe(row, "code")?,
         took_ms: took.and_then(|took| u64::try_from(took).ok()).unwrap_or_default(),
