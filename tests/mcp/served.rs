@@ -125,6 +125,12 @@ async fn a_request_that_contradicts_itself_gets_the_code_of_the_protocol() {
     assert_eq!(broken.json()["error"]["code"], -32_700);
     let foreign = ask(address, "POST", "/mcp", &[("origin", "http://evil.example.com")], "{}").await;
     assert_eq!(foreign.status, 403);
+    let twice = [modern[0], modern[1], modern[1]];
+    let (status, answer) = post(address, "/mcp", &twice, &rpc("tools/list", &meta("2026-07-28"))).await;
+    assert_eq!((status, answer["error"]["code"].as_i64()), (400, Some(-32_020)), "{answer}");
+    let large = rpc("tools/list", &json!({"pad": "x".repeat(2 << 20)}));
+    let (status, answer) = post(address, "/mcp", &session, &large).await;
+    assert_eq!(status, 413, "{answer}");
     house.finish().await;
 }
 

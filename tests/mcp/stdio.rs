@@ -120,6 +120,20 @@ async fn a_program_that_cannot_run_says_why_in_health() {
 }
 
 #[tokio::test]
+async fn a_program_that_never_answers_says_so_in_health() {
+    let short = Duration::from_millis(100);
+    let house = House::speaking(Mcp::with_patience(Patience { first: short, start: short }), |_| ()).await;
+    place(&house, "child", StdioTarget::new("sleep").with_args(["1000"]));
+    house
+        .until_health("child", "says why", |health| {
+            let error = health.last_error.as_ref();
+            error.is_some_and(|error| error.kind == "timeout" && error.message.contains("did not answer"))
+        })
+        .await;
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn noise_on_the_output_is_skipped_with_a_finding() {
     let house = house(program("noisy", None)).await;
     assert_eq!(house.names(), ["read", "write"]);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use futures_util::stream::unfold;
 use http::Version;
 use serde::Deserialize;
@@ -115,10 +116,9 @@ pub(super) async fn listen(
             honoured[name] = true.into();
         }
     }
-    let mut followed = Vec::new();
-    for uri in sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED) {
-        followed.extend(resources::follow(context, true, uri).await.ok());
-    }
+    let uris: BTreeSet<&String> = sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED).collect();
+    let followed = join_all(uris.into_iter().map(|uri| resources::follow(context, true, uri))).await;
+    let followed: Vec<_> = followed.into_iter().flatten().collect();
     if sent.resource_subscriptions.is_some() {
         let uris: Vec<_> = followed.iter().map(|watch| watch.key.uri.as_str()).collect();
         honoured["resourceSubscriptions"] = json!(uris);

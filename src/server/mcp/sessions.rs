@@ -1,5 +1,6 @@
 //! The sessions of legacy clients, as far as the daemon has to remember something of them: the
-//! level of log messages, the requests under way, and what is awaited of the client.
+//! level of log messages, the requests under way, the resources that it follows, and what is awaited of
+//! the client.
 //!
 //! What a session *is* stands in its signed id. So a session that was forgotten here, or that
 //! another run of the daemon began, is known all the same and begins with what is usual. A session
@@ -148,9 +149,7 @@ impl SessionTable {
     fn forget_idle(&mut self) {
         let used = |session: &Arc<LiveSession>| {
             let state = session.state();
-            let idle = state.running.is_empty()
-                && state.followed.is_empty()
-                && state.streams.iter().all(mpsc::Sender::is_closed);
+            let idle = state.running.is_empty() && state.streams.iter().all(mpsc::Sender::is_closed);
             idle.then_some(state.used)
         };
         let mut idle: Vec<_> =
