@@ -84,7 +84,7 @@ impl CallLine {
         let before = self.waited();
         let mut waited = before;
         loop {
-            self.clock.sleep_until(began + limit + (waited - before)).await;
+            self.clock.sleep_until(began + limit + waited.saturating_sub(before)).await;
             let now = self.waited();
             if now == waited {
                 return;

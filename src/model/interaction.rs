@@ -4,6 +4,7 @@ use url::Url;
 
 /// What a scenario may request of its callers while a call runs, and give to their models. A caller
 /// gets only requests that it offers to answer, too.
+#[expect(clippy::struct_excessive_bools, reason = "each is a permission by itself")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interaction {
     /// Questions to the user.

@@ -236,8 +236,7 @@ async fn the_era_is_remembered_over_a_restart_and_found_out_again_when_it_change
 #[tokio::test]
 async fn a_server_that_never_answers_the_modern_greeting_is_greeted_in_the_old_way() {
     let mut own = legacy("2025-11-25", &tools());
-    let script =
-        move |came: &Came| if came.method() == "server/discover" { Answer::Silence } else { own(came) };
+    let script = move |came: &Came| if came.method() == "server/discover" { Answer::Silence } else { own(came) };
     let server = McpServer::start(script).await;
     // Each greeting has a time limit of its own: the first one costs the second nothing.
     let house = House::with(&[("files", server.url())], |config| {

@@ -1,9 +1,12 @@
 //! Prompts and resources besides their lists: news of them, and requests in which the client takes
 //! part.
 
+use callsheet::discovery::{Endpoint, SourceTrust};
+use callsheet::model::{StdioTarget, Target};
 use serde_json::{Value, json};
 
 use crate::relayed::{all, offering};
+use crate::support::callee::PATIENCE;
 use crate::support::house::House;
 use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{Answer, McpServer, legacy, modern, tool};
@@ -174,4 +177,70 @@ async fn reading_a_resource_shows_progress_and_can_be_cancelled() {
     server.until("notifications/cancelled", 1).await;
     drop(reading);
     house.finish().await;
+}
+
+/// A program with one resource, of which it signals an update whenever it is followed, and a tool
+/// that ends it. It writes down the methods that it gets.
+const PROGRAM: &str = r#"
+import json, sys
+era, log = sys.argv[1:3]
+capabilities = {"tools": {}, "resources": {"subscribe": True}}
+def out(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+def updated():
+    out({"method": "notifications/resources/updated", "params": {"uri": "test://a"}})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    with open(log, "a") as file:
+        file.write(f"{method}\n")
+    if method == "server/discover" and era == "modern":
+        out({"id": id, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities}})
+    elif method == "initialize" and era == "legacy":
+        out({"id": id, "result": {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "p", "version": "1"}}})
+    elif method == "tools/list":
+        out({"id": id, "result": {"tools": [{"name": "die", "inputSchema": {"type": "object"}}]}})
+    elif method == "resources/list":
+        out({"id": id, "result": {"resources": [{"uri": "test://a", "name": "a"}]}})
+    elif method == "tools/call":
+        sys.exit(1)
+    elif method == "subscriptions/listen":
+        updated()
+    elif method == "resources/subscribe":
+        out({"id": id, "result": {}})
+        updated()
+    elif method == "resources/unsubscribe":
+        out({"id": id, "result": {}})
+    elif id is not None:
+        out({"id": id, "error": {"code": -32601, "message": "no"}})
+"#;
+
+#[tokio::test]
+async fn a_resource_of_a_program_is_followed_again_when_the_program_was_started_anew() {
+    for (era, end) in [("modern", "notifications/cancelled"), ("legacy", "resources/unsubscribe")] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let house = House::of(&[]).await;
+        let program = StdioTarget::new("python3").with_args(["-c", PROGRAM, era, &log.display().to_string()]);
+        let endpoint = Endpoint::at("http://127.0.0.1:1/".parse().unwrap(), SourceTrust::Trusted);
+        house.place_endpoint("docs", Endpoint { target: Some(Target::from(program)), ..endpoint });
+        house.until("listed", |now| now.catalog.entries().count() == 1).await;
+        let address = house.serve().await;
+        let client = McpClient::modern(address, json!({}));
+        let wanted = json!({"notifications": {"resourceSubscriptions": ["test://a"]}});
+        let mut listening = client.follow(&json!(1), "subscriptions/listen", wanted.clone()).await;
+        assert_eq!(listening.next().await.unwrap()["params"]["notifications"], wanted["notifications"], "{era}");
+        assert_eq!(listening.next().await.unwrap()["params"]["uri"], "test://a");
+        assert!(house.call("die", &json!({})).await.is_err());
+        assert_eq!(listening.next().await.unwrap()["method"], "notifications/resources/updated", "{era}");
+        drop(listening);
+        let ended = async {
+            while !std::fs::read_to_string(&log).unwrap().contains(end) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.expect("the end of the subscription");
+        house.finish().await;
+    }
 }

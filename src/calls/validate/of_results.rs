@@ -61,7 +61,7 @@ impl ArgumentValidator {
                 }
             }
             Err(PoolError::Overdue) => {
-                _ = self.give_up(digest, "took longer than `calls.check_timeout` to check", rules)
+                self.give_up(digest, "took longer than `calls.check_timeout` to check", rules);
             }
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(%tool, error = panic, "the validator of results failed");

@@ -91,12 +91,11 @@ impl Drop for Subscribed {
         let Some(server) = self.server.upgrade() else { return };
         let (listening, limit, params) = (self.listening, self.limit, member(&self.uri));
         self.tasks.spawn(async move {
-            match (&server.carrier, listening) {
-                (Carrier::Lines(lines, _), Some(id)) => _ = lines.cancel(id).await,
-                _ => {
-                    let request = McpRequest::new("resources/unsubscribe", params, limit, ANSWER);
-                    let _ = server.send(&request, &mut NoCaller).await;
-                }
+            if let (Carrier::Lines(lines, _), Some(id)) = (&server.carrier, listening) {
+                let _ = lines.cancel(id).await;
+            } else {
+                let request = McpRequest::new("resources/unsubscribe", params, limit, ANSWER);
+                let _ = server.send(&request, &mut NoCaller).await;
             }
         });
     }

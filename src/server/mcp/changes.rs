@@ -48,6 +48,8 @@ struct Wanted {
     /// The id of the subscription of a modern client.
     subscription: Option<Value>,
     followed: Followed,
+    /// The updates of resources. They are heard from before the first one is followed.
+    updates: broadcast::Receiver<Arc<WatchKey>>,
 }
 
 /// The single resources that a stream tells of.
@@ -62,7 +64,6 @@ enum Followed {
 struct ChangeStream {
     subscription: Subscription,
     offers: OffersSeen,
-    updates: broadcast::Receiver<Arc<WatchKey>>,
     wanted: Wanted,
     clock: Clock,
     keep_alive: Duration,
@@ -93,7 +94,6 @@ pub(super) async fn listen(
         #[serde(default)]
         notifications: WantedNotifications,
     }
-    #[expect(clippy::struct_excessive_bools, reason = "the protocol has one for each list")]
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
     struct WantedNotifications {
@@ -116,6 +116,7 @@ pub(super) async fn listen(
             honoured[name] = true.into();
         }
     }
+    let updates = context.shared.mcp.watches.updates();
     let uris: BTreeSet<&String> = sent.resource_subscriptions.iter().flatten().take(MOST_FOLLOWED).collect();
     let followed = join_all(uris.into_iter().map(|uri| resources::follow(context, true, uri))).await;
     let followed: Vec<_> = followed.into_iter().flatten().collect();
@@ -129,7 +130,7 @@ pub(super) async fn listen(
         "params": {"notifications": honoured, "_meta": meta},
     }));
     let end = message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}));
-    let wanted = Wanted { lists, subscription: Some(id), followed: Followed::These(followed) };
+    let wanted = Wanted { lists, subscription: Some(id), followed: Followed::These(followed), updates };
     open(context, client.key(), wanted, (first, Some(end))).await
 }
 
@@ -138,7 +139,8 @@ pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> 
     let lists = [ListChange::Tools, ListChange::Prompts, ListChange::Resources].into();
     let (sender, receiver) = mpsc::channel(QUEUE);
     let followed = Followed::OfSession(Arc::clone(session), receiver);
-    let wanted = Wanted { lists, subscription: None, followed };
+    let updates = context.shared.mcp.watches.updates();
+    let wanted = Wanted { lists, subscription: None, followed, updates };
     let response = open(context, &session.claims.key, wanted, (sse::ALIVE, None)).await?;
     session.add_stream(sender);
     Ok(response)
@@ -167,7 +169,6 @@ async fn open(
     let stream = ChangeStream {
         subscription,
         offers: OffersSeen::new(shared.reader.clone(), list.view.clone()),
-        updates: shared.mcp.watches.updates(),
         wanted,
         clock: shared.clock,
         keep_alive: shared.events.keep_alive(),
@@ -216,10 +217,12 @@ impl Wanted {
         }
         message(&sent)
     }
+}
 
+impl Followed {
     /// A message of the daemon for the session of this stream. `None` when the session ended.
-    async fn for_session(&mut self) -> Option<Bytes> {
-        let Followed::OfSession(session, messages) = &mut self.followed else { return std::future::pending().await };
+    async fn message(&mut self) -> Option<Bytes> {
+        let Self::OfSession(session, messages) = self else { return std::future::pending().await };
         let ended = session.ended();
         tokio::select! {
             biased;
@@ -246,9 +249,10 @@ enum Turn {
 impl ChangeStream {
     async fn turn(&mut self) -> Turn {
         let due = async {
-            match self.pending.is_empty() {
-                true => std::future::pending().await,
-                false => self.clock.sleep_until(self.next_change).await,
+            if self.pending.is_empty() {
+                std::future::pending().await
+            } else {
+                self.clock.sleep_until(self.next_change).await;
             }
         };
         tokio::select! {
@@ -261,11 +265,11 @@ impl ChangeStream {
                 Next::Ended(_) => Turn::Ended,
             },
             changed = self.offers.changed() => Turn::Changed(changed),
-            updated = self.updates.recv() => match updated {
+            updated = self.wanted.updates.recv() => match updated {
                 Ok(key) => Turn::Changed(self.wanted.of_update(Some(&key))),
                 Err(_) => Turn::Changed(self.wanted.of_update(None)),
             },
-            message = self.wanted.for_session() => message.map_or(Turn::SessionEnded, Turn::Message),
+            message = self.wanted.followed.message() => message.map_or(Turn::SessionEnded, Turn::Message),
             () = due => Turn::Due,
             () = self.clock.sleep_until(self.silent_until) => Turn::Silent,
         }

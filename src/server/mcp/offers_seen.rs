@@ -18,8 +18,10 @@ pub(super) enum ListChange {
     Resource(String),
 }
 
-/// The parts of a list, by scenario. Parts that did not change are the same `Arc`.
-type Parts = Vec<(ScenarioName, Arc<[RelayedOffer]>)>;
+/// The part of a list that a scenario offers. One that did not change is the same `Arc`.
+type Part = (ScenarioName, Arc<[RelayedOffer]>);
+/// A list in its parts.
+type Parts = Vec<Part>;
 
 /// See the module.
 pub(super) struct OffersSeen {
@@ -59,8 +61,7 @@ fn parts(catalog: &Catalog, view: &ViewQuery) -> [Parts; 3] {
 }
 
 fn same(before: &Parts, now: &Parts) -> bool {
-    let is_same = |((old, before), (new, now)): (&(_, Arc<[RelayedOffer]>), &(_, Arc<[RelayedOffer]>))| {
-        old == new && (Arc::ptr_eq(before, now) || before == now)
-    };
+    let is_same =
+        |((old, before), (new, now)): (&Part, &Part)| old == new && (Arc::ptr_eq(before, now) || before == now);
     before.len() == now.len() && before.iter().zip(now).all(is_same)
 }
