@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use crate::bundles::BundleStore;
 use crate::calls::{self, CallResponse, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, EffectiveValue};
+use crate::config::{Config, EffectiveValue, LoadOptions};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Hub, SubscribeError, SubscribeRequest, Subscription};
@@ -69,6 +69,8 @@ pub struct Callsheet {
     config: watch::Sender<Arc<Config>>,
     /// Every active value with its origin, if it was loaded from files; for display.
     settings: watch::Sender<Vec<EffectiveValue>>,
+    /// How the configuration was loaded, once its file is followed.
+    load_options: OnceLock<Arc<LoadOptions>>,
     /// The identity of this daemon on the network.
     id: Arc<str>,
     client: Arc<Client>,
@@ -127,6 +129,7 @@ impl Callsheet {
             readiness: self.readiness.clone(),
             config: self.config.subscribe(),
             settings: self.settings.subscribe(),
+            load_options: self.load_options.get().cloned(),
             key: self.server_key.clone(),
             connections: self.connections.clone(),
             clock: self.clock,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::mem::take;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use callsheet_provide::Function;
 use serde_json::Value;
@@ -211,6 +211,7 @@ impl Builder {
         Ok(Callsheet {
             config,
             settings: watch::Sender::new(Vec::new()),
+            load_options: OnceLock::new(),
             id,
             client,
             logins,

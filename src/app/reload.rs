@@ -70,6 +70,8 @@ impl Callsheet {
     /// # Errors
     /// When the process cannot listen to the signal.
     pub fn follow_configuration(&self, options: LoadOptions, loaded: LoadedConfig) -> std::io::Result<()> {
+        // Set once: a daemon follows one configuration.
+        let _ = self.load_options.set(Arc::new(options.clone()));
         let follower = ConfigReloader::new(self, options, loaded);
         self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
         Ok(())

@@ -67,6 +67,9 @@ pub struct ServerParts {
     /// Every value of the configuration with its source, for the dashboard; empty if a program
     /// built the configuration.
     pub settings: watch::Receiver<Vec<config::EffectiveValue>>,
+    /// How the configuration was loaded, so that its file can be changed; `None` if a program built
+    /// the configuration.
+    pub load_options: Option<Arc<config::LoadOptions>>,
     /// The key with which it signs and encrypts what MCP clients give back, as the store keeps it.
     /// Without one they begin anew after each start.
     pub key: Option<Secret>,
@@ -124,6 +127,9 @@ struct ServerState {
     response_cache: http::response_cache::ResponseCache,
     requests: Requests,
     config: auth::ConfigWatch,
+    load_options: Option<Arc<config::LoadOptions>>,
+    /// Held while the file of the configuration is changed.
+    config_edits: tokio::sync::Mutex<()>,
     dashboard: dashboard::Dashboard,
     mcp: mcp::McpFace,
     identities: json_rpc::Identities,
@@ -152,6 +158,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         readiness,
         config,
         settings,
+        load_options,
         key,
         connections,
         clock,
@@ -183,6 +190,8 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         identities: json_rpc::Identities::default(),
         used_formats: api::findings::UsedFormats::default(),
         config,
+        load_options,
+        config_edits: tokio::sync::Mutex::default(),
     });
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {

@@ -15,8 +15,9 @@ use crate::metrics::Requests;
 use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    active_calls, approvals, call_examples, call_json, calls, explain, findings, health, login, metrics, operations,
-    preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples, turn_json, turns,
+    active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, login, metrics,
+    operations, preferences, recent_calls, scenarios, search, shared_json, state, tools, turn_examples, turn_json,
+    turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
@@ -131,10 +132,14 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/api/v1/scenarios", &[], &[
         operation(Get, Read, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::ScenarioList<'_>>("the scenarios, in order of their names"), || get(scenarios::list))
             .query(scenarios::STATES),
+        operation(Post, Operate, Scenarios, "addScenario", "adds one at an address to the file of the configuration", json::<configured::ConfiguredJson>("the file is written").status(201).with_example(configured::added), || post(configured::add))
+            .about("The daemon follows its file within a second. A command cannot be added over HTTP.").body_like::<configured::NewScenarioBody>(configured::new_scenario).refuses(&[configured::NOT_WRITTEN]),
     ]),
     route("/api/v1/scenarios/{name}", &[params::SCENARIO_NAME], &[
         operation(Get, Read, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::ExaminedScenario<'_>>("the scenario"), || get(scenarios::show))
             .refuses(&[UNKNOWN_SCENARIO]),
+        operation(Delete, Operate, Scenarios, "removeScenario", "takes one out of the file of the configuration", json::<configured::ConfiguredJson>("the file is written").with_example(configured::removed), || delete(configured::remove))
+            .about("The daemon follows its file within a second; `forgetScenario` then deletes the rest.").refuses(&[configured::NO_ENTRY, configured::NOT_WRITTEN]),
     ]),
     route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
         operation(Post, Call, Scenarios, "refreshScenario", "polls it now", json::<HealthJson<'_>>("its health after that, also when the poll failed"), || post(scenarios::refresh))

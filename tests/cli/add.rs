@@ -145,11 +145,11 @@ fn where_the_file_cannot_be_written_the_lines_are_printed() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert_eq!(ran.out, "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:2/\"\n");
         assert!(ran.err.contains("cannot be changed: "), "{ran:?}");
-        assert!(ran.err.contains("hint: put these lines at the end of the file yourself"), "{ran:?}");
+        assert!(ran.err.contains("hint: write the entry at the end of the file yourself"), "{ran:?}");
     }
     assert_eq!(fs::read_to_string(home.path("list.toml")).unwrap(), list);
     let refused = home.run(&["remove", "a", "--config", "list.toml"]);
-    assert!(refused.code == Some(1) && refused.err.contains("take these lines out"), "{refused:?}");
+    assert!(refused.code == Some(1) && refused.err.contains("take the entry out"), "{refused:?}");
 }
 
 #[test]

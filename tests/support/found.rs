@@ -125,6 +125,7 @@ impl Home {
             readiness,
             config: watch::Sender::new(Arc::clone(&config)).subscribe(),
             settings: tokio::sync::watch::Sender::default().subscribe(),
+            load_options: None,
             key: None,
             connections: server::OpenConnections::default(),
             clock,

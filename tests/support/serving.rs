@@ -137,6 +137,7 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
         config: watch::Sender::new(Arc::new(Config { server: configured(), ..Config::for_state("state.db") }))
             .subscribe(),
         settings: watch::Sender::default().subscribe(),
+        load_options: None,
         key: None,
         connections: server::OpenConnections::default(),
         clock: Clock::system(),

@@ -26,9 +26,9 @@ use file_edit::FileEdit;
 pub(crate) use replace::{FileReaders, replace};
 
 /// What a person does with the lines of a new entry.
-const PASTE: &str = "put these lines at the end of the file yourself";
+const PASTE: &str = "write the entry at the end of the file yourself";
 /// What a person does with the lines of an entry that is to go.
-const TAKE_OUT: &str = "take these lines out of the file yourself";
+const TAKE_OUT: &str = "take the entry out of the file yourself";
 
 /// A configuration file that is being changed. Nothing is written before [`write`](Self::write).
 #[derive(Debug)]

@@ -9,6 +9,7 @@ pub(super) mod call_examples;
 pub(super) mod call_json;
 pub(super) mod call_schemas;
 pub(super) mod calls;
+pub(super) mod configured;
 pub(super) mod explain;
 pub(super) mod findings;
 pub(super) mod health;

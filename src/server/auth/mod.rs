@@ -44,7 +44,7 @@ pub(super) enum Right {
     Prefer,
     /// To approve and reject calls.
     Approve,
-    /// To decide about scenarios, to cancel operations and to accept a loss of stored data.
+    /// To add and remove scenarios and to decide about them, to cancel operations and to accept a loss of stored data.
     Operate,
 }
 
@@ -56,7 +56,9 @@ impl Right {
             Self::Read | Self::Call => None,
             Self::Prefer => Some("enabling a tool, lifting its approval or changing its alias"),
             Self::Approve => Some("approving or rejecting a call"),
-            Self::Operate => Some("deciding about a scenario, accepting a loss or cancelling an operation"),
+            Self::Operate => {
+                Some("adding, removing or deciding about a scenario, accepting a loss or cancelling an operation")
+            }
         }
     }
 
@@ -179,8 +181,9 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 12] = [
+    const RESERVED: [&str; 14] = [
         "acceptStateLoss",
+        "addScenario",
         "approveCall",
         "beginLogin",
         "blockScenario",
@@ -189,6 +192,7 @@ mod tests {
         "forgetScenario",
         "logout",
         "rejectCall",
+        "removeScenario",
         "trustScenario",
         "unblockScenario",
         "untrustScenario",

@@ -1,5 +1,5 @@
-//! The first page's section on how MCP clients are connected to this daemon: for each client the
-//! entry for its file, with a button that copies it.
+//! The first page's section on how the list is used: its address for LLM requests and for MCP
+//! clients, and for each client the entry for its file, with buttons that copy them.
 
 use http::HeaderMap;
 use http::header::HOST;
@@ -11,25 +11,36 @@ use crate::server::ServerState;
 /// The name of callsheet's entry.
 const ENTRY: &str = env!("CARGO_PKG_NAME");
 
-/// The section, folded until it is opened.
+/// The addresses, and the entries of clients, which are folded until they are opened.
 pub(super) fn section(shared: &ServerState, asked: &HeaderMap) -> Markup {
     // The address by which this browser reaches the daemon; the guard has checked it.
     let host = asked.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     let host = host.unwrap_or_else(|| shared.config.borrow().server.listen.to_string());
-    let address = ClientConnection::Address(format!("http://{host}/mcp"));
+    let mcp = format!("http://{host}/mcp");
+    let list = format!("http://{host}/api/v1/tools?format=openai");
+    let address = ClientConnection::Address(mcp.clone());
     let command = ClientConnection::Command { program: ENTRY.to_owned(), args: vec!["mcp".to_owned()] };
     html! {
-        details class="card" id="connect" {
-            summary { "Connect an MCP client" }
-            p { "One entry gives a client the tools of all scenarios. " code { "callsheet connect CLIENT --write" }
-                " writes it into the client's file and keeps what was there." }
-            @for client in KnownClient::ALL {
-                @let connection = if client.takes_address() { &address } else { &command };
-                @let id = format!("connect-{}", client.id());
-                section aria-labelledby={ (id) "-title" } {
-                    h2 id={ (id) "-title" } { (client.name()) }
-                    pre tabindex="0" { code id=(id) { (client.snippet(connection).text(ENTRY)) } }
-                    p { button type="button" data-copy=(id) aria-label={ "Copy the entry for " (client.name()) } { "Copy" } }
+        section class="card" aria-labelledby="use-title" {
+            h2 id="use-title" { "Use the list" }
+            dl {
+                @for (id, title, text) in [("mcp-address", "MCP clients", &mcp), ("list-address", "LLM requests", &list)] {
+                    dt { (title) }
+                    dd { code id=(id) { (text) } " " button type="button" data-copy=(id) aria-label={ "Copy the address for " (title) } { "Copy" } }
+                }
+            }
+            details id="connect" {
+                summary { "Connect an MCP client" }
+                p { "One entry gives a client the tools of all scenarios. " code { "callsheet connect CLIENT --write" }
+                    " writes it into the client's file and keeps what was there." }
+                @for client in KnownClient::ALL {
+                    @let connection = if client.takes_address() { &address } else { &command };
+                    @let id = format!("connect-{}", client.id());
+                    section aria-labelledby={ (id) "-title" } {
+                        h3 id={ (id) "-title" } { (client.name()) }
+                        pre tabindex="0" { code id=(id) { (client.snippet(connection).text(ENTRY)) } }
+                        p { button type="button" data-copy=(id) aria-label={ "Copy the entry for " (client.name()) } { "Copy" } }
+                    }
                 }
             }
         }

@@ -24,6 +24,7 @@ use crate::server::auth::Right::{Call, Operate, Prefer, Read};
 use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::http::error::Problem;
 
+mod add;
 mod assets;
 mod bulk;
 mod bulk_bar;
@@ -37,6 +38,7 @@ mod interactions;
 mod links;
 mod live;
 mod login;
+mod overview;
 mod page;
 mod plots;
 mod preferences;
@@ -94,6 +96,8 @@ const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRou
 pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
     page_route("/dashboard/live", Read, || get(live::follow)),
+    page_route("/dashboard/overview", Read, || get(overview::part)),
+    page_route("/dashboard/overview/calls", Read, || get(overview::calls_part)),
     page_route("/dashboard/scenarios", Read, || get(scenarios::part)),
     page_route("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
     page_route("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),

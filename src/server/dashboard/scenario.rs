@@ -102,7 +102,7 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
     html! {
         h1 { (health.name) " " (badge(health.state)) }
         p { (relative_time(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
-        div class="actions wide row" { (actions(health)) (login::buttons(shared, &health.name)) }
+        div class="actions wide row" { (actions(health, shared.load_options.is_some())) (login::buttons(shared, &health.name)) }
         section class="card" aria-labelledby="timeline-title" {
             h2 id="timeline-title" { "The last " (plots::timeline_span(history.since(), now).words) }
             (plots::timeline(&past, health, history.since(), now))

@@ -1,7 +1,6 @@
 //! The first page: all scenarios at a glance.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -13,10 +12,10 @@ use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
 use crate::model::{Health, ScenarioState};
-use crate::server::dashboard::connect;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::scenario_row::{badge, row};
+use crate::server::dashboard::scenario_row::row;
 use crate::server::dashboard::text::{IN, count, foreign, relative_time};
+use crate::server::dashboard::{add, connect, overview};
 use crate::server::{ServerState, SharedState};
 
 /// At most this many rows are shown unless the client requests more.
@@ -114,6 +113,8 @@ pub(super) fn page(
     let wanted = ScenarioFilter::parse(raw.as_deref());
     let main = html! {
         h1 { "Scenarios" }
+        (overview::section(&shared, &snapshot))
+        div class="columns" { (connect::section(&shared, asked)) (add::section(&shared, snapshot.health.is_empty())) }
         form id="filter" class="filter" method="get" action="/" role="search" {
             label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name or words" data-search autocomplete="off"; }
             label { "State" select name="state" {
@@ -129,7 +130,6 @@ pub(super) fn page(
             hx-trigger="sse:health, input delay:150ms from:#filter, submit from:#filter" {
             (list(&shared, &snapshot, &wanted, now))
         }
-        (connect::section(&shared, asked))
     };
     let page = Page { nav: Some(NavPage::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
     html_response(asked, page.render(&main))
@@ -151,7 +151,6 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
     let history = &shared.dashboard.history;
     html! {
         (isolation(snapshot, now))
-        (summary(snapshot))
         @if snapshot.health.is_empty() {
             (empty())
         } @else if rows.is_empty() {
@@ -162,7 +161,7 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
                     caption class="hidden" { "Scenarios with their health and actions" }
                     thead { tr { @for head in ["Scenario", "State", "Tools", "Freshness", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
                     tbody {
-                        @for health in rows.iter().take(wanted.rows) { (row(health, &history.latencies(&health.name), now)) }
+                        @for health in rows.iter().take(wanted.rows) { (row(health, &history.latencies(&health.name), shared.load_options.is_some(), now)) }
                     }
                 }
             }
@@ -171,24 +170,6 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
                     label { "Show " input form="filter" type="number" name="rows" min=(ROWS) step=(ROWS) value=(wanted.rows + ROWS); }
                 }
             }
-        }
-    }
-}
-
-/// The number of scenarios by state, and of tools.
-fn summary(snapshot: &Snapshot) -> Markup {
-    let mut states: BTreeMap<ScenarioState, usize> = BTreeMap::new();
-    let (mut published, mut quarantined) = (0, 0);
-    for health in snapshot.health.values() {
-        *states.entry(health.state).or_default() += 1;
-        published += health.tools.published;
-        quarantined += health.tools.quarantined;
-    }
-    html! {
-        ul class="summary" aria-label="At a glance" {
-            @for (state, number) in &states { li { a class="state" href={ "/?state=" (state) } { strong { (number) } " " (badge(*state)) } } }
-            li { a href="/dashboard/tools" { strong { (published) } " tools published" } }
-            @if quarantined > 0 { li class="bad" { a href="/dashboard/findings" { strong { (quarantined) } " quarantined" } } }
         }
     }
 }
@@ -211,10 +192,16 @@ fn empty() -> Markup {
     html! {
         section id="empty" class="card" {
             h2 { "No scenario is known yet" }
-            p { "A scenario is a running program that offers tools. callsheet finds it by itself when it is announced on the local network or "
-                "runs under Vrooli. To name one yourself, add this to " code { "callsheet.toml" } "; if you have made that file just now, start callsheet again:" }
+            p { "A scenario is a running program that offers tools, such as an MCP server. callsheet finds it by itself when it is announced on the local "
+                "network or runs under Vrooli. Add one with the form above, or in a terminal:" }
+            dl {
+                dt { code { "callsheet init" } } dd { "shows what was found on this machine" }
+                dt { code { "callsheet import --write" } } dd { "takes over the MCP servers of a client" }
+                dt { code { "callsheet check http://127.0.0.1:8080" } } dd { "shows what an address answers before you add it" }
+                dt { code { "callsheet demo" } } dd { "shows callsheet at work with samples" }
+            }
+            p { "Or write it into " code { "callsheet.toml" } ", which is read again within a second:" }
             pre { code { "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:8080\"" } }
-            p { "To see what an address answers before you add it: " code { "callsheet check http://127.0.0.1:8080" } }
         }
     }
 }

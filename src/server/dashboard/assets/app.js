@@ -206,6 +206,12 @@
     retick(false);
   });
 
+  document.addEventListener('htmx:afterRequest', function (event) {
+    if (event.target.id !== 'add-scenario' || !event.detail.successful) return;
+    toast(JSON.parse(event.detail.xhr.responseText).message, 'done');
+    event.target.reset();
+  });
+
   // The number of rows that are shown now; when the list is fetched again, it is fetched with as
   // many.
   function settled() {
