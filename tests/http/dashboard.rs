@@ -247,10 +247,38 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
 }
 
 #[tokio::test]
+async fn the_first_page_begins_with_one_verdict() {
+    let server = served().await;
+    let front = page(&server, "/").await;
+    let verdict = front.split("class=\"verdict\">").nth(1).unwrap().split("</p>").next().unwrap();
+    let words: String = verdict.split('<').map(|part| part.split('>').next_back().unwrap()).collect();
+    assert_eq!(words, "2 tools of 3 scenarios; 2 need attention");
+    for (state, number) in [("live", 1), ("down", 1), ("pending", 1)] {
+        assert!(front.contains(&format!("href=\"/?state={state}\"><strong>{number}</strong>")), "{state}");
+    }
+    assert!(front.contains("<strong>1</strong> quarantined"));
+    // The verdict comes before everything that has to be scrolled.
+    let at = |part: &str| front.find(part).unwrap_or_else(|| panic!("{part}"));
+    assert!(at("class=\"verdict\"") < at("id=\"use-title\"") && at("id=\"use-title\"") < at("id=\"scenarios\""));
+    assert!(front.contains(&format!("<code id=\"mcp-address\">http://{}/mcp</code>", server.address)));
+    let list = format!("<code id=\"list-address\">http://{}/api/v1/tools?format=openai</code>", server.address);
+    assert!(front.contains(&list) && front.contains("data-copy=\"list-address\""));
+    // This daemon has no file, so nothing can be added to it or removed from it.
+    assert!(front.contains("follows no configuration file") && !front.contains("id=\"add-scenario\""));
+    assert!(!front.contains("id=\"remove-"));
+    assert!(page(&server, "/dashboard/overview").await.contains("need attention"));
+    assert_eq!(page(&server, "/dashboard/overview/calls").await, "", "no call waits");
+}
+
+#[tokio::test]
 async fn an_empty_daemon_says_what_to_do_next() {
     let server = serve_inputs(&Inputs::default()).await;
     let front = page(&server, "/").await;
     assert!(front.contains("id=\"empty\"") && front.contains("[[scenarios]]"));
+    assert!(front.contains("No tools yet: no scenario is known") && front.contains("<code>callsheet init</code>"));
+    assert!(
+        page(&server, "/dashboard/tools").await.contains("0 tools</span> yet. <a href=\"/#add\">Add a scenario</a>")
+    );
     assert!(front.contains("data-copy=\"connect-cursor\""), "clients can be connected");
     assert!(front.contains(&format!("{}/mcp", server.address)), "by the address of this daemon");
     for target in ["/dashboard/findings", "/dashboard/preferences", "/dashboard/configuration"] {

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod configured;
 mod dashboard;
 mod dashboard_bulk;
 mod dashboard_live;

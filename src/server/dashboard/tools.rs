@@ -251,7 +251,7 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
             tr class="count" { td colspan="5" class="bad" { (sentence(&unknown.to_string(), 1_000)) } }
         }
         @if wanted.from == 0 {
-            tr class="count" { td colspan="5" { (counted(found.len(), end.min(found.len()))) } }
+            tr class="count" { td colspan="5" { (counted(found.len(), end.min(found.len()), snapshot)) } }
         }
         @for row in found.iter().skip(wanted.from).take(wanted.rows) { (tool_row(snapshot, &scope, &row.tool, row.published)) }
         @if found.len() > end {
@@ -263,10 +263,13 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
 }
 
 /// The number of tools, and boxes that tick them all.
-fn counted(found: usize, shown: usize) -> Markup {
+fn counted(found: usize, shown: usize, snapshot: &Snapshot) -> Markup {
+    let is_any = snapshot.catalog.entries().next().is_some();
     html! {
         span role="status" { (count(found, "tool")) }
-        @if found == 0 {
+        @if !is_any {
+            " yet. " a href="/#add" { "Add a scenario" }
+        } @else if found == 0 {
             " match. " a href="/dashboard/tools" { "Show all" }
         } @else {
             label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "select all shown" }
