@@ -107,8 +107,9 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         ("LAST ANSWER", ColumnFit::Rank(2)),
         ("NEXT POLL", ColumnFit::Rank(5)),
         ("FROM", ColumnFit::Rank(6)),
-        ("WHY", ColumnFit::Cut),
+        ("WHY", ColumnFit::Wrap),
     ]);
+    let is_bounded = output::line_width().is_some();
     for scenario in scenarios {
         let number = |pointer| Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right);
         sheet.row([
@@ -120,7 +121,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
             cell(output::relative(scenario, "/last_success", now)),
             cell(output::relative(scenario, "/next_attempt", now)),
             cell(output::text(scenario, "/source")),
-            cell(why(scenario)),
+            cell(if is_bounded { with_hosts(&why(scenario)) } else { why(scenario) }),
         ]);
     }
     sheet.print();
@@ -169,6 +170,18 @@ fn why(scenario: &Value) -> String {
     } else {
         format!("{reason}, but the last poll failed: {error}")
     }
+}
+
+/// A text with hosts in place of whole addresses, where room is short. The details of the scenario
+/// have the address.
+fn with_hosts(text: &str) -> String {
+    let host = |word: &str| {
+        let rest = word.strip_prefix("http://").or_else(|| word.strip_prefix("https://"))?;
+        let bare = rest.trim_end_matches([')', ',', ';', ':']);
+        let host = bare.split('/').next().unwrap_or_default();
+        Some(format!("{host}{}", &rest[bare.len()..]))
+    };
+    text.split(' ').map(|word| host(word).unwrap_or_else(|| word.to_owned())).collect::<Vec<_>>().join(" ")
 }
 
 /// Prints all details of one scenario.
@@ -226,5 +239,16 @@ fn show_one(scenario: &Value, now: Timestamp) {
         for line in stderr {
             output::line(&format!("  {}", output::first_line(line, "")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shortened_to_their_hosts() {
+        let text = "refused by http://127.0.0.1:7438/api/v1/tools (https://a.example/x), http://[::1]:9";
+        assert_eq!(with_hosts(text), "refused by 127.0.0.1:7438 (https://a.example/x), [::1]:9");
     }
 }

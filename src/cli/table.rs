@@ -72,11 +72,21 @@ impl TextTable {
         self.table.add_row(row);
     }
 
-    /// Prints it, without the blanks at line ends.
-    pub(super) fn print(mut self) {
+    /// The width of each column; `None` for one that is left out.
+    fn widths(&self) -> Vec<Option<u16>> {
         let natural = self.table.column_max_content_widths();
         let columns = Columns { natural: &natural, words: &self.words, fits: &self.fits, used: &self.used };
-        let widths = columns.widths(output::line_width());
+        columns.widths(output::line_width())
+    }
+
+    /// Whether there is no room for this column.
+    pub(super) fn leaves_out(&self, column: usize) -> bool {
+        self.widths().get(column).is_some_and(Option::is_none)
+    }
+
+    /// Prints it, without the blanks at line ends.
+    pub(super) fn print(mut self) {
+        let widths = self.widths();
         let last = widths.iter().rposition(Option::is_some).unwrap_or(0);
         for (at, width) in widths.into_iter().enumerate() {
             let Some(column) = self.table.column_mut(at) else { continue };

@@ -252,9 +252,20 @@ fn show_schemas(list: &Value) {
     output::line(&output::count(tools.len(), "tool"));
 }
 
-/// Prints a native list as a table.
+/// The column of the scenario's name.
+const SCENARIO: usize = 1;
+
+/// Prints a native list as a table. Where there is no room for the names of the scenarios beside
+/// the tools, each stands above its tools.
 pub(super) fn show(list: &Value) {
     let tools = output::list(list, "tools");
+    let beside = table(tools, false);
+    if beside.leaves_out(SCENARIO) { table(tools, true) } else { beside }.print();
+    output::line(&output::count(tools.len(), "tool"));
+}
+
+/// The table of the tools. With `grouped` each scenario has a line of its own above its tools.
+fn table(tools: &[Value], grouped: bool) -> TextTable {
     // The highest rank is left out first where room is short.
     let mut sheet = TextTable::new(&[
         ("TOOL", ColumnFit::Whole),
@@ -263,15 +274,20 @@ pub(super) fn show(list: &Value) {
         ("NOTE", ColumnFit::Whole),
         ("DESCRIPTION", ColumnFit::Cut),
     ]);
+    let mut above = None;
     for tool in tools {
+        let (name, scenario) = (output::text(tool, "/name"), output::text(tool, "/scenario"));
+        if grouped && above.as_ref() != Some(&scenario) {
+            sheet.row([cell(format!("{scenario}:")), cell(""), cell(""), cell(""), cell("")]);
+            above = Some(scenario.clone());
+        }
         sheet.row([
-            cell(output::text(tool, "/name")),
-            cell(output::text(tool, "/scenario")),
+            cell(if grouped { format!("  {name}") } else { name }),
+            cell(scenario),
             cell(output::text(tool, "/category")),
             cell(output::notes(tool)),
             cell(output::first_line(tool, "/description")),
         ]);
     }
-    sheet.print();
-    output::line(&output::count(tools.len(), "tool"));
+    sheet
 }

@@ -126,23 +126,18 @@ fn completions_are_scripts_for_their_shells() {
 fn offered(home: &Home, line: &str) -> Vec<String> {
     let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
     let script = format!(
-        "source ./callsheet.bash\nCOMP_WORDS=({})\nCOMP_CWORD={}\nCOMP_LINE='{line}'\nCOMP_POINT={}\n_callsheet_names callsheet '' ''\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        "source ./callsheet.bash\nCOMP_WORDS=({})\nCOMP_CWORD={}\nCOMP_LINE='{line}'\nCOMP_POINT={}\n_callsheet_names callsheet \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
         words.join(" "),
         words.len() - 1,
         line.len(),
     );
     home.write("ask.bash", &script);
     let binary = Path::new(env!("CARGO_BIN_EXE_callsheet")).parent().unwrap();
-    let mut bash = home.command(&[]);
-    let mut bash = {
-        let environment: Vec<_> =
-            bash.get_envs().map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned))).collect();
-        let mut command = Command::new("bash");
-        command.arg("ask.bash").current_dir(home.path("")).env_clear();
-        command.envs(environment.into_iter().filter_map(|(key, value)| Some((key, value?))));
-        command.env("PATH", format!("{}:/usr/bin:/bin", binary.display()));
-        command
-    };
+    let own = home.command(&[]);
+    let mut bash = Command::new("bash");
+    bash.arg("ask.bash").current_dir(home.path("")).env_clear();
+    bash.envs(own.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    bash.env("PATH", format!("{}:/usr/bin:/bin", binary.display()));
     run(&mut bash).ok().lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
 }
 

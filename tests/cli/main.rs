@@ -39,4 +39,5 @@ mod service_manager;
 mod state;
 mod turn;
 mod unreachable;
+mod upgrade;
 mod watch;

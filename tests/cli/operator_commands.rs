@@ -76,7 +76,14 @@ fn a_refresh_tells_whether_everyone_answered() {
     for args in [&["refresh"][..], &["refresh", "mail"], &["refresh", "notes", "mail", "--json"]] {
         let ran = ask(&home, &daemon, args);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert_eq!(ran.err, "error: no good answer from mail\n  hint: `callsheet scenarios mail` shows details\n");
+        let (message, hint) = ("no good answer from mail", "`callsheet scenarios mail` shows details");
+        let error = if args.contains(&"--json") {
+            assert_eq!(json(&ran.err)["error"], message, "{ran:?}");
+            json(&ran.err)["hint"].as_str().unwrap().to_owned()
+        } else {
+            ran.err.strip_prefix(&format!("error: {message}\n  hint: ")).unwrap().trim_end().to_owned()
+        };
+        assert_eq!(error, hint);
         assert!(ran.out.contains("mail") && ran.out.contains("refused"), "what came of it is shown: {ran:?}");
     }
     ask(&home, &daemon, &["refresh", "notes"]).ok();

@@ -55,6 +55,18 @@ async fn a_configured_origin_is_let_in_and_told_so() {
     assert_eq!(vary, ["accept-encoding", "origin"]);
 }
 
+/// Behind a proxy that ends TLS the pages have the origin of the proxy.
+#[tokio::test]
+async fn pages_behind_a_proxy_need_the_name_only() {
+    let server = served().await;
+    let body = r#"{"scope":"global","target":"tool:files/read","enabled":false}"#;
+    let host = ("host", "tools.example");
+    let own = ("origin", "https://tools.example");
+    assert_eq!(server.ask("PUT", "/api/v1/preferences", &[JSON, host, own], body).await.status, 200);
+    let other = ("origin", "https://pages.example");
+    assert_eq!(server.ask("PUT", "/api/v1/preferences", &[JSON, host, other], body).await.status, 403);
+}
+
 #[tokio::test]
 async fn bodies_are_json_and_bounded() {
     let server = served().await;

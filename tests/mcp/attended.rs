@@ -1,8 +1,8 @@
 //! Callers over HTTP that take part in their calls: ids, events, input and cancelling.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -236,14 +236,56 @@ async fn input_that_is_not_given_in_time_is_declined() {
     house.finish().await;
 }
 
-#[test]
-fn the_command_line_shows_progress() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(server(|came| {
+/// A server whose tool reports its progress and ends when it is told to.
+async fn reporting() -> McpServer {
+    server(|came| {
         let Answer::Events(mut messages) = busy(came) else { unreachable!("it answers with events") };
         messages.pop();
         Answer::Stream(messages)
-    }));
+    })
+    .await
+}
+
+/// Ends the tool of a server that reports its progress.
+fn finish(server: &McpServer) {
+    let id = server.of("tools/call")[0].message["id"].clone();
+    let result = json!({"content": [{"type": "text", "text": "done"}]});
+    server.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+#[test]
+fn a_terminal_shows_a_bar_until_the_result_is_there() {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no script(1) to make a terminal with");
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(reporting());
+    let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
+    let daemon = home.serve(&[]);
+    let call = format!("{} call --url {} work", env!("CARGO_BIN_EXE_callsheet"), daemon.url);
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &call, "/dev/null"]).env("TERM", "xterm").env("HOME", home.path(""));
+    let mut ran = terminal.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = ran.stdout.take().unwrap();
+    let (mut shown, mut bytes) = (String::new(), [0; 1_000]);
+    while !shown.contains("50% 1 of 2: half") {
+        let read = out.read(&mut bytes).unwrap();
+        assert!(read > 0, "it ended without a bar: {shown}");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    finish(&server);
+    out.read_to_string(&mut shown).unwrap();
+    assert!(shown.contains("warning: {\"left\":3}"), "{shown}");
+    assert!(shown.contains("\u{1b}[2K"), "the bar is taken away: {shown:?}");
+    assert!(shown.trim_end().ends_with(" ms") && shown.contains("done"), "{shown:?}");
+    assert!(ran.wait().unwrap().success());
+}
+
+#[test]
+fn the_command_line_shows_progress() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(reporting());
     let home = Home::with(&format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", server.url()));
     let daemon = home.serve(&[]);
     let mut command = home.command(&["call", "--url", &daemon.url, "--progress", "work"]);
@@ -253,9 +295,7 @@ fn the_command_line_shows_progress() {
     let seen: Vec<String> = lines.take(2).collect();
     assert!(seen[0].ends_with("1 of 2: half"), "{seen:?}");
     assert!(seen[1].ends_with(r#"warning: {"left":3}"#), "{seen:?}");
-    let id = server.of("tools/call")[0].message["id"].clone();
-    let result = json!({"content": [{"type": "text", "text": "done"}]});
-    server.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    finish(&server);
     let ended = ran.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(ended.stdout).unwrap(), "done\n");
 }
