@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use super::json::budget::{DecodeBudget, MEMBER, shared_text_bytes};
 use super::json::flaw::Flaw;
 use super::json::node::Node;
+use super::json::text::string;
 use crate::model::{ACTIVITY, JsonText, META_FIELDS, Tool};
 
 /// The member that the schema of the results becomes.
@@ -39,6 +40,7 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
             schema.retain(|(name, _)| name != "required");
         }
     }
+    describe(tool, &mut schema, budget)?;
     let mut extra = tool.extra.to_vec();
     for (name, field) in meta {
         let said = match name.as_ref() {
@@ -54,6 +56,18 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
     let written = Node::Object(schema).text();
     budget.take(shared_text_bytes(&written))?;
     (tool.parameters, tool.extra) = (JsonText::known(written), extra.into());
+    Ok(())
+}
+
+/// The description of such a schema is that of its tool.
+fn describe(tool: &mut Tool, schema: &mut Members<'_>, budget: &mut DecodeBudget) -> Result<(), Flaw> {
+    let said = member(schema, "description").and_then(|said| string(said.as_scalar()?).map(Cow::into_owned));
+    let Some(said) = said.filter(|said| tool.description.is_empty() || *said == *tool.description) else {
+        return Ok(());
+    };
+    schema.retain(|(name, _)| name != "description");
+    budget.take(shared_text_bytes(&said))?;
+    tool.description = said.into();
     Ok(())
 }
 

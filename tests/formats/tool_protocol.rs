@@ -27,10 +27,10 @@ fn rating() -> Value {
 /// The tool that a scenario offers with this schema, and how many findings decoding had about its
 /// schema.
 fn decoded(name: &str, parameters: &Value) -> Arc<Tool> {
-    let tool = json!({"name": name, "description": "Rates", "parameters": parameters,
+    let tool = json!({"name": name, "description": parameters["description"], "parameters": parameters,
         "metadata": {"enabled_by_default": true}});
     let document = json!({"protocol_version": "1.0", "scenario": {"name": "ratings", "version": "1.0.0",
-        "description": "Rates"}, "tools": [tool]});
+        "description": "Rates"}, "tools": [tool], "generated_at": "2026-03-01T09:30:00Z"});
     let decoded = decode(document.to_string().as_bytes(), &AcceptedVersions::default()).unwrap();
     assert_eq!(decoded.findings.iter().map(|finding| &*finding.message).collect::<Vec<_>>(), Vec::<&str>::new());
     Arc::clone(&decoded.manifest.tools[0])
@@ -101,14 +101,14 @@ fn parameters_that_only_begin_with_an_underscore_stay() {
 
 #[test]
 fn every_spelling_of_a_result_schema_is_the_tools_own_and_what_mcp_cannot_show_is_a_finding() {
+    let empty = r#"{"type":"object","properties":{}}"#;
     for name in ["outputSchema", "output_schema", "_output"] {
-        let tool = offered(tool("s", "t", "{}"), |tool| tool.extra = extra(&[(name, r#"{"type":"object"}"#)]));
+        let tool = offered(tool("s", "t", empty), |tool| tool.extra = extra(&[(name, r#"{"type":"object"}"#)]));
         assert_eq!(encoded(&tool, "mcp")["outputSchema"], json!({"type": "object"}), "{name}");
-        assert_eq!(encoded(&tool, "calls")["properties"]["_output"], json!({"type": "object"}), "{name}");
+        assert_eq!(encoded(&tool, "calls")["properties"]["_output"]["type"], "object", "{name}");
     }
     // A number that no double holds.
     let unreadable = format!(r#"{{"type":"object","maxProperties":1{}}}"#, "0".repeat(400));
-    let empty = r#"{"type":"object","properties":{}}"#;
     let tool = offered(tool("s", "t", empty), |tool| tool.extra = extra(&[("outputSchema", &unreadable)]));
     let encoded = formats::by_id("mcp").unwrap().encode(&tool);
     let shown: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();

@@ -1,0 +1,111 @@
+//! Several calls of one answer: all of them, the first that succeeds, or the first that ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use callsheet::calls::{CallMode, run_several};
+use callsheet::runtime::Stop;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::support::callee::{Callee, done, manifest, tool, tool_with};
+use crate::support::house::{House, request};
+
+/// What the calls of a script give, in their order: after how many milliseconds, and whether they
+/// succeed.
+async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Option<bool>>, usize, usize) {
+    let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let stopped = AtomicUsize::new(0);
+    let call = |index: usize, stop: Stop| {
+        let ((wait, succeeds), at_once, most) = (script[index], &at_once, &most);
+        let stopped = &stopped;
+        async move {
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::select! {
+                () = sleep(Duration::from_millis(wait)) => {}
+                () = stop.wait() => { stopped.fetch_add(1, Ordering::SeqCst); }
+            }
+            at_once.fetch_sub(1, Ordering::SeqCst);
+            succeeds
+        }
+    };
+    let outcomes = run_several(mode, (script.len(), parallel), call, |succeeded| *succeeded).await;
+    (outcomes, most.load(Ordering::SeqCst), stopped.load(Ordering::SeqCst))
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_gives_every_outcome_in_the_order_of_the_calls() {
+    let (outcomes, most, _) = run(CallMode::All, 8, &[(30, true), (10, false), (20, true)]).await;
+    assert_eq!(outcomes, [Some(true), Some(false), Some(true)]);
+    assert_eq!(most, 3);
+    let (outcomes, most, _) = run(CallMode::All, 2, &[(10, true); 7]).await;
+    assert_eq!(outcomes, [Some(true); 7]);
+    assert_eq!(most, 2);
+    assert_eq!(run(CallMode::All, 0, &[(1, true)]).await.0, [Some(true)]);
+    assert_eq!(run(CallMode::Race, 1, &[]).await.0, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_takes_the_first_success_and_all_where_there_is_none() {
+    let (outcomes, ..) = run(CallMode::Any, 8, &[(30, true), (10, false), (20, true)]).await;
+    assert_eq!(outcomes, [None, Some(false), Some(true)]);
+    let (outcomes, ..) = run(CallMode::Any, 8, &[(20, false), (10, false)]).await;
+    assert_eq!(outcomes, [Some(false), Some(false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn race_takes_the_first_end_and_begins_no_further_call() {
+    let (outcomes, most, _) = run(CallMode::Race, 2, &[(30, true), (10, false), (1, true)]).await;
+    assert_eq!(outcomes, [None, Some(false), None]);
+    assert_eq!(most, 2);
+}
+
+#[test]
+fn modes_are_written_as_they_are_read() {
+    for mode in [CallMode::All, CallMode::Any, CallMode::Race] {
+        assert_eq!(mode.as_str().parse(), Ok(mode));
+    }
+    assert!("first".parse::<CallMode>().unwrap_err().to_string().contains("`all`, `any` or `race`"));
+}
+
+#[tokio::test]
+async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
+    let any = json!({"type": "object", "properties": {}});
+    let safe = json!({"enabled_by_default": true, "idempotent": true});
+    let tools = [tool("send"), tool_with("fast", &any, &safe), tool_with("slow", &any, &safe)];
+    let (release, held) = tokio::sync::watch::channel(false);
+    let callee = Callee::start(manifest("files", &tools), move |ran| {
+        let mut held = held.clone();
+        async move {
+            if ran.tool == "slow" {
+                held.wait_for(|released| *released).await.unwrap();
+            }
+            done(&json!(ran.tool))
+        }
+    })
+    .await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let calls = |names: &[&str]| names.iter().map(|name| request(name, &json!({}))).collect::<Vec<_>>();
+    let refused = house.app.calls().execute_several(calls(&["fast", "send"]), CallMode::Race, 8).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`mode=race` is for idempotent tools only, and these are not declared so: `files/send`; call them with `mode=all`"
+    );
+    assert_eq!(callee.ran().len(), 0);
+
+    let race = house.app.calls().execute_several(calls(&["slow", "fast"]), CallMode::Race, 8).await.unwrap();
+    assert!(race[0].is_none());
+    let first = race[1].as_ref().unwrap().as_ref().unwrap();
+    assert_eq!(first.outcome.result.as_ref().unwrap().get(), "\"fast\"");
+    release.send_replace(true);
+    let all = house.app.calls().execute_several(calls(&["slow", "send", "gone"]), CallMode::All, 8).await.unwrap();
+    let words: Vec<Value> = all
+        .iter()
+        .map(|outcome| match outcome.as_ref().unwrap() {
+            Ok(answered) => serde_json::from_str(answered.outcome.result.as_ref().unwrap().get()).unwrap(),
+            Err(refused) => json!(refused.kind()),
+        })
+        .collect();
+    assert_eq!(words, [json!("slow"), json!("send"), json!("unknown_tool")]);
+    house.finish().await;
+}
