@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::{CallResponse, Caller, Calls, ExecuteError, Request, activity, resolve};
-use crate::model::{Execution, ToolId};
+use crate::model::{Execution, Tool, ToolId};
 use crate::runtime::{Stop, StopTrigger};
 
 /// Which of several calls are wanted.
@@ -135,7 +135,7 @@ impl Calls {
                 return None;
             }
             let runner = activity::runner(&snapshot.catalog, &scope, &called).ok()?.unwrap_or(called);
-            (!runner.tool.facts.idempotent).then(|| runner.id.clone())
+            (!is_safe_to_repeat(&runner.tool)).then(|| runner.id.clone())
         };
         let tools: Vec<ToolId> = requests.iter().filter_map(unsafe_tool).collect();
         if tools.is_empty() { Ok(()) } else { Err(CannotCompete { mode, tools }) }
@@ -166,6 +166,12 @@ impl fmt::Display for CallMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// Whether a tool declares that it may be called again without harm.
+fn is_safe_to_repeat(tool: &Tool) -> bool {
+    let hints = ["hint:idempotent", "hint:read-only"];
+    tool.facts.idempotent || tool.facts.tags.iter().any(|tag| hints.contains(&&**tag))
 }
 
 fn listed(tools: &[ToolId]) -> String {

@@ -20,8 +20,8 @@ const MAX_SCHEMA: u64 = 1024 * 1024;
 pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
     ("name", Shape::Text),
     ("schema", Shape::Verbatim),
-    ("file", Shape::Text),
     ("activity", Shape::TextOrList(&[("profile", Shape::Text), ("activity", Shape::Text)])),
+    ("file", Shape::Text),
 ]));
 
 /// Reads the definitions, and takes those that keep the rules.

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::support::callee::{Callee, done, manifest, tool, tool_with};
 use crate::support::house::{House, request};
+use crate::support::mcp_server::{Answer, McpServer, legacy};
 
 /// What the calls of a script give, in their order: after how many milliseconds, and whether they
 /// succeed.
@@ -107,5 +108,39 @@ async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
         })
         .collect();
     assert_eq!(words, [json!("slow"), json!("send"), json!("unknown_tool")]);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_not_needed_any_more_is_cancelled_where_its_scenario_can() {
+    let schema = json!({"type": "object", "properties": {}});
+    let search = json!([{"name": "search", "inputSchema": schema, "annotations": {"readOnlyHint": true}}]);
+    let mut own = legacy("2025-11-25", &search);
+    let server = McpServer::start(move |came| match came.method() {
+        // It never answers.
+        "tools/call" => Answer::Stream(Vec::new()),
+        _ => own(came),
+    })
+    .await;
+    let (release, held) = tokio::sync::watch::channel(false);
+    let safe = json!({"enabled_by_default": true, "idempotent": true});
+    let callee = Callee::start(manifest("files", &[tool_with("find", &schema, &safe)]), move |_| {
+        let mut held = held.clone();
+        async move {
+            held.wait_for(|released| *released).await.unwrap();
+            done(&json!("found"))
+        }
+    })
+    .await;
+    let house = House::of(&[("files", callee.url()), ("web", server.url())]).await;
+    let calls = vec![request("search", &json!({})), request("find", &json!({}))];
+    let app = std::sync::Arc::clone(&house.app);
+    let race = callsheet::runtime::Tasks::new()
+        .spawn(async move { app.calls().execute_several(calls, CallMode::Any, 8).await.unwrap() });
+    server.until("tools/call", 1).await;
+    release.send_replace(true);
+    let outcomes = race.await.unwrap();
+    assert!(outcomes[0].is_none() && outcomes[1].as_ref().unwrap().is_ok());
+    server.until("notifications/cancelled", 1).await;
     house.finish().await;
 }

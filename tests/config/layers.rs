@@ -18,6 +18,7 @@ use callsheet::model::{
     AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret,
     Settings, UnknownLevel,
 };
+use callsheet::protocols::definitions::Definition;
 use callsheet::transports::http::CacheScope;
 
 use crate::support::config::Machine;
@@ -66,7 +67,7 @@ fn is_computed(key: &str) -> bool {
 
 /// A key of which there may be several, or none.
 fn is_listed(key: &str) -> bool {
-    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles", "preferences"]
+    ["scenarios", "modules", "module_settings.tokens", "mcpServers", "profiles", "preferences", "definitions"]
         .iter()
         .any(|list| key.starts_with(list))
 }
@@ -125,7 +126,10 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     };
     let all: Vec<_> = DEFAULT_TOML.lines().map(set).collect();
     let machine = Machine::new().file(&all.join("\n"));
+    machine.write("work/tools/sort_texts.json", SORT_TEXTS);
     let mut config = machine.config();
+    assert_eq!(config.definitions.iter().map(Definition::name).collect::<Vec<_>>(), ["rate_text", "sort_texts"]);
+    config.definitions = Vec::new();
     assert_eq!(config.scenarios.len(), 2);
     assert_eq!(config.profiles.len(), 1);
     assert_eq!(config.preferences.iter().count(), 1);
@@ -139,6 +143,10 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
+
+/// A definition in a file.
+const SORT_TEXTS: &str = r#"{"type": "object", "properties": {"_tool": {"type": "string", "const": "sort_texts"},
+    "_output": {"type": "object"}}}"#;
 
 /// A value of its own for every key.
 const EVERYTHING: &str = r#"
@@ -172,6 +180,9 @@ command = "x"
 [mcp]
 files = ["~/.cursor/mcp.json"]
 linger = "131s"
+[[definitions]]
+schema = '{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}'
+activity = [{ profile = "narrow", activity = "a/b.c" }]
 [permissions]
 unknown = "guest"
 [[profiles]]
@@ -284,6 +295,8 @@ fn everything(machine: &Machine) -> Config {
     ];
     (expected.modules, expected.mcp, expected.preferences) = (modules(), mcp(machine), preferences());
     (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
+    let rate = r#"{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}"#;
+    expected.definitions = vec![Definition::parse(None, rate).unwrap().run_for("narrow", "a/b.c")];
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod definitions;
 mod errors;
 mod keys;
 mod layers;
