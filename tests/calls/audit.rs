@@ -127,6 +127,19 @@ async fn every_call_has_a_line_without_arguments_and_results() {
 }
 
 #[tokio::test]
+async fn why_a_model_made_a_call_stands_in_its_line() {
+    let office = Office::of(|_, _| ()).await;
+    let arguments =
+        json!({"_tool": "read", "_reasoningForCall": format!("they asked {}", "x".repeat(300)), "path": "a"});
+    office.call(&json!({"tool_name": "read", "arguments": arguments}).to_string()).await;
+    office.until("written", 1).await;
+    let reasoning = lines(&office.path())[0]["reasoning"].as_str().unwrap().to_owned();
+    assert!(reasoning.starts_with("they asked xxx") && reasoning.chars().count() <= 201, "{reasoning}");
+    assert_eq!(office.callee.ran()[0].arguments, json!({"path": "a"}));
+    office.house.finish().await;
+}
+
+#[tokio::test]
 async fn arguments_stand_there_as_they_came_where_that_is_asked_for() {
     let office = Office::of(|calls, _| calls.audit_arguments = true).await;
     let body = "{\"tool_name\":\"read\",\"arguments\":{\"a\":\r\n 123456789012345678901234567890,\n\"b\":\"x\\ny\"}}";

@@ -19,6 +19,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("mcp.files", "[\"/mcp.json\"]"),
     ("profiles", "[{name = p}]"),
     ("preferences", "[{target = \"tag:x\", enabled = false}]"),
+    (
+        "definitions",
+        r#"[{schema = '{"type": "object", "properties": {"_tool": {"const": "d"}, "_output": {"type": "object"}}}'}]"#,
+    ),
     ("permissions.unknown", "guest"),
     ("permissions.default_profile", "base"),
     ("discovery.vrooli.path", "/p"),

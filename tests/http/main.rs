@@ -11,6 +11,7 @@ mod dashboard;
 mod dashboard_bulk;
 mod dashboard_live;
 mod dashboard_raw;
+mod definitions;
 mod events;
 mod events_hub;
 mod events_socket;

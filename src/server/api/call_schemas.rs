@@ -97,9 +97,12 @@ pub(in crate::server) struct CallAnswer {
     tool_name: String,
     /// The published name.
     name: String,
-    /// Where it was sent.
+    /// The definition that was called, as `scenario/tool`, if the tool ran as its activity.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    definition: Option<String>,
+    /// Where it was sent; empty for a latent call.
     url: String,
-    /// How often it was sent.
+    /// How often it was sent; 0 for a latent call.
     attempts: u32,
     /// The id of the call.
     call_id: String,

@@ -78,6 +78,15 @@ pub(in crate::server) struct NativeTool {
     enabled_source: String,
     requires_approval: bool,
     approval_source: String,
+    /// JSON Schema of the results, if the tool declares it.
+    #[serde(rename = "outputSchema")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Map<String, Value>>,
+    /// What runs its calls, where that is not simply its scenario; empty if the calling model gives
+    /// the result.
+    #[serde(rename = "_activity")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    activity: Option<String>,
 }
 
 /// A grouping of tools. Unknown members are passed on.

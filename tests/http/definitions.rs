@@ -1,0 +1,85 @@
+//! Definitions over HTTP: the lists that models get, calls, and what explains them.
+
+use callsheet::protocols::definitions::Definition;
+use serde_json::{Value, json};
+
+use crate::support::callee::{Callee, manifest, tool};
+use crate::support::house::House;
+use crate::support::serving::{Answer, ask};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+fn rating(name: &str) -> Definition {
+    let schema = json!({"type": "object", "description": "Rates a text", "required": ["text"], "properties": {
+        "_tool": {"type": "string", "const": name}, "text": {"type": "string"},
+        "_output": {"type": "object", "properties": {"stars": {"type": "number"}}}}});
+    Definition::from_schema(Some(name), schema).unwrap()
+}
+
+async fn house(ratings: &Callee) -> House {
+    let defined = |config: &mut callsheet::config::Config| config.definitions = vec![rating("rate"), rating("guess")];
+    let house = House::with(&[("ratings", ratings.url())], defined).await;
+    let definitions = "definitions".parse().unwrap();
+    house.until("defined", |snapshot| snapshot.catalog.entry(&definitions).is_some()).await;
+    house
+}
+
+async fn execute(address: std::net::SocketAddr, body: Value) -> Answer {
+    ask(address, "POST", "/api/v1/tools/execute", &[JSON], &body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_latent_call_is_answered_over_http_or_told_what_is_missing() {
+    let ratings = Callee::echo(manifest("ratings", &[tool("rate")])).await;
+    let house = house(&ratings).await;
+    let address = house.serve().await;
+    let call = |arguments: Value| json!({"tool_name": "guess", "arguments": arguments});
+    let answer = execute(address, call(json!({"text": "good", "_output": {"stars": 4}}))).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json()["result"], json!({"stars": 4}));
+    assert_eq!(answer.json()["attempts"], 0);
+    assert_eq!(answer.json().get("definition"), None);
+    let missing = execute(address, call(json!({"text": "good"}))).await;
+    assert_eq!(missing.status, 400);
+    assert_eq!(missing.json()["code"], "output_missing");
+    let unfit = execute(address, call(json!({"text": "good", "_output": {"stars": "many"}}))).await;
+    assert_eq!(unfit.status, 400);
+    assert_eq!(unfit.json()["code"], "invalid_output");
+    assert_eq!(unfit.json()["violations"][0]["pointer"], "/_output/stars");
+    let explicit = execute(address, json!({"tool_name": "rate", "arguments": {"text": "good"}})).await.json();
+    assert_eq!(explicit["result"], json!({"text": "good"}));
+    assert_eq!(explicit["definition"], "definitions/rate");
+    assert_eq!(explicit["scenario"], "ratings");
+    assert_eq!(explicit["name"], "rate");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn lists_findings_and_explanations_show_what_runs_a_definition() {
+    let ratings = Callee::echo(manifest("ratings", &[tool("rate"), tool("read")])).await;
+    let house = house(&ratings).await;
+    let address = house.serve().await;
+    let get = async |target: &str| ask(address, "GET", target, &[], "").await.json();
+    let native = get("/api/v1/tools").await;
+    let told: Vec<_> =
+        native["tools"].as_array().unwrap().iter().map(|tool| (&tool["name"], &tool["_activity"])).collect();
+    assert_eq!(told, [(&json!("guess"), &json!("")), (&json!("rate"), &json!("rate")), (&json!("read"), &Value::Null)]);
+    let calls = get("/api/v1/tools?format=calls").await;
+    let items = calls["properties"]["calls"]["items"]["anyOf"].as_array().unwrap();
+    assert_eq!(items[0]["required"], json!(["_tool", "_activity", "text", "_output"]));
+    assert_eq!(items[1]["required"], json!(["_tool", "_activity", "text"]));
+    let openai = get("/api/v1/tools?format=openai").await.to_string();
+    assert!(!openai.contains("_output") && !openai.contains("_tool\""), "{openai}");
+    let bound = get("/api/v1/findings?code=activity-bound").await;
+    assert_eq!(bound["findings"][0]["tool"], "rate");
+    let explained = get("/api/v1/tools/ratings%2Frate/explain").await;
+    assert_eq!(explained["listed"], false);
+    assert!(explained.to_string().contains("it is the activity of definitions/rate"), "{explained}");
+    let health = get("/api/v1/scenarios/definitions").await;
+    assert_eq!(health["state"], "live");
+    assert_eq!(health["tools"]["published"], 2);
+    // A scenario's own tool is not offered to LLMs beside its definition, and programs find it.
+    assert_eq!(ask(address, "GET", "/api/v1/tools/ratings%2Frate?format=openai", &[], "").await.status, 404);
+    assert_eq!(ask(address, "GET", "/api/v1/tools/ratings%2Frate", &[], "").await.status, 200);
+    house.finish().await;
+}
