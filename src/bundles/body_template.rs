@@ -13,15 +13,15 @@ use super::template::{CallValues, Placeholder, TextTemplate};
 const BARE: char = '\u{0}';
 
 /// A template of a body.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BodyTemplate {
+#[derive(Debug, Clone)]
+pub(super) struct BodyTemplate {
     kind: BodyKind,
     /// The content type where no header of the tool says it.
     pub(super) content_type: &'static str,
 }
 
 /// How a body is written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 enum BodyKind {
     Json(BodyNode),
     Form(Vec<(TextTemplate, TextTemplate)>),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet::bundles::{BundleStore, Functions};
 use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogReader, Snapshot};
 use callsheet::config::Config;
@@ -119,6 +120,7 @@ impl Home {
             reader: reader.clone(),
             events,
             logins,
+            bundles: BundleStore::new(config.bundles.clone(), Functions::default(), clock, tasks.clone()),
             views: ViewCache::new(1 << 20, tasks.clone()),
             calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone()),
             engine: engine.clone(),

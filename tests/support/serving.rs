@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet::bundles::{BundleSettings, BundleStore, Functions};
 use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, StateTransitions, build, catalog_store};
 use callsheet::config::{self, Config};
@@ -128,6 +129,7 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
     let client = Client::new(limits, 1, Duration::ZERO, Clock::system(), tasks.clone());
     let parts = ServerParts {
         logins: Arc::new(OAuthTokens::new(&client)),
+        bundles: BundleStore::new(BundleSettings::default(), Functions::default(), Clock::system(), tasks.clone()),
         engine,
         calls,
         events: Hub::start(reader.clone(), config::EventsConfig::default(), Clock::system(), &tasks, &stopping),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Misfits;
 use super::usable::{self, Unusable};
 use crate::bundles::{BundleStore, Implementation, StoredBundle, StoredTool};
-use crate::model::{CappedFindings, Finding, FindingCode, Manifest};
+use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest};
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::protocols::{ListError, ListRequest};
 
@@ -45,6 +45,23 @@ pub(super) fn decode(
         let hint = format!("enable it with `callsheet bundle enable {}`", bundle.definition.id);
         findings.push(Finding::new(FindingCode::Disabled, message).hint(hint));
     }
+    let document = document(bundle, tools);
+    let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
+    let Decoded { manifest, findings: odd, quarantined } = decoded;
+    // What the document itself lacks is no matter of its author, who wrote another one.
+    odd.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
+    Ok((manifest, findings.finish(), left_out + quarantined))
+}
+
+/// The manifest with every tool.
+pub(super) fn whole(bundle: &StoredBundle) -> Option<Manifest> {
+    let tools = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
+    let decoded = tool_discovery::decode(document(bundle, tools).as_bytes(), &AcceptedVersions::default());
+    decoded.ok().map(|decoded| decoded.manifest)
+}
+
+/// A manifest of the Tool Discovery Protocol.
+fn document(bundle: &StoredBundle, tools: Vec<Value>) -> String {
     let about = &bundle.definition;
     let description = if about.description.is_empty() { &about.display_name } else { &about.description };
     let document = json!({
@@ -53,12 +70,7 @@ pub(super) fn decode(
         "tools": tools,
         "categories": [],
     });
-    let document = document.to_string();
-    let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
-    let Decoded { manifest, findings: odd, quarantined } = decoded;
-    // What the document itself lacks is no matter of its author, who wrote another one.
-    odd.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
-    Ok((manifest, findings.finish(), left_out + quarantined))
+    document.to_string()
 }
 
 /// One tool in the manifest.

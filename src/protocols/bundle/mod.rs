@@ -26,8 +26,8 @@ use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session, Validity,
 };
-use crate::bundles::{BundleStore, StoredBundle};
-use crate::model::Target;
+use crate::bundles::{BundleStore, StoredBundle, StoredTool};
+use crate::model::{Manifest, Target};
 use crate::transports::Transports;
 
 /// The protocol's id.
@@ -86,6 +86,16 @@ impl Protocol for BundleProtocol {
     fn is_connectionless(&self) -> bool {
         true
     }
+}
+
+/// Why a tool cannot be run here, as a sentence without its subject; `None` if it can.
+pub fn unavailable(tool: &StoredTool, store: &BundleStore) -> Option<String> {
+    usable::check(tool, &store.settings(), store.functions()).err().map(|unusable| unusable.why)
+}
+
+/// The manifest of a bundle with all its tools, also those that are disabled or cannot be run.
+pub fn whole_manifest(bundle: &StoredBundle) -> Option<Manifest> {
+    listing::whole(bundle)
 }
 
 impl BundleSession {

@@ -44,7 +44,8 @@ pub(super) enum Right {
     Prefer,
     /// To approve and reject calls.
     Approve,
-    /// To add and remove scenarios and to decide about them, to cancel operations and to accept a loss of stored data.
+    /// To add and remove scenarios and to decide about them, to change stored tools, to cancel
+    /// operations and to accept a loss of stored data.
     Operate,
 }
 
@@ -56,9 +57,10 @@ impl Right {
             Self::Read | Self::Call => None,
             Self::Prefer => Some("enabling a tool, lifting its approval or changing its alias"),
             Self::Approve => Some("approving or rejecting a call"),
-            Self::Operate => {
-                Some("adding, removing or deciding about a scenario, accepting a loss or cancelling an operation")
-            }
+            Self::Operate => Some(
+                "adding, removing or deciding about a scenario, changing stored tools, accepting a loss or cancelling \
+                     an operation",
+            ),
         }
     }
 

@@ -61,6 +61,7 @@ pub(super) enum Verb {
     Get,
     Put,
     Post,
+    Patch,
     Delete,
 }
 
@@ -74,6 +75,7 @@ pub(super) enum Tag {
     Events,
     Inbox,
     Modules,
+    Bundles,
     Daemon,
 }
 
@@ -278,6 +280,7 @@ impl Verb {
             Self::Get => "GET",
             Self::Put => "PUT",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -285,7 +288,7 @@ impl Verb {
 
 impl Tag {
     /// All groups, in reading order.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Tools,
         Self::Calls,
         Self::Scenarios,
@@ -293,6 +296,7 @@ impl Tag {
         Self::Events,
         Self::Inbox,
         Self::Modules,
+        Self::Bundles,
         Self::Daemon,
     ];
 
@@ -306,6 +310,7 @@ impl Tag {
             Self::Events => "events",
             Self::Inbox => "agent-inbox",
             Self::Modules => "modules",
+            Self::Bundles => "bundles",
             Self::Daemon => "daemon",
         }
     }
@@ -320,6 +325,9 @@ impl Tag {
             Self::Events => "Changes as they happen.",
             Self::Inbox => "The routes of the original agent-inbox, with its keys.",
             Self::Modules => "The routes that the first consumer of modules uses.",
+            Self::Bundles => {
+                "Tools that are stored as files, in bundles: requests over HTTP, and functions of the program."
+            }
             Self::Daemon => "The daemon itself.",
         }
     }

@@ -1,0 +1,271 @@
+//! Bundles and stored tools in JSON, and their descriptions for the document of the API.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::bundles::{StoredBundle, StoredTool};
+use crate::model::ToolId;
+use crate::server::ServerState;
+
+/// What is said about a bundle.
+#[derive(JsonSchema)]
+#[schemars(rename = "BundleContent", rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct BundleBody {
+    /// 1 to 64 letters, digits and `-`; other bundles may have the same.
+    slug: String,
+    /// For people.
+    display_name: String,
+    /// `true` by default.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    is_enabled: Option<bool>,
+    /// For people and models.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+/// Enables or disables.
+#[derive(JsonSchema)]
+#[schemars(rename = "Switch", rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct SwitchBody {
+    is_enabled: bool,
+}
+
+/// A stored bundle. Further members of its file are there, too.
+#[derive(JsonSchema)]
+#[schemars(rename = "Bundle", rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes a stored document")]
+pub(in crate::server) struct BundleJson {
+    schema_version: String,
+    /// A UUID of version 7.
+    id: String,
+    slug: String,
+    display_name: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    is_enabled: Option<bool>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    is_built_in: Option<bool>,
+    created_at: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    modified_at: Option<String>,
+    /// When it was deleted; it is removed two days later if it is still empty.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    soft_deleted_at: Option<String>,
+    /// The name of its scenario.
+    scenario: String,
+}
+
+/// What is said about a version of a tool.
+#[derive(JsonSchema)]
+#[schemars(rename = "StoredToolContent", rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct ToolBody {
+    /// For people.
+    display_name: String,
+    /// For models and people.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    tags: Option<Vec<String>>,
+    /// `http` or `go`.
+    r#type: String,
+    /// `true` by default.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    is_enabled: Option<bool>,
+    /// The JSON Schema of the arguments, as an object or as its text.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    arg_schema: Option<Value>,
+    /// The JSON Schema of the result, in the same way.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+    /// The request, or the function.
+    r#impl: Map<String, Value>,
+}
+
+/// A stored version of a tool. Further members of its file are there, too.
+#[derive(JsonSchema)]
+#[schemars(rename = "StoredTool", rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes a stored document")]
+pub(in crate::server) struct StoredToolJson {
+    schema_version: String,
+    /// A UUID of version 7; a file that was written by hand may have none.
+    #[serde(rename = "toolID")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    tool_id: Option<String>,
+    #[serde(rename = "bundleID")]
+    bundle_id: String,
+    slug: String,
+    version: String,
+    display_name: String,
+    r#type: String,
+    created_at: String,
+    /// The tool in the list of tools, as `scenario/tool`.
+    tool: String,
+    /// Calls that named it, with any result.
+    call_count: u64,
+    /// When the latest call ended.
+    last_called_at: Option<String>,
+}
+
+/// One page of bundles.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BundleList")]
+pub(in crate::server) struct BundleListJson {
+    #[schemars(with = "Vec<BundleJson>")]
+    pub(super) bundles: Vec<Value>,
+    /// For the next page; absent on the last one.
+    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    pub(super) next_page_token: Option<String>,
+}
+
+/// One page of stored tools.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StoredToolList")]
+pub(in crate::server) struct ToolListJson {
+    #[schemars(with = "Vec<StoredToolJson>")]
+    pub(super) tools: Vec<Value>,
+    /// For the next page; absent on the last one.
+    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    pub(super) next_page_token: Option<String>,
+}
+
+/// A call of a stored tool.
+#[derive(JsonSchema)]
+#[schemars(rename = "Invoke", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read without copies")]
+pub(in crate::server) struct InvokeBody {
+    /// The arguments: an object, or the text of one.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    args: Option<Value>,
+}
+
+/// What came of a call.
+#[derive(JsonSchema)]
+#[schemars(rename = "Invoked")]
+#[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
+pub(in crate::server) struct InvokedJson {
+    /// Whether the tool succeeded.
+    ok: bool,
+    /// What the tool gave back, if it succeeded.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// Why it failed or was not called.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The same as a short word.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+}
+
+/// The document of a bundle, with the name of its scenario.
+pub(super) fn bundle(bundle: &StoredBundle) -> Value {
+    let mut document = bundle.definition.document.clone();
+    document.insert("scenario".to_owned(), json!(bundle.scenario.as_str()));
+    Value::Object(document)
+}
+
+/// The document of a tool, with its name in the list of tools and what was counted of it.
+pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Value {
+    let mut document = tool.document.clone();
+    let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
+    let usage = shared.calls.usage(&id);
+    document.insert("bundleID".to_owned(), json!(bundle.definition.id));
+    document.insert("tool".to_owned(), json!(id.to_string()));
+    document.insert("callCount".to_owned(), json!(usage.as_ref().map_or(0, |usage| usage.calls)));
+    document.insert("lastCalledAt".to_owned(), json!(usage.map(|usage| time(usage.last))));
+    Value::Object(document)
+}
+
+fn time(at: Timestamp) -> String {
+    at.to_string()
+}
+
+/// A bundle, for the description of the API.
+pub(in crate::server) fn bundle_example() -> Value {
+    json!({
+        "schemaVersion": "2025-07-01",
+        "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+        "slug": "net",
+        "displayName": "Net tools",
+        "description": "Looks things up",
+        "isEnabled": true,
+        "isBuiltIn": false,
+        "createdAt": "2026-03-01T09:00:00Z",
+        "modifiedAt": "2026-03-01T09:00:00Z",
+        "scenario": "net",
+    })
+}
+
+/// A page of bundles, for the description of the API.
+pub(in crate::server) fn bundle_list_example() -> Value {
+    json!({"bundles": [bundle_example()]})
+}
+
+/// The body of a change of a bundle, for the description of the API.
+pub(in crate::server) fn bundle_put_example() -> Value {
+    json!({"slug": "net", "displayName": "Net tools", "isEnabled": true, "description": "Looks things up"})
+}
+
+/// The body that disables, for the description of the API.
+pub(in crate::server) fn switch_example() -> Value {
+    json!({"isEnabled": false})
+}
+
+/// The body that adds a tool, for the description of the API.
+pub(in crate::server) fn tool_put_example() -> Value {
+    json!({
+        "displayName": "Forecast",
+        "description": "The weather of the next days in a city",
+        "type": "http",
+        "isEnabled": true,
+        "argSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        "outputSchema": {"type": "string"},
+        "impl": {
+            "method": "GET",
+            "urlTemplate": "https://weather.example/v1/forecast?place=${city}",
+            "headers": {"X-Key": "${WEATHER_KEY}"},
+            "extractExpr": "$.days[0].summary",
+        },
+    })
+}
+
+/// A stored tool, for the description of the API.
+pub(in crate::server) fn tool_example() -> Value {
+    let mut tool = json!({
+        "schemaVersion": "2025-07-01",
+        "toolID": "018faf52-1c2d-7e40-8b1a-5f1c9e0a7d22",
+        "bundleID": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+        "slug": "weather",
+        "version": "v2",
+        "isBuiltIn": false,
+        "createdAt": "2026-03-01T09:00:00Z",
+        "modifiedAt": "2026-03-01T09:00:00Z",
+        "tool": "net/weather_v2",
+        "callCount": 3,
+        "lastCalledAt": "2026-03-01T10:30:00Z",
+    });
+    if let (Some(tool), Value::Object(content)) = (tool.as_object_mut(), tool_put_example()) {
+        tool.extend(content);
+    }
+    tool
+}
+
+/// A page of stored tools, for the description of the API.
+pub(in crate::server) fn tool_list_example() -> Value {
+    json!({"tools": [tool_example()]})
+}
+
+/// The body of a call, for the description of the API.
+pub(in crate::server) fn invoke_example() -> Value {
+    json!({"args": {"city": "Paris"}})
+}
+
+/// The answer to a call, for the description of the API.
+pub(in crate::server) fn invoked_example() -> Value {
+    json!({"ok": true, "value": "Sunny"})
+}

@@ -1,0 +1,116 @@
+//! `POST .../invoke`: calls a stored tool in the same way as every other call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{ToolPath, is_offered, tool_key};
+use crate::bundles::{StoredBundle, StoredTool};
+use crate::calls::{CallResponse, ExecuteError, Request};
+use crate::catalog::Snapshot;
+use crate::model::JsonText;
+use crate::protocols::bundle;
+use crate::server::http::body::RawBody;
+use crate::server::http::error::Problem;
+use crate::server::http::query::NoQuery;
+use crate::server::{ServerState, SharedState};
+
+/// How long a call waits until a tool that was stored just now is in the list.
+const SETTLE: Duration = Duration::from_secs(2);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadBody<'a> {
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+/// The body is `{args}`, the answer `{ok: true, value}` or `{ok: false, error, code}`.
+pub(in crate::server) async fn invoke(
+    State(shared): State<SharedState>,
+    path: ToolPath,
+    _: NoQuery,
+    RawBody(body): RawBody,
+) -> Result<Response, Problem> {
+    let key = tool_key(&path)?;
+    let (stored, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
+    if !is_offered(&stored) {
+        return Ok(failed(StatusCode::FORBIDDEN, "the bundle is disabled", "disabled"));
+    }
+    let arguments = match arguments(&body) {
+        Ok(arguments) => arguments,
+        Err(why) => return Ok(failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments")),
+    };
+    if let Some(why) = bundle::unavailable(&tool, &shared.bundles) {
+        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &format!("the tool {why}"), "unavailable"));
+    }
+    if !settled(&shared, &stored, &tool).await {
+        let why =
+            format!("the scenario `{}` does not offer the tool now; `callsheet explain` says why", stored.scenario);
+        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable"));
+    }
+    let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
+    Ok(match shared.calls.execute(request).await {
+        Ok(CallResponse { outcome, .. }) if outcome.success => {
+            let value = outcome.result.as_ref().map_or("null", JsonText::get);
+            answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{value}}}"#))
+        }
+        Ok(CallResponse { outcome, .. }) => {
+            let error = outcome.error.as_deref().unwrap_or("it failed without a message");
+            failed(StatusCode::OK, error, outcome.code.as_deref().unwrap_or("failed"))
+        }
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), .. }) => {
+            let why = format!("`{id}` needs approval; it waits as `{}`", waiting.id);
+            failed(StatusCode::ACCEPTED, &why, "approval_required")
+        }
+        Err(refused) => failed(refused.status(), &refused.to_string(), refused.kind()),
+    })
+}
+
+/// The arguments of a body: an object, or the text of one.
+fn arguments(body: &[u8]) -> Result<JsonText, String> {
+    let body: ReadBody<'_> =
+        serde_json::from_slice(body).map_err(|error| format!("the body is not `{{args}}`: {error}"))?;
+    let Some(sent) = body.args.map(RawValue::get).filter(|sent| *sent != "null") else {
+        return Ok(JsonText::known("{}"));
+    };
+    let inner: Option<String> = serde_json::from_str(sent).ok();
+    let text = inner.as_deref().unwrap_or(sent).trim();
+    let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
+    if is_object { Ok(JsonText::known(text)) } else { Err("`args` is not an object".to_owned()) }
+}
+
+/// Waits until the list has the tool as it is stored. Another scenario may have its name.
+async fn settled(shared: &ServerState, bundle: &StoredBundle, tool: &Arc<StoredTool>) -> bool {
+    let (name, url) = (tool.name(), format!("bundle:{}", bundle.definition.id));
+    let is_listed = |now: &Snapshot| {
+        let is_own = now.health.get(&bundle.scenario).is_some_and(|health| health.url.as_deref() == Some(url.as_str()));
+        let listed = now.catalog.entry(&bundle.scenario).and_then(|entry| entry.tool(&name));
+        is_own && listed.is_some_and(|listed| listed.tool.facts.enabled_by_default == tool.is_enabled)
+    };
+    let mut reader = shared.reader.clone();
+    let wait = async {
+        while !is_listed(&reader.snapshot()) {
+            if reader.changed().await.is_none() {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(SETTLE, wait).await.unwrap_or(false)
+}
+
+fn failed(status: StatusCode, error: &str, code: &str) -> Response {
+    answer(status, json!({"ok": false, "error": error, "code": code}).to_string())
+}
+
+fn answer(status: StatusCode, body: String) -> Response {
+    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+}

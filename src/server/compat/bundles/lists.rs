@@ -1,0 +1,86 @@
+//! The lists of bundles and of all stored tools, by filters and in pages.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::response::Response;
+use uuid::Uuid;
+
+use super::bundle_json::{self, BundleListJson, ToolListJson};
+use super::page_token::{PAGE_TOKEN, WantedPage, page_size};
+use super::{bundle_id, is_offered};
+use crate::bundles::{StoredBundle, StoredTool};
+use crate::server::ServerState;
+use crate::server::api::shared_json;
+use crate::server::http::error::Problem;
+use crate::server::http::params::{Param, ParamType, many, once};
+use crate::server::http::query::QueryParams;
+
+const BUNDLE_IDS: Param = many("bundleIDs").about("Only these bundles.", "018faf50-b7b6-7a01-9a05-a22a6e0af101");
+/// Adds what is disabled.
+pub(super) const INCLUDE_DISABLED: Param =
+    once("includeDisabled").takes(ParamType::Flag).about("Also what is disabled, or in a disabled bundle.", "true");
+
+/// The parameters of the list of bundles.
+pub(in crate::server) const BUNDLE_FILTERS: &[Param] =
+    &[BUNDLE_IDS, INCLUDE_DISABLED, page_size("pageSize"), PAGE_TOKEN];
+/// The parameters of the list of tools.
+pub(in crate::server) const TOOL_FILTERS: &[Param] = &[
+    many("tags").about("Only tools with one of these tags.", "weather"),
+    BUNDLE_IDS,
+    INCLUDE_DISABLED,
+    page_size("recommendedPageSize"),
+    PAGE_TOKEN,
+];
+
+/// The filters that both lists have.
+struct BundleFilter {
+    ids: BTreeSet<Uuid>,
+    with_disabled: bool,
+}
+
+impl BundleFilter {
+    fn parse(query: &QueryParams) -> Result<Self, Problem> {
+        let ids = query.list("bundleIDs")?.into_iter().map(bundle_id).collect::<Result<_, _>>()?;
+        Ok(Self { ids, with_disabled: query.flag("includeDisabled")? })
+    }
+
+    fn takes(&self, bundle: &StoredBundle) -> bool {
+        (self.ids.is_empty() || self.ids.contains(&bundle.definition.id)) && (self.with_disabled || is_offered(bundle))
+    }
+}
+
+/// `{"bundles": [...], "nextPageToken"?}`, in the order in which they were made.
+pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw, BUNDLE_FILTERS)?;
+    let filter = BundleFilter::parse(&query)?;
+    let page = WantedPage::parse(&query, "pageSize", &format!("bundles {:?} {}", filter.ids, filter.with_disabled))?;
+    let set = shared.bundles.set();
+    let all = set.listed().filter(|bundle| filter.takes(bundle));
+    let (page, next) = page.cut(all, |bundle| bundle.definition.id.to_string());
+    let bundles = page.into_iter().map(|bundle| bundle_json::bundle(bundle)).collect();
+    shared_json::json(&BundleListJson { bundles, next_page_token: next })
+}
+
+/// `{"tools": [...], "nextPageToken"?}`, by bundle, slug and version.
+pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw, TOOL_FILTERS)?;
+    let (filter, tags) = (BundleFilter::parse(&query)?, query.list("tags")?);
+    let filters = format!("tools {:?} {:?} {}", tags, filter.ids, filter.with_disabled);
+    let page = WantedPage::parse(&query, "recommendedPageSize", &filters)?;
+    let is_wanted = |tool: &StoredTool| {
+        (filter.with_disabled || tool.is_enabled)
+            && (tags.is_empty() || tool.tags.iter().any(|tag| tags.contains(&tag.as_str())))
+    };
+    let set = shared.bundles.set();
+    let of_bundle = |bundle: &Arc<StoredBundle>| -> Vec<(Arc<StoredBundle>, Arc<StoredTool>)> {
+        let wanted = bundle.tools.iter().filter(|tool| is_wanted(tool));
+        wanted.map(|tool| (Arc::clone(bundle), Arc::clone(tool))).collect()
+    };
+    let all = set.listed().filter(|bundle| filter.takes(bundle)).flat_map(of_bundle);
+    // A character below all of the grammar's stands between the parts, so that the order is theirs.
+    let (page, next) =
+        page.cut(all, |(bundle, tool)| format!("{}\u{1}{}\u{1}{}", bundle.definition.id, tool.slug, tool.version));
+    let tools = page.iter().map(|(bundle, tool)| bundle_json::tool(shared, bundle, tool)).collect();
+    shared_json::json(&ToolListJson { tools, next_page_token: next })
+}

@@ -1,0 +1,332 @@
+//! Calls of HTTP tools: the request that a real server gets, and what its answer is to the caller.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callsheet::bundles::BundleSecret;
+use callsheet::model::Secret;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::daemon::Home;
+use crate::support::upstream_server::{UpstreamServer, answer, hang};
+use crate::{NET, bundle, config, expect, http_tool, invoke, tool, with_tools};
+
+/// An API that answers every request as a closure says, and remembers the bodies.
+pub(crate) struct Api {
+    pub(crate) server: UpstreamServer,
+    bodies: Arc<Mutex<Vec<String>>>,
+}
+
+impl Api {
+    /// The closure gets the target and the number of the request, from 1.
+    pub(crate) async fn answering(reply: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let (kept, reply) = (Arc::clone(&bodies), Arc::new(reply));
+        let server = UpstreamServer::serving(move |request, mut stream| {
+            let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
+            Box::pin(async move {
+                let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).await.unwrap();
+                kept.lock().unwrap().push(String::from_utf8(body).unwrap());
+                let _ = stream.write_all(&reply(request.target(), request.number)).await;
+            })
+        });
+        Self { server: server.await, bodies }
+    }
+
+    /// One that answers everything with this document.
+    async fn saying(document: &Value) -> Self {
+        let body = document.to_string();
+        Self::answering(move |_, _| answer("200 OK", &["Content-Type: application/json"], body.as_bytes())).await
+    }
+
+    /// An address of it.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.address())
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.bodies.lock().unwrap().clone()
+    }
+}
+
+/// A secret for this machine.
+pub(crate) fn secret(text: &str, host: &str) -> BundleSecret {
+    BundleSecret { source: Secret::new(text).into(), hosts: vec![host.parse().unwrap()] }
+}
+
+/// S1-11, S1-25 to S1-28, S1-35, S1-73, S1-76: the request has what the file says, with the values
+/// of the call and of the configuration in their places.
+#[tokio::test]
+async fn a_request_is_what_the_file_says() {
+    let api = Api::saying(&json!({"current": {"condition": {"text": "Sunny"}}})).await;
+    let home = Home::new();
+    let mut config = config(&home);
+    config.bundles.secrets.insert("KEY".into(), secret("s3cr3t", "127.0.0.1"));
+    let weather = http_tool(&json!({
+        "method": "GET", "urlTemplate": api.at("/v1/${place.country}/${place.cities[0]}.json?q=${q}&lang=${lang}"),
+        "query": {"units": "${units}", "tool": "${slug}"},
+        "headers": {"User-Agent": "MyApp/${version}", "X-Absent": "${absent}"},
+        "auth": {"type": "bearer", "valueTemplate": "${KEY}"},
+        "bodyTemplate": "", "successCodes": [200], "timeoutMs": 10000, "responseEncoding": "json",
+        "extractExpr": "$.current.condition.text", "errorMode": "fail",
+    }));
+    let note = http_tool(&json!({
+        "method": "POST", "urlTemplate": api.at("/notes"),
+        "auth": {"type": "basic", "valueTemplate": "me:${KEY}"},
+        "bodyTemplate": "{\"text\": \"<${text}>\", \"tags\": ${tags}, \"absent\": ${absent}}",
+        "extractExpr": "$..text",
+    }));
+    let form = http_tool(&json!({
+        "method": "PUT", "urlTemplate": api.at("/form"), "auth": {"type": "apiKey", "in": "query", "name": "key",
+            "valueTemplate": "${KEY}"},
+        "headers": {"Content-Type": "application/x-www-form-urlencoded"}, "body": "a=${text}&b=1",
+    }));
+    let daemon = with_tools(config, &[("weather", weather), ("note", note), ("form", form)]).await;
+    let args = json!({"place": {"country": "fr", "cities": ["São Paulo/x"]}, "q": "a b&c", "units": 3});
+    assert_eq!(invoke(&daemon, "weather", &args).await, (200, json!({"ok": true, "value": "Sunny"})));
+    let (status, value) = invoke(&daemon, "note", &json!({"text": "\"}", "tags": ["a", 1]})).await;
+    assert_eq!(status, 200);
+    assert_eq!(value, json!({"ok": true, "value": ["Sunny"]}));
+    // The origin's form of arguments, a text.
+    let (status, _) = invoke(&daemon, "form", &json!("{\"text\": \"x=1&y\"}")).await;
+    assert_eq!(status, 200);
+    let seen = api.server.requests();
+    assert_eq!(seen[0].target(), "/v1/fr/S%C3%A3o%20Paulo%2Fx.json?q=a%20b%26c&units=3&tool=weather");
+    assert_eq!(seen[0].header("user-agent"), Some("MyApp/v1"));
+    assert_eq!(seen[0].header("authorization"), Some("Bearer s3cr3t"));
+    assert_eq!(seen[0].header("host"), Some(api.server.address().to_string().as_str()));
+    assert_eq!(seen[0].header("accept"), Some("application/json"));
+    assert_eq!(seen[0].header("x-absent"), None);
+    assert_eq!(seen[1].header("authorization"), Some("Basic bWU6czNjcjN0"));
+    assert_eq!(seen[1].header("content-type"), Some("application/json"));
+    assert_eq!(seen[2].target(), "/form?key=s3cr3t");
+    assert_eq!(api.bodies(), ["", r#"{"text":"<\"}>","tags":["a",1]}"#, "a=x%3D1%26y&b=1"]);
+    // S1-78: usage is counted.
+    daemon.until(&tool(NET, "weather", "v1"), |answer| answer.json()["callCount"] == 1).await;
+    let stored = daemon.json(&tool(NET, "weather", "v1")).await;
+    assert!(stored["lastCalledAt"].is_string(), "{stored}");
+    assert!(!stored.to_string().contains("s3cr3t"));
+    daemon.stop().await;
+}
+
+/// S1-20, S1-71: arguments that do not fit are refused before anything is sent.
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_refused_with_400() {
+    let api = Api::saying(&json!({})).await;
+    let home = Home::new();
+    let mut content = http_tool(&json!({"urlTemplate": api.at("/${city}"), "maxCallsPerMinute": 1}));
+    content["argSchema"] = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+        "additionalProperties": false});
+    let daemon = with_tools(config(&home), &[("weather", content)]).await;
+    for args in [json!({}), json!({"city": 7}), json!({"city": "x", "more": 1}), json!([]), json!("no JSON")] {
+        let (status, answer) = invoke(&daemon, "weather", &args).await;
+        assert_eq!(status, 400, "{args}: {answer}");
+        assert_eq!(answer["ok"], false);
+        assert_eq!(answer["code"], "invalid_arguments", "{answer}");
+    }
+    assert!(api.server.requests().is_empty(), "nothing was sent");
+    // S1-91: the limit of the file.
+    assert_eq!(invoke(&daemon, "weather", &json!({"city": "x"})).await.0, 200);
+    let (status, answer) = invoke(&daemon, "weather", &json!({"city": "x"})).await;
+    assert_eq!(status, 429, "{answer}");
+    let refused = expect(&daemon, 404, "POST", &format!("{}/invoke", tool(NET, "nope", "v1")), &json!({})).await;
+    assert_eq!(refused.json()["code"], "unknown_tool");
+    daemon.stop().await;
+}
+
+/// S1-29 to S1-33, S1-77, S1-86: what is no success, and what that gives.
+#[tokio::test]
+async fn what_is_no_success_fails_or_is_empty() {
+    let api = Api::answering(|target, _| match target.split('?').next().unwrap() {
+        "/missing" => answer("404 Not Found", &["Content-Type: text/plain"], b"no such \x1b[31mcity"),
+        "/moved" => answer("302 Found", &["Location: /ok"], b""),
+        "/created" => answer("201 Created", &[], b"{\"id\": 7}"),
+        "/empty" => b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
+        "/text" => answer("200 OK", &["Content-Type: text/plain"], b"temp: 21 C"),
+        "/large" => answer("200 OK", &[], &[b'1'; 5_000]),
+        _ => answer("200 OK", &[], b"{\"a\": 1}"),
+    })
+    .await;
+    let home = Home::new();
+    let cases: Vec<(&str, Value, Value)> = vec![
+        (
+            "missing",
+            json!({}),
+            json!({"ok": false, "code": "http_status",
+            "error": "the API answered 404 Not Found: `no such \\u{1b}[31mcity`"}),
+        ),
+        ("missing", json!({"errorMode": "empty"}), json!({"ok": true, "value": null})),
+        (
+            "missing",
+            json!({"successCodes": [404], "responseEncoding": "text", "extractExpr": "such (.)"}),
+            json!({"ok": true, "value": "\u{1b}"}),
+        ),
+        (
+            "moved",
+            json!({}),
+            json!({"ok": false, "code": "http_status",
+            "error": "the API answered 302 Found; redirects are not followed"}),
+        ),
+        ("created", json!({"extractExpr": "$.id"}), json!({"ok": true, "value": 7})),
+        (
+            "created",
+            json!({"successCodes": [200]}),
+            json!({"ok": false, "code": "http_status",
+            "error": "the API answered 201 Created: `{\"id\": 7}`"}),
+        ),
+        ("empty", json!({}), json!({"ok": true, "value": null})),
+        (
+            "text",
+            json!({}),
+            json!({"ok": false, "code": "bad_answer",
+            "error": "the answer of the API is no JSON: expected ident at line 1 column 2"}),
+        ),
+        ("text", json!({"responseEncoding": "text"}), json!({"ok": true, "value": "temp: 21 C"})),
+        ("text", json!({"responseEncoding": "text", "extractExpr": "(\\d+) C"}), json!({"ok": true, "value": "21"})),
+        (
+            "ok",
+            json!({"extractExpr": "$.b"}),
+            json!({"ok": false, "code": "bad_answer",
+            "error": "`extractExpr` finds nothing in the answer of the API"}),
+        ),
+        ("ok", json!({"extractExpr": "$.b", "errorMode": "empty"}), json!({"ok": true, "value": null})),
+        ("ok", json!({"extractExpr": "$.*"}), json!({"ok": true, "value": [1]})),
+    ];
+    let tools: Vec<(String, Value)> = cases
+        .iter()
+        .enumerate()
+        .map(|(n, (path, more, _))| {
+            let mut implementation = json!({"urlTemplate": api.at(&format!("/{path}"))});
+            implementation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            (format!("t{n}"), http_tool(&implementation))
+        })
+        .collect();
+    let named: Vec<(&str, Value)> = tools.iter().map(|(slug, content)| (slug.as_str(), content.clone())).collect();
+    let daemon = with_tools(config(&home), &named).await;
+    for ((slug, _), (path, more, expected)) in tools.iter().zip(&cases) {
+        let (status, answer) = invoke(&daemon, slug, &json!({})).await;
+        assert_eq!(status, 200, "{path} {more}: {answer}");
+        assert_eq!(&answer, expected, "{path} {more}");
+    }
+    let limited = http_tool(&json!({"urlTemplate": api.at("/large"), "maxResponseBytes": 4999}));
+    expect(&daemon, 201, "PUT", &tool(NET, "large", "v1"), &limited).await;
+    let (_, answer) = invoke(&daemon, "large", &json!({})).await;
+    assert_eq!(answer["code"], "too-large", "{answer}");
+    let posted = http_tool(&json!({"method": "POST", "urlTemplate": api.at("/ok"), "body": {"x": "${x}"},
+        "maxRequestBytes": 20}));
+    expect(&daemon, 201, "PUT", &tool(NET, "posted", "v1"), &posted).await;
+    assert_eq!(invoke(&daemon, "posted", &json!({"x": "short"})).await.1["ok"], true);
+    let (_, answer) = invoke(&daemon, "posted", &json!({"x": "x".repeat(20)})).await;
+    assert_eq!(answer["code"], "refused_argument", "{answer}");
+    daemon.stop().await;
+}
+
+/// S1-74, S1-87: an overloaded API is asked again where that is safe, and no more often than the
+/// file says.
+#[tokio::test]
+async fn what_may_be_repeated_is_tried_again() {
+    let home = Home::new();
+    let busy = |target: &str, number: usize| {
+        if target == "/third" && number > 2 { answer("200 OK", &[], b"1") } else { answer("503 Busy", &[], b"") }
+    };
+    let (first, second, third) = (Api::answering(busy).await, Api::answering(busy).await, Api::answering(busy).await);
+    let tools = [
+        ("get", http_tool(&json!({"urlTemplate": first.at("/third")}))),
+        ("post", http_tool(&json!({"urlTemplate": second.at("/third"), "method": "POST"}))),
+        ("once", http_tool(&json!({"urlTemplate": third.at("/never"), "maxRetries": 1}))),
+    ];
+    let daemon = with_tools(config(&home), &tools).await;
+    assert_eq!(invoke(&daemon, "get", &json!({})).await.1, json!({"ok": true, "value": 1}));
+    assert_eq!(first.server.requests().len(), 3);
+    assert_eq!(invoke(&daemon, "post", &json!({})).await.1["code"], "http_status");
+    assert_eq!(second.server.requests().len(), 1, "a POST is sent once");
+    assert_eq!(invoke(&daemon, "once", &json!({})).await.1["code"], "http_status");
+    assert_eq!(third.server.requests().len(), 2);
+    daemon.stop().await;
+}
+
+/// S1-30: the time of a call is limited, all tries together; and one tool that fails costs no other.
+#[tokio::test]
+async fn one_slow_or_dead_api_costs_its_own_tool() {
+    let slow = UpstreamServer::serving(|_, stream| hang(stream)).await;
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let api = Api::saying(&json!(1)).await;
+    let home = Home::new();
+    let tools = [
+        ("slow", http_tool(&json!({"urlTemplate": slow.url().as_str(), "timeoutMs": 50}))),
+        ("dead", http_tool(&json!({"urlTemplate": format!("http://{dead}/"), "maxRetries": 0}))),
+        ("well", http_tool(&json!({"urlTemplate": api.at("/")}))),
+    ];
+    let mut config = config(&home);
+    config.calls.breaker_failures = 1;
+    config.calls.breaker_open = Duration::from_secs(3600);
+    let daemon = with_tools(config, &tools).await;
+    assert_eq!(invoke(&daemon, "slow", &json!({})).await.1["code"], "timeout");
+    assert_eq!(invoke(&daemon, "dead", &json!({})).await.1["code"], "refused");
+    assert_eq!(invoke(&daemon, "well", &json!({})).await.1, json!({"ok": true, "value": 1}));
+    daemon.stop().await;
+}
+
+/// S1-21, S1-75: a result that does not fit its schema is passed on, with a finding until one fits.
+#[tokio::test]
+async fn a_result_that_does_not_fit_is_a_finding() {
+    let api =
+        Api::answering(|target, _| answer("200 OK", &[], if target == "/?v=number" { b"7" } else { b"\"seven\"" }))
+            .await;
+    let home = Home::new();
+    let mut content = http_tool(&json!({"urlTemplate": api.at("/?v=${v}")}));
+    content["outputSchema"] = json!({"type": "string"});
+    let daemon = with_tools(config(&home), &[("number", content)]).await;
+    assert_eq!(invoke(&daemon, "number", &json!({"v": "number"})).await.1, json!({"ok": true, "value": 7}));
+    let found = "/api/v1/findings?code=output-unfit";
+    daemon.until(found, |answer| answer.json()["findings"].to_string().contains("number_v1")).await;
+    assert_eq!(invoke(&daemon, "number", &json!({"v": "text"})).await.1["value"], "seven");
+    daemon.until(found, |answer| answer.json()["findings"] == json!([])).await;
+    daemon.stop().await;
+}
+
+/// A stored tool is a tool like any other: in the list, in every format, switched by preferences,
+/// approved by people, and called by an MCP client.
+#[tokio::test]
+async fn a_stored_tool_is_a_tool_like_any_other() {
+    let api = Api::saying(&json!({"sunny": true})).await;
+    let home = Home::new();
+    let mut content = http_tool(&json!({"urlTemplate": api.at("/${city}")}));
+    content["argSchema"] = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    content["tags"] = json!(["sky"]);
+    let daemon = with_tools(config(&home), &[("weather", content)]).await;
+    daemon.until_tools(&["weather_v1"]).await;
+    let listed = daemon.json("/api/v1/tools?format=openai&tag=sky").await;
+    assert_eq!(listed[0]["function"]["parameters"]["required"], json!(["city"]), "{listed}");
+    let health = daemon.json("/api/v1/scenarios/net").await;
+    assert_eq!(health["protocol"], "bundle");
+    assert_eq!(health["source"], "bundles");
+    assert_eq!(health["url"], format!("bundle:{NET}"));
+    assert_eq!(health["state"], "live");
+    let call = json!({"tool_name": "weather_v1", "arguments": {"city": "Paris"}});
+    let answer = expect(&daemon, 200, "POST", "/api/v1/tools/execute", &call).await.json();
+    assert_eq!(answer["result"], json!({"sunny": true}), "{answer}");
+    let mcp = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "net__weather_v1", "arguments": {"city": "Paris"}}});
+    let rpc = expect(&daemon, 200, "POST", "/rpc", &mcp).await.json();
+    assert!(rpc.get("result").is_some(), "{rpc}");
+    let approve = json!({"scope": "global", "target": "tool:net/weather_v1", "approval": "require"});
+    expect(&daemon, 200, "PUT", "/api/v1/preferences", &approve).await;
+    let (status, waits) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;
+    assert_eq!(status, 202, "{waits}");
+    assert_eq!(waits["code"], "approval_required");
+    let off = json!({"scope": "global", "target": "tool:net/weather_v1", "enabled": false});
+    expect(&daemon, 200, "PUT", "/api/v1/preferences", &off).await;
+    let (status, refused) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;
+    assert_eq!(status, 403, "{refused}");
+    assert_eq!(refused["code"], "disabled");
+    // The switch of the bundle is above all preferences.
+    let on = json!({"scope": "global", "target": "tool:net/weather_v1", "enabled": true});
+    expect(&daemon, 200, "PUT", "/api/v1/preferences", &on).await;
+    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    daemon.until_tools(&[]).await;
+    daemon.stop().await;
+}
