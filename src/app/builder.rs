@@ -13,6 +13,7 @@ use super::logins::StoredLogins;
 use super::{Callsheet, StartError};
 use crate::bundles::{BundleStore, Functions};
 use crate::calls::{self, Calls};
+use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::bundles::BundleSource;
 use crate::discovery::embedded::Embedded;
@@ -165,10 +166,10 @@ impl Builder {
             functions,
             watchdog,
         } = self;
-        let (mut protocols, tasks) = (protocols.0, Tasks::new());
+        let (mut own_protocols, tasks) = (protocols.0, Tasks::new());
         let definitions = DefinitionRegistry::new(definitions);
         definitions.configure(&config.definitions);
-        protocols.push(Arc::new(definitions.clone()));
+        own_protocols.push(Arc::new(definitions.clone()));
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
         // The id is stored beside the store, in the folder that opening the store has made.
@@ -184,15 +185,13 @@ impl Builder {
         let bundles = bundles(&config, functions, (clock, &tasks), &stop).await;
         let children = Children::watched(clock, watchdog);
         let sources = sources(own, (&native, definitions.has_own()), &bundles, (&config, clock));
-        protocols.push(Arc::new(BundleProtocol(bundles.clone())));
-        protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
             restored,
             client: Arc::clone(&client),
             children: Arc::clone(&children),
-            protocols: Protocols::with(protocols),
+            protocols: all_protocols(own_protocols, &native, &bundles),
             clock,
             tasks: tasks.clone(),
             readiness: readiness.clone(),
@@ -203,9 +202,7 @@ impl Builder {
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
-        let (hub, known, running, end) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
-        let parts = calls::CallDependencies { store, hub, reader: known, clock, tasks: running, stop: end };
-        calls.attach(of_calls, parts);
+        calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
         calls.resume().await;
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
@@ -235,6 +232,17 @@ impl Builder {
     }
 }
 
+/// What calls need besides the catalog.
+fn call_dependencies(
+    store: Arc<dyn StateStore>,
+    events: &Hub,
+    reader: &CatalogReader,
+    (clock, tasks, stop): (Clock, &Tasks, &Stop),
+) -> calls::CallDependencies {
+    let (hub, reader, tasks, stop) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
+    calls::CallDependencies { store, hub, reader, clock, tasks, stop }
+}
+
 /// The stored data about calls.
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
@@ -253,6 +261,17 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
         tracing::warn!(error = %error, "the key of the server could not be stored; MCP clients begin anew after a restart");
     }
     Some(key)
+}
+
+/// All protocols; those of scenarios inside this process and of bundles come with the program's own.
+fn all_protocols(
+    own: Vec<Arc<dyn Protocol>>,
+    native: &BTreeMap<ScenarioName, NativeTools>,
+    bundles: &BundleStore,
+) -> Protocols {
+    let native = (!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>);
+    let bundles: Arc<dyn Protocol> = Arc::new(BundleProtocol(bundles.clone()));
+    Protocols::with(own.into_iter().chain([bundles]).chain(native).collect())
 }
 
 /// The bundles, read and followed.

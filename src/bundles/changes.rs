@@ -149,7 +149,7 @@ fn time(at: Timestamp) -> Value {
 }
 
 /// A new UUID of version 7.
-pub(super) fn new_id(now: Timestamp) -> Uuid {
+pub fn new_id(now: Timestamp) -> Uuid {
     let since = now.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs();
     Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, since.as_secs(), since.subsec_nanos()))
 }

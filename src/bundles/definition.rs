@@ -181,9 +181,8 @@ fn implementation(members: JsonMembers<'_>) -> Result<Implementation, Definition
     match members.required_text("type")? {
         "http" => {
             let original = members.object("httpImpl")?.map(joined);
-            let object = match (members.object("impl")?, &original) {
-                (Some(object), _) | (None, Some(object)) => object,
-                (None, None) => return Err(members.wrong("impl", "is missing")),
+            let ((Some(object), _) | (None, Some(object))) = (members.object("impl")?, &original) else {
+                return Err(members.wrong("impl", "is missing"));
             };
             Ok(Implementation::Http(Arc::new(HttpTool::read(JsonMembers { object, pointer: "/impl" })?)))
         }

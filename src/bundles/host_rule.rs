@@ -91,7 +91,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 /// documentation, and 6to4, which embeds any address of IPv4.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    let special = a == 0x2001 && b < 0x0200 || a == 0x2001 && b == 0x0db8 || a == 0x2002 || a == 0x3fff && b < 0x1000;
+    let special = a == 0x2001 && (b < 0x0200 || b == 0x0db8) || a == 0x2002 || a == 0x3fff && b < 0x1000;
     a & 0xe000 == 0x2000 && !special
 }
 

@@ -9,6 +9,7 @@
 //!
 //! It sends no request, and changes nothing that is stored unless an operator requests it.
 
+pub mod archive;
 mod body_template;
 pub mod bundle_set;
 mod changes;
@@ -29,7 +30,7 @@ mod tool_auth;
 mod url_template;
 
 pub use bundle_set::{BundleSet, StoredBundle};
-pub use changes::{BundleChange, ToolContent};
+pub use changes::{BundleChange, ToolContent, new_id};
 pub use definition::{BundleDefinition, DefinitionError, Implementation, StoredTool};
 pub use error::BundleError;
 pub use functions::Functions;

@@ -233,6 +233,20 @@ impl DaemonClient {
             .map_err(|error| self.unexpected_answer(&format!("its answer is not JSON: {error}")))
     }
 
+    /// Sends a request to a route below `/tools`. What is removed has no answer.
+    pub(super) async fn stored_tools(
+        &self,
+        method: http::Method,
+        path: &[&str],
+        query: QueryPairs<'_>,
+        body: Option<&Value>,
+    ) -> Result<DaemonAnswer, CommandError> {
+        let url = self.address_below(&["tools"], path)?;
+        let (_, body) = self.exchange_at(method, url, query, body).await?;
+        let value = if body.is_empty() { Value::Null } else { self.parse_json(&body)? };
+        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
+    }
+
     async fn exchange(
         &self,
         method: http::Method,
@@ -240,7 +254,17 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         body: Option<&Value>,
     ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
-        let mut url = self.address(path)?;
+        let url = self.address(path)?;
+        self.exchange_at(method, url, query, body).await
+    }
+
+    async fn exchange_at(
+        &self,
+        method: http::Method,
+        mut url: Url,
+        query: QueryPairs<'_>,
+        body: Option<&Value>,
+    ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -317,8 +341,13 @@ impl DaemonClient {
         Err(self.unexpected_answer("it has no events"))
     }
 
-    /// The address of a route. Refuses names that as a part of a path would mean another route.
+    /// The address of a route of the API.
     fn address(&self, path: &[&str]) -> Result<Url, CommandError> {
+        self.address_below(&["api", "v1"], path)
+    }
+
+    /// The address of a route. Refuses names that as a part of a path would mean another route.
+    fn address_below(&self, root: &[&str], path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
             let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
             return Err(CommandError::Usage {
@@ -326,7 +355,7 @@ impl DaemonClient {
                 hint,
             });
         }
-        Ok(self.below(&[&["api", "v1"], path].concat()))
+        Ok(self.below(&[root, path].concat()))
     }
 
     fn below(&self, path: &[&str]) -> Url {

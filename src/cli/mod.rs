@@ -17,6 +17,7 @@ use crate::runtime::memory;
 mod add;
 mod address;
 mod approvals;
+mod bundle;
 mod by_id;
 mod call;
 mod check;
@@ -108,6 +109,8 @@ enum Command {
     Approvals(approvals::ApprovalsArgs),
     /// List long-running operations, and cancel them.
     Operations(operations::OperationsArgs),
+    /// List, show and change bundles of stored tools.
+    Bundle(bundle::BundleArgs),
     /// Poll scenarios for their tools now.
     Refresh(refresh::RefreshArgs),
     /// Block a scenario, or unblock it.
@@ -288,6 +291,7 @@ impl Command {
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,
             Self::Operations(command) => command.run().await,
+            Self::Bundle(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,
             Self::Unblock(command) => command.run().await,

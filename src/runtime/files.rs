@@ -154,12 +154,12 @@ impl FolderWatch {
         // The former watches end with the former watcher.
         self.watcher = None;
         let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
-        let watched = match self.folder.parent().filter(|_| !self.folder.is_dir()) {
+        let begun = match self.folder.parent().filter(|_| !self.folder.is_dir()) {
             Some(parent) => watcher.watch(parent, RecursiveMode::NonRecursive),
             None => watcher.watch(&self.folder, RecursiveMode::Recursive),
         };
         self.watcher = Some(watcher);
-        watched.map_err(|error| error.to_string())
+        begun.map_err(|error| error.to_string())
     }
 
     /// Completes when there was a change since the last [`renew`](Self::renew) that was not

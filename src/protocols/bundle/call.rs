@@ -184,7 +184,7 @@ impl BundleSession {
     /// Compares a result with its schema, and notes a misfit for the list of findings.
     async fn compare(&self, tool: &StoredTool, schema: Value, value: Value) {
         let misfit = self.transports.tasks().blocking(move || misfit(&schema, &value)).await;
-        self.misfits.note(&Arc::from(tool.name()), misfit);
+        self.misfits.note(&Arc::from(tool.name()), misfit.as_ref());
     }
 }
 
@@ -202,13 +202,14 @@ fn is_broken(error: &TransportError) -> bool {
 fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
     let Some(ToolAuth::OAuth { token_url, client_id, client_secret, scopes }) = &http.auth else { return None };
     let secret = client_secret.as_ref().and_then(|name| settings.secrets.get(name));
-    Some(Auth::OAuth(OAuthClient {
+    Some(Auth::OAuth(Box::new(OAuthClient {
         token_url: Some(token_url.clone()),
         client_id: client_id.clone(),
         client_secret: secret.map(|secret| secret.source.clone()),
         scopes: scopes.clone(),
         resource: None,
-    }))
+        issuer: None,
+    })))
 }
 
 /// The first way in which a result does not fit its schema.

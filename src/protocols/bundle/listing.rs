@@ -45,7 +45,7 @@ pub(super) fn decode(
         let hint = format!("enable it with `callsheet bundle enable {}`", bundle.definition.id);
         findings.push(Finding::new(FindingCode::Disabled, message).hint(hint));
     }
-    let document = document(bundle, tools);
+    let document = document(bundle, &tools);
     let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
     let Decoded { manifest, findings: odd, quarantined } = decoded;
     // What the document itself lacks is no matter of its author, who wrote another one.
@@ -55,13 +55,13 @@ pub(super) fn decode(
 
 /// The manifest with every tool.
 pub(super) fn whole(bundle: &StoredBundle) -> Option<Manifest> {
-    let tools = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
-    let decoded = tool_discovery::decode(document(bundle, tools).as_bytes(), &AcceptedVersions::default());
+    let tools: Vec<Value> = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
+    let decoded = tool_discovery::decode(document(bundle, &tools).as_bytes(), &AcceptedVersions::default());
     decoded.ok().map(|decoded| decoded.manifest)
 }
 
 /// A manifest of the Tool Discovery Protocol.
-fn document(bundle: &StoredBundle, tools: Vec<Value>) -> String {
+fn document(bundle: &StoredBundle, tools: &[Value]) -> String {
     let about = &bundle.definition;
     let description = if about.description.is_empty() { &about.display_name } else { &about.description };
     let document = json!({

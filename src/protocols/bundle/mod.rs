@@ -168,13 +168,13 @@ impl Followed {
 
 impl Misfits {
     /// Notes whether the last result of a tool fitted its schema.
-    fn note(&self, tool: &Arc<str>, misfit: Option<String>) {
+    fn note(&self, tool: &Arc<str>, misfit: Option<&String>) {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match &misfit {
+        let before = match misfit {
             Some(misfit) => tools.insert(Arc::clone(tool), misfit.clone()),
             None => tools.remove(tool),
         };
-        if before != misfit {
+        if before.as_ref() != misfit {
             self.changed.send_replace(());
         }
     }

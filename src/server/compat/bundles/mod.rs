@@ -177,18 +177,18 @@ pub(in crate::server) async fn get_tool(
 
 fn show(shared: &ServerState, key: &(Uuid, Slug, ToolVersion), status: StatusCode) -> Result<Response, Problem> {
     let (bundle, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
-    with_status(shared_json::json(&bundle_json::tool(shared, &bundle, &tool))?, status)
+    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &bundle, &tool))?, status))
 }
 
 fn show_bundle(shared: &ServerState, id: Uuid, status: StatusCode) -> Result<Response, Problem> {
     let set = shared.bundles.set();
     let bundle = set.get(id).ok_or(BundleError::UnknownBundle(id))?;
-    with_status(shared_json::json(&bundle_json::bundle(bundle))?, status)
+    Ok(with_status(shared_json::json(&bundle_json::bundle(bundle))?, status))
 }
 
-fn with_status(mut answer: Response, status: StatusCode) -> Result<Response, Problem> {
+fn with_status(mut answer: Response, status: StatusCode) -> Response {
     *answer.status_mut() = status;
-    Ok(answer)
+    answer
 }
 
 /// `{isEnabled}` and nothing else.

@@ -1,0 +1,221 @@
+//! `callsheet bundle`: lists, shows and changes bundles of stored tools.
+
+mod archive;
+mod put;
+
+use clap::{Args, Subcommand};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
+
+/// Bundles of one page of a list; the most that a daemon gives.
+const PAGE: &str = "256";
+
+/// Arguments of `bundle`.
+#[derive(Debug, Args)]
+pub(super) struct BundleArgs {
+    #[command(subcommand)]
+    command: BundleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BundleCommand {
+    /// List the bundles, or the tools of one.
+    List(ListBundlesArgs),
+    /// Show one version of a tool.
+    Show(StoredToolArgs),
+    /// Store a bundle or a version of a tool that stands in a file of JSON.
+    Put(put::PutArgs),
+    /// Enable a bundle, or one version of a tool.
+    Enable(SubjectArgs),
+    /// Disable a bundle, or one version of a tool.
+    Disable(SubjectArgs),
+    /// Delete a bundle without tools, or one version of a tool.
+    Delete(SubjectArgs),
+    /// Write a bundle with its tools into a ZIP archive.
+    Export(archive::ExportArgs),
+    /// Store the bundle of a ZIP archive.
+    Import(archive::ImportArchiveArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListBundlesArgs {
+    /// List the tools of this bundle: its id or its slug.
+    bundle: Option<String>,
+    /// Also what is disabled.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+struct StoredToolArgs {
+    /// The bundle: its id or its slug.
+    bundle: String,
+    /// The slug of the tool.
+    slug: String,
+    /// Its version.
+    version: String,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+struct SubjectArgs {
+    /// The bundle: its id or its slug.
+    bundle: String,
+    /// The slug of a tool in it; without one the bundle itself is meant.
+    #[arg(requires = "version")]
+    slug: Option<String>,
+    /// The version of the tool.
+    version: Option<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl BundleArgs {
+    /// Runs the command.
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        match self.command {
+            BundleCommand::List(list) => list.run().await,
+            BundleCommand::Show(show) => show.run().await,
+            BundleCommand::Put(put) => put.run().await,
+            BundleCommand::Enable(subject) => subject.switch(true).await,
+            BundleCommand::Disable(subject) => subject.switch(false).await,
+            BundleCommand::Delete(subject) => subject.delete().await,
+            BundleCommand::Export(export) => export.run().await,
+            BundleCommand::Import(import) => import.run().await,
+        }
+    }
+}
+
+impl ListBundlesArgs {
+    async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
+        let (member, rows) = match &self.bundle {
+            None => ("bundles", bundles(&daemon, self.all).await?),
+            Some(bundle) => {
+                let id = bundle_id(&daemon, bundle).await?;
+                ("tools", tools(&daemon, &id, self.all).await?)
+            }
+        };
+        if self.remote.json {
+            output::json(&json!({ member: rows }));
+        } else if rows.is_empty() {
+            output::line(&format!("no {member}; `--all` shows those that are disabled, too"));
+        } else if member == "bundles" {
+            table(&rows, [("ID", "/id"), ("SLUG", "/slug"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")]);
+        } else {
+            table(
+                &rows,
+                [("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")],
+            );
+        }
+        Ok(())
+    }
+}
+
+fn table(rows: &[Value], columns: [(&str, &str); 4]) {
+    let heads = columns.map(|(head, _)| (head, if head == "NAME" { ColumnFit::Cut } else { ColumnFit::Whole }));
+    let mut table = TextTable::new(&heads);
+    for row in rows {
+        table.row(columns.map(|(_, pointer)| cell(output::text(row, pointer))));
+    }
+    table.print();
+}
+
+impl StoredToolArgs {
+    async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
+        let id = bundle_id(&daemon, &self.bundle).await?;
+        let path = ["bundles", &id, "tools", &self.slug, "version", &self.version];
+        output::json(&daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await?.value);
+        Ok(())
+    }
+}
+
+impl SubjectArgs {
+    async fn switch(self, is_enabled: bool) -> Result<(), CommandError> {
+        let answer = self.send(Method::PATCH, Some(&json!({"isEnabled": is_enabled}))).await?;
+        self.report(&answer, if is_enabled { "is enabled" } else { "is disabled" });
+        Ok(())
+    }
+
+    async fn delete(self) -> Result<(), CommandError> {
+        let answer = self.send(Method::DELETE, None).await?;
+        let goes = "is deleted, and is removed for good after two days";
+        self.report(&answer, if self.slug.is_some() { "is deleted" } else { goes });
+        Ok(())
+    }
+
+    async fn send(&self, method: Method, body: Option<&Value>) -> Result<DaemonAnswer, CommandError> {
+        let daemon = DaemonClient::for_operator(&self.remote)?;
+        let id = bundle_id(&daemon, &self.bundle).await?;
+        let mut path = vec!["bundles", &id];
+        if let (Some(slug), Some(version)) = (&self.slug, &self.version) {
+            path.extend(["tools", slug, "version", version]);
+        }
+        daemon.stored_tools(method, &path, QueryPairs::new(), body).await
+    }
+
+    fn report(&self, answer: &DaemonAnswer, what: &str) {
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else {
+            let tool = self.slug.iter().chain(&self.version).map(|part| format!(" {part}")).collect::<String>();
+            output::line(&output::sanitize(&format!("{}{tool} {what}", self.bundle)));
+        }
+    }
+}
+
+/// The id of the bundle with this id or slug.
+async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandError> {
+    if name.parse::<uuid::Uuid>().is_ok() {
+        return Ok(name.to_owned());
+    }
+    let all = bundles(daemon, true).await?;
+    let mut meant = all.iter().filter(|bundle| bundle["slug"] == name).filter_map(|bundle| bundle["id"].as_str());
+    let refused = |message: String, hint: &str| CommandError::Refused { message, hint: Some(hint.to_owned()) };
+    match (meant.next(), meant.next()) {
+        (Some(id), None) => Ok(id.to_owned()),
+        (None, _) => Err(refused(
+            format!("no bundle is called `{}`", output::sanitize(name)),
+            "`callsheet bundle list --all` lists those that there are",
+        )),
+        (Some(_), Some(_)) => Err(refused(
+            format!("several bundles are called `{}`", output::sanitize(name)),
+            "name it by its id, as `callsheet bundle list --all` shows it",
+        )),
+    }
+}
+
+/// All bundles.
+async fn bundles(daemon: &DaemonClient, all: bool) -> Result<Vec<Value>, CommandError> {
+    let query = vec![("pageSize", PAGE.to_owned()), ("includeDisabled", all.to_string())];
+    pages(daemon, "bundles", query).await
+}
+
+/// All tools of a bundle.
+async fn tools(daemon: &DaemonClient, id: &str, all: bool) -> Result<Vec<Value>, CommandError> {
+    let size = ("recommendedPageSize", PAGE.to_owned());
+    pages(daemon, "tools", vec![size, ("includeDisabled", all.to_string()), ("bundleIDs", id.to_owned())]).await
+}
+
+/// All pages of a list.
+async fn pages(daemon: &DaemonClient, member: &str, query: QueryPairs<'_>) -> Result<Vec<Value>, CommandError> {
+    let (mut rows, mut token) = (Vec::new(), String::new());
+    loop {
+        let mut query = query.clone();
+        query.push(("pageToken", token));
+        let answer = daemon.stored_tools(Method::GET, &[member], query, None).await?;
+        rows.extend(output::list(&answer.value, member).iter().cloned());
+        match answer.value["nextPageToken"].as_str() {
+            Some(next) => token = next.to_owned(),
+            None => return Ok(rows),
+        }
+    }
+}
