@@ -395,8 +395,8 @@ fn modules() -> ModulesConfig {
         slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
         slow_timeout: Duration::from_secs(61),
         timeout: Duration::from_secs(62),
-        token: Some(Secret::new("63")),
-        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
+        token: Some(Secret::new("63").into()),
+        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64").into())]),
     }
 }
 
