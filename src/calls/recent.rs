@@ -7,10 +7,10 @@ use super::ended_call::EndedCall;
 
 /// The latest calls, each with its number.
 #[derive(Debug, Default)]
-pub(super) struct RecentCalls(Mutex<Ring>);
+pub(super) struct RecentCalls(Mutex<CallRing>);
 
 #[derive(Debug, Default)]
-struct Ring {
+struct CallRing {
     /// The oldest first.
     calls: VecDeque<NumberedCall>,
     /// How many there were since the start.

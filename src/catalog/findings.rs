@@ -199,7 +199,7 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
             return vec![Finding::new(FindingCode::Aliased, message)];
         }
         Some((alias, _)) => {
-            let Obstacle { why, rivals } = obstacle(lens, id, alias);
+            let NameObstacle { why, rivals } = obstacle(lens, id, alias);
             let message = format!("the alias `{alias}` is not available: {why}; published as `{name}`");
             let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
             said.push(refused.hint("choose an alias that no other tool has"));
@@ -224,23 +224,23 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
 
 /// The finding that a tool does not get the name it wants.
 fn collision(lens: &ScopedCatalog<'_>, tool: &ViewTool, wanted: &PublishedName) -> Finding {
-    let Obstacle { why, rivals } = obstacle(lens, &tool.id, wanted);
+    let NameObstacle { why, rivals } = obstacle(lens, &tool.id, wanted);
     let message = format!("`{wanted}` is not available: {why}; published as `{}`", tool.name);
     Finding::new(FindingCode::NameCollision, message).with_others(rivals)
 }
 
 /// What keeps a tool from a name.
-struct Obstacle {
+struct NameObstacle {
     why: String,
     /// The tools that have or want the name, as many as are named.
     rivals: Vec<ToolId>,
 }
 
 /// Why a tool does not get the name it wants.
-fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> Obstacle {
+fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> NameObstacle {
     if wanted.is_reserved() {
         let why = "names of this shape are kept for tools whose qualified names meet".to_owned();
-        return Obstacle { why, rivals: Vec::new() };
+        return NameObstacle { why, rivals: Vec::new() };
     }
     let kinds = [
         (ClaimKind::Qualified, "it is the qualified name of"),
@@ -253,8 +253,8 @@ fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> Ob
         if !rivals.is_empty() {
             let more = if all.next().is_some() { " and more" } else { "" };
             let named: Vec<String> = rivals.iter().map(ToString::to_string).collect();
-            return Obstacle { why: format!("{what} {}{more}", named.join(", ")), rivals };
+            return NameObstacle { why: format!("{what} {}{more}", named.join(", ")), rivals };
         }
     }
-    Obstacle { why: "something else claims it".to_owned(), rivals: Vec::new() }
+    NameObstacle { why: "something else claims it".to_owned(), rivals: Vec::new() }
 }

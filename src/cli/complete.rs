@@ -38,7 +38,7 @@ impl CompleteArgs {
 
 /// What may stand at the end of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum WantedNames {
     /// The name of a scenario.
     Scenario,
     /// The published name of a tool.
@@ -69,7 +69,7 @@ async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
     let Some((typed, before)) = words.split_last() else { return Ok(Vec::new()) };
     let line = CommandLine::parse(before);
     let (wanted, typed, prefix) = line.wanted(typed.whole.as_str(), typed.parts.as_str());
-    if wanted == Wanted::Other {
+    if wanted == WantedNames::Other {
         return Ok(Vec::new());
     }
     let remote = RemoteArgs {
@@ -79,11 +79,11 @@ async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
     };
     let daemon = DaemonClient::from_args(&remote)?;
     let found = match wanted {
-        Wanted::Scenario => names(&daemon, "scenarios", Vec::new()).await?,
-        Wanted::Tool => names(&daemon, "tools", vec![("include_disabled", "true".to_owned())]).await?,
-        Wanted::Flag => line.flags(&daemon).await?,
-        Wanted::Target => targets(&daemon).await?,
-        Wanted::Other => Vec::new(),
+        WantedNames::Scenario => names(&daemon, "scenarios", Vec::new()).await?,
+        WantedNames::Tool => names(&daemon, "tools", vec![("include_disabled", "true".to_owned())]).await?,
+        WantedNames::Flag => line.flags(&daemon).await?,
+        WantedNames::Target => targets(&daemon).await?,
+        WantedNames::Other => Vec::new(),
     };
     let fits = found.into_iter().filter(|name| name.starts_with(typed) && is_plain(name));
     Ok(fits.take(MOST).filter_map(|name| Some(name.strip_prefix(prefix)?.to_owned())).collect())
@@ -159,26 +159,26 @@ impl CommandLine {
     }
 
     /// What stands at the end, what of it was typed, and what the shell has of it in words before.
-    fn wanted<'a>(&self, typed: &'a str, parts: &'a str) -> (Wanted, &'a str, &'a str) {
+    fn wanted<'a>(&self, typed: &'a str, parts: &'a str) -> (WantedNames, &'a str, &'a str) {
         if let Some(option) = &self.open {
-            return (if option == "scenario" { Wanted::Scenario } else { Wanted::Other }, typed, parts);
+            return (if option == "scenario" { WantedNames::Scenario } else { WantedNames::Other }, typed, parts);
         }
         if let Some(value) = typed.strip_prefix("--scenario=").filter(|_| !self.is_call() || self.positional.is_empty())
         {
             // What is completed is the value; a shell that keeps the word whole gets none.
-            let wanted = if parts.is_empty() { Wanted::Other } else { Wanted::Scenario };
+            let wanted = if parts.is_empty() { WantedNames::Other } else { WantedNames::Scenario };
             return (wanted, value, "");
         }
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let wanted = match (path.as_slice(), self.positional.len()) {
-            (["call"], 1..) if typed.is_empty() || typed.starts_with('-') => Wanted::Flag,
-            _ if typed.starts_with('-') => Wanted::Other,
-            (["call" | "explain"], 0) => Wanted::Tool,
+            (["call"], 1..) if typed.is_empty() || typed.starts_with('-') => WantedNames::Flag,
+            _ if typed.starts_with('-') => WantedNames::Other,
+            (["call" | "explain"], 0) => WantedNames::Tool,
             (["scenarios" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0) | (["refresh"], _) => {
-                Wanted::Scenario
+                WantedNames::Scenario
             }
-            (["prefs", "set" | "reset"], 0) => Wanted::Target,
-            _ => Wanted::Other,
+            (["prefs", "set" | "reset"], 0) => WantedNames::Target,
+            _ => WantedNames::Other,
         };
         (wanted, typed, parts)
     }
@@ -224,7 +224,7 @@ async fn targets(daemon: &DaemonClient) -> Result<Vec<String>, CommandError> {
 mod tests {
     use super::*;
 
-    fn wanted(words: &[&str]) -> (Wanted, String, String) {
+    fn wanted(words: &[&str]) -> (WantedNames, String, String) {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         let words = rejoined(&words);
         let (typed, before) = words.split_last().unwrap();
@@ -235,28 +235,28 @@ mod tests {
     #[test]
     fn the_place_in_the_command_line_says_what_is_wanted() {
         for (words, expected) in [
-            (&["scenarios", ""][..], Wanted::Scenario),
-            (&["status", "no"], Wanted::Scenario),
-            (&["scenarios", "notes", ""], Wanted::Other),
-            (&["scenarios", "--url", ""], Wanted::Other),
-            (&["scenarios", "--json", ""], Wanted::Scenario),
-            (&["scenarios", "--j"], Wanted::Other),
-            (&["refresh", "notes", ""], Wanted::Scenario),
-            (&["tools", "--scenario", ""], Wanted::Scenario),
-            (&["tools", "-q", ""], Wanted::Other),
-            (&["tools", ""], Wanted::Other),
-            (&["call", ""], Wanted::Tool),
-            (&["call", "--scenario", ""], Wanted::Scenario),
-            (&["call", "--scenario", "notes", ""], Wanted::Tool),
-            (&["call", "add_note", "--"], Wanted::Flag),
-            (&["call", "add_note", "--scenario", ""], Wanted::Flag),
-            (&["call", "add_note", "--text", "wo"], Wanted::Other),
-            (&["call", "--js"], Wanted::Other),
-            (&["explain", ""], Wanted::Tool),
-            (&["prefs", ""], Wanted::Other),
-            (&["prefs", "set", ""], Wanted::Target),
-            (&["serve", ""], Wanted::Other),
-            (&[""], Wanted::Other),
+            (&["scenarios", ""][..], WantedNames::Scenario),
+            (&["status", "no"], WantedNames::Scenario),
+            (&["scenarios", "notes", ""], WantedNames::Other),
+            (&["scenarios", "--url", ""], WantedNames::Other),
+            (&["scenarios", "--json", ""], WantedNames::Scenario),
+            (&["scenarios", "--j"], WantedNames::Other),
+            (&["refresh", "notes", ""], WantedNames::Scenario),
+            (&["tools", "--scenario", ""], WantedNames::Scenario),
+            (&["tools", "-q", ""], WantedNames::Other),
+            (&["tools", ""], WantedNames::Other),
+            (&["call", ""], WantedNames::Tool),
+            (&["call", "--scenario", ""], WantedNames::Scenario),
+            (&["call", "--scenario", "notes", ""], WantedNames::Tool),
+            (&["call", "add_note", "--"], WantedNames::Flag),
+            (&["call", "add_note", "--scenario", ""], WantedNames::Flag),
+            (&["call", "add_note", "--text", "wo"], WantedNames::Other),
+            (&["call", "--js"], WantedNames::Other),
+            (&["explain", ""], WantedNames::Tool),
+            (&["prefs", ""], WantedNames::Other),
+            (&["prefs", "set", ""], WantedNames::Target),
+            (&["serve", ""], WantedNames::Other),
+            (&[""], WantedNames::Other),
         ] {
             assert_eq!(wanted(words).0, expected, "{words:?}");
         }
@@ -265,10 +265,13 @@ mod tests {
     #[test]
     fn words_that_bash_cut_are_put_together() {
         let cut = ["prefs", "set", "tool", ":", "notes/ad"];
-        assert_eq!(wanted(&cut), (Wanted::Target, "tool:notes/ad".into(), "tool:".into()));
-        assert_eq!(wanted(&cut[..4]), (Wanted::Target, "tool:".into(), "tool:".into()));
-        assert_eq!(wanted(&["prefs", "set", "tool:notes/ad"]), (Wanted::Target, "tool:notes/ad".into(), String::new()));
-        assert_eq!(wanted(&["tools", "--scenario", "=", "no"]), (Wanted::Scenario, "no".into(), String::new()));
-        assert_eq!(wanted(&["tools", "--scenario=no"]).0, Wanted::Other);
+        assert_eq!(wanted(&cut), (WantedNames::Target, "tool:notes/ad".into(), "tool:".into()));
+        assert_eq!(wanted(&cut[..4]), (WantedNames::Target, "tool:".into(), "tool:".into()));
+        assert_eq!(
+            wanted(&["prefs", "set", "tool:notes/ad"]),
+            (WantedNames::Target, "tool:notes/ad".into(), String::new())
+        );
+        assert_eq!(wanted(&["tools", "--scenario", "=", "no"]), (WantedNames::Scenario, "no".into(), String::new()));
+        assert_eq!(wanted(&["tools", "--scenario=no"]).0, WantedNames::Other);
     }
 }

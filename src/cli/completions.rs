@@ -45,6 +45,7 @@ function __callsheet_names
 end
 
 complete -c callsheet -n 'count (__callsheet_names) >/dev/null' -f -a '(__callsheet_names)'
+complete -c callsheet -l scenario -x -a '(__callsheet_names)'
 "#;
 
 /// Arguments of `completions`.

@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::output;
 use crate::app::StartError;
 use crate::config::ConfigError;
 use crate::config::edit::EditError;
@@ -78,21 +77,14 @@ pub enum CommandError {
     },
 }
 
-/// One thing that is wrong, for people.
-pub(super) struct ErrorText {
-    /// What was tried, on what, and why it failed.
-    pub(super) message: String,
-    /// The next step, if there is one.
-    pub(super) hint: Option<String>,
-}
-
 impl CommandError {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         self.number().into()
     }
 
-    fn number(&self) -> u8 {
+    /// The exit code as a number.
+    pub(super) fn number(&self) -> u8 {
         match self {
             Self::Refused { .. } | Self::Problem { .. } | Self::Found => 1,
             Self::Usage { .. } => USAGE,
@@ -109,60 +101,6 @@ impl CommandError {
         let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         let message = first.join(" ");
         Self::Usage { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), hint }
-    }
-
-    /// What is wrong, for people: several things for a configuration, and none for what was printed
-    /// before.
-    pub(super) fn texts(&self) -> Vec<ErrorText> {
-        let one = |message: &str, hint: Option<&str>| {
-            vec![ErrorText { message: output::sanitize(message), hint: hint.map(output::sanitize) }]
-        };
-        match self {
-            Self::Found | Self::FoundConfig => Vec::new(),
-            Self::Refused { message, hint } | Self::Problem { message, hint, .. } => one(message, hint.as_deref()),
-            Self::Usage { message, hint } | Self::Unreachable { message, hint } => one(message, Some(hint)),
-            Self::WaitsForApproval(id) => {
-                let hint =
-                    format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
-                one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
-            }
-            Self::Config(config) => {
-                let problem = |text: String| match text.split_once("\n  hint: ") {
-                    Some((message, hint)) => one(message, Some(hint)),
-                    None => one(&text, None),
-                };
-                config.problems.iter().flat_map(|found| problem(found.to_string())).collect()
-            }
-            Self::Daemon { error: chain, hint } => {
-                // The chain of causes is given here, once; each error's own text names only its
-                // own level.
-                let chain = format!("{chain:#}");
-                let (message, next) = output::next_step(&chain);
-                match hint {
-                    Some(hint) => one(&chain, Some(hint)),
-                    None => one(message, next),
-                }
-            }
-        }
-    }
-
-    /// The same for programs: `error`, `hint`, `exit_code`, and where there are such the daemon's
-    /// `problem`, the `approval_id` of a call that waits, or all `errors` of a configuration. `None`
-    /// for what was printed before.
-    pub(super) fn to_json(&self) -> Option<Value> {
-        let texts = self.texts();
-        let first = texts.first()?;
-        let mut object = json!({"error": first.message, "hint": first.hint, "exit_code": self.number()});
-        match self {
-            Self::Problem { document, .. } => object["problem"] = (**document).clone(),
-            Self::WaitsForApproval(id) => object["approval_id"] = json!(id),
-            Self::Config(_) => {
-                let all = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint}));
-                object["errors"] = all.collect();
-            }
-            _ => {}
-        }
-        Some(object)
     }
 }
 

@@ -44,7 +44,7 @@ impl LogsArgs {
         } else {
             None
         };
-        let mut calls = CallLog { scenario: self.scenario.clone(), json: self.remote.json, seen: 0 };
+        let mut calls = PrintedCalls { scenario: self.scenario.clone(), json: self.remote.json, seen: 0 };
         self.begin(&daemon, &mut calls).await?;
         if let Some(events) = &mut events {
             self.follow(&daemon, &mut calls, events).await?;
@@ -53,7 +53,7 @@ impl LogsArgs {
     }
 
     /// Prints the latest calls and changes, in order of their times.
-    async fn begin(&self, daemon: &DaemonClient, log: &mut CallLog) -> Result<(), CommandError> {
+    async fn begin(&self, daemon: &DaemonClient, log: &mut PrintedCalls) -> Result<(), CommandError> {
         // The daemon has no answer with 0 calls.
         let answer = daemon.get(&["calls"], log.query(self.last.max(1)), "calls").await?;
         log.seen = answer.value["last"].as_u64().unwrap_or(0);
@@ -84,7 +84,7 @@ impl LogsArgs {
     async fn follow(
         &self,
         daemon: &DaemonClient,
-        log: &mut CallLog,
+        log: &mut PrintedCalls,
         events: &mut EventFollower<'_>,
     ) -> Result<(), CommandError> {
         let clock = Clock::system();
@@ -109,14 +109,14 @@ impl LogsArgs {
 }
 
 /// The calls that were printed before.
-struct CallLog {
+struct PrintedCalls {
     scenario: Option<String>,
     json: bool,
     /// The number of the latest.
     seen: u64,
 }
 
-impl CallLog {
+impl PrintedCalls {
     fn query(&self, limit: usize) -> QueryPairs<'static> {
         let mut query = vec![("after", self.seen.to_string()), ("limit", limit.to_string())];
         query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));

@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{DaemonClient, McpAnswer, SESSION_ID};
-use super::exit::ErrorText;
+use super::failure::{self, ErrorText};
 use super::{CommandError, RemoteArgs, output, start};
 use crate::runtime::{Clock, Tasks};
 
@@ -256,7 +256,7 @@ fn reason(error: &CommandError) -> String {
         return "the configuration is wrong; `callsheet config show` shows where".to_owned();
     }
     let text = |ErrorText { message, hint }| hint.map_or(message.clone(), |hint| format!("{message}; {hint}"));
-    error.texts().into_iter().map(text).next().unwrap_or_default()
+    failure::texts(error).into_iter().map(text).next().unwrap_or_default()
 }
 
 /// The headers that a modern message has over HTTP; `None` for a legacy one. Arguments are in no

@@ -32,6 +32,7 @@ mod doctor;
 mod edited;
 mod exit;
 mod explain;
+mod failure;
 mod findings;
 mod identity;
 mod import;
@@ -238,7 +239,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::failure(&failure);
+            failure::print(&failure);
             failure.code()
         }
     }
@@ -263,7 +264,7 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     // There are no parsed options to look at.
     if arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json") {
         output::as_json();
-        output::failure(&CommandError::of_usage(
+        failure::print(&CommandError::of_usage(
             error,
             "`callsheet --help` and `callsheet COMMAND --help` list what there is".into(),
         ));

@@ -13,8 +13,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use textwrap::core::display_width;
 
-use super::CommandError;
-use super::exit::ErrorText;
 use crate::model::text::is_invisible;
 
 /// Whether the reader of standard output has closed it.
@@ -41,11 +39,11 @@ pub(super) fn as_json() {
 
 /// Prints a note beside the output, on standard error.
 pub(super) fn note(text: &str) {
-    let mut out = anstream::stderr().lock();
-    let _ = match AS_JSON.load(Ordering::Relaxed) {
-        true => writeln!(out, "{}", serde_json::json!({"note": text})),
-        false => writeln!(out, "note: {text}"),
-    };
+    if is_json() {
+        error_object(&serde_json::json!({"note": text}));
+    } else {
+        let _ = writeln!(anstream::stderr().lock(), "note: {text}");
+    }
 }
 
 /// Prints an answer for machines: its bytes unchanged, but indented on a terminal.
@@ -68,22 +66,23 @@ pub(super) fn json(value: &Value) {
     answer(value.to_string().as_bytes(), value);
 }
 
-/// Prints why a command failed, to standard error: `error: ...` and, where there is a next step,
-/// `  hint: ...`; after [`as_json`] one JSON object.
-pub(super) fn failure(failure: &CommandError) {
+/// Whether what is on standard error is for programs.
+pub(super) fn is_json() -> bool {
+    AS_JSON.load(Ordering::Relaxed)
+}
+
+/// Prints an error for people, to standard error.
+pub(super) fn error(message: &str, hint: Option<&str>) {
     let mut out = anstream::stderr().lock();
-    if AS_JSON.load(Ordering::Relaxed) {
-        if let Some(object) = failure.to_json() {
-            let _ = writeln!(out, "{object}");
-        }
-        return;
+    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {message}");
+    if let Some(hint) = hint {
+        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {hint}");
     }
-    for ErrorText { message, hint } in failure.texts() {
-        let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {message}");
-        if let Some(hint) = hint {
-            let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {hint}");
-        }
-    }
+}
+
+/// Prints an error for programs, to standard error.
+pub(super) fn error_object(object: &Value) {
+    let _ = writeln!(anstream::stderr().lock(), "{object}");
 }
 
 /// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no

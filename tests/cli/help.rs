@@ -122,6 +122,12 @@ fn completions_are_scripts_for_their_shells() {
     }
 }
 
+/// The folders of programs, this one's first.
+fn path() -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_callsheet")).parent().unwrap();
+    format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default())
+}
+
 /// What bash would offer for this line, whose last word is being typed.
 fn offered(home: &Home, line: &str) -> Vec<String> {
     let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
@@ -132,12 +138,11 @@ fn offered(home: &Home, line: &str) -> Vec<String> {
         line.len(),
     );
     home.write("ask.bash", &script);
-    let binary = Path::new(env!("CARGO_BIN_EXE_callsheet")).parent().unwrap();
     let own = home.command(&[]);
     let mut bash = Command::new("bash");
     bash.arg("ask.bash").current_dir(home.path("")).env_clear();
     bash.envs(own.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    bash.env("PATH", format!("{}:/usr/bin:/bin", binary.display()));
+    bash.env("PATH", path());
     run(&mut bash).ok().lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
 }
 
@@ -169,6 +174,40 @@ fn bash_offers_the_names_of_the_running_daemon() {
     assert!(offered(&home, "callsheet scenarios --js").contains(&"--json".to_owned()));
 }
 
+/// Completes a line in fish; a stand-in for its completion system gives zsh its words.
+#[test]
+fn zsh_and_fish_offer_the_same_names() {
+    let (home, _daemon, _scenarios) = office();
+    for shell in ["zsh", "fish"] {
+        if Command::new(shell).arg("--version").output().is_err() {
+            eprintln!("skipped: there is no {shell}");
+            continue;
+        }
+        home.write("script", &home.run(&["completions", shell]).ok());
+        for (words, name) in [
+            (&["scenarios", "no"][..], "notes"),
+            (&["tools", "--scenario", "ma"], "mail"),
+            (&["call", "add"], "add_note"),
+            (&["call", "add_note", "--te"], "--text"),
+            (&["prefs", "set", "tool:notes/w"], "tool:notes/wipe"),
+        ] {
+            let (script, flag) = if shell == "fish" {
+                (format!("source script; complete -C 'callsheet {}'", words.join(" ")), "--no-config")
+            } else {
+                let offer = "compdef() {}; compadd() { shift; print -l -- ${(P)1} }; _arguments() { print static }";
+                let words = words.join(" ");
+                (format!("{offer}; source ./script; words=(callsheet {words}); CURRENT=$#words; _callsheet"), "-f")
+            };
+            let own = home.command(&[]);
+            let mut command = Command::new(shell);
+            command.args([flag, "-c", &script]).current_dir(home.path("")).env_clear();
+            command.envs(own.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("PATH", path());
+            let ran = run(&mut command);
+            assert!(ran.out.lines().any(|line| line == name), "{shell} {words:?}: {ran:?}");
+        }
+    }
+}
+
 #[test]
 fn completion_scripts_ask_for_names_by_a_command_that_never_fails() {
     let (home, daemon, _scenarios) = office();
@@ -182,7 +221,8 @@ fn completion_scripts_ask_for_names_by_a_command_that_never_fails() {
     assert_eq!(named, "mail\n");
     for url in [nobody(), "ftp://odd".to_owned()] {
         let ran = home.run(&["complete", "--", "trust", "--url", &url, "ma"]);
-        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""), "{url}");
+        assert_eq!(ran.code, Some(0), "{url}");
+        assert_eq!(ran.out + &ran.err, "", "{url}");
     }
     for (shell, part) in [("zsh", "_callsheet_words \"$@\""), ("fish", "function __callsheet_names")] {
         let script = home.run(&["completions", shell]).ok();

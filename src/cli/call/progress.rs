@@ -42,7 +42,7 @@ pub(super) async fn execute(
     body["call_id"] = json!(id);
     let query = vec![("kind", "call".to_owned()), ("call_id", id)];
     let mut stream = daemon.follow(&query, None).await.ok();
-    let mut shown = Progress::new(view, &body);
+    let mut shown = ProgressDisplay::new(view, &body);
     let clock = Clock::system();
     let begun = clock.now();
     let call = daemon.execute(&body);
@@ -81,12 +81,12 @@ async fn next(stream: &mut DaemonEventStream) -> Option<Value> {
 }
 
 /// The progress of one call.
-struct Progress {
+struct ProgressDisplay {
     /// `None` for lines.
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     fn new(view: ProgressView, body: &Value) -> Self {
         let bar = (view == ProgressView::Bar).then(|| {
             // Drawn when the first event comes, or when the call takes long.

@@ -139,8 +139,8 @@ impl DoctorReport {
         self.count(CheckStatus::Error)
     }
 
-    /// Prints a line for each good result, then a paragraph for each other one, and a line that sums
-    /// it up.
+    /// Prints a line for each good result, then a paragraph for each other one, and a line that
+    /// sums it up.
     pub(super) fn print(&self) {
         let healthy = |entry: &&CheckResult| entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok;
         let summed_up = self.0.iter().filter(healthy).count() > SHOWN_WELL;

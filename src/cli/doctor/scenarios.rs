@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::check::{mcp, serving};
 use super::super::client::DaemonClient;
-use super::super::exit::ErrorText;
+use super::super::failure::{self, ErrorText};
 use super::super::{CommandError, output};
 use super::report::{CheckArea, DoctorReport};
 use crate::config::{Config, MCP, StaticScenario};
@@ -268,7 +268,7 @@ fn none(report: &mut DoctorReport) {
 
 /// The message of a failure, and the next step.
 fn words(failure: &CommandError) -> (String, String) {
-    match failure.texts().into_iter().next() {
+    match failure::texts(failure).into_iter().next() {
         Some(ErrorText { message, hint }) => (message, hint.unwrap_or_default()),
         None => ("it cannot be polled".to_owned(), "check that it runs".to_owned()),
     }

@@ -21,8 +21,8 @@ use crate::views::Coding;
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
 /// checks for authors of scenarios, and of the plain list in each format for LLMs (tools that a
 /// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
-/// several values) and `scenario`; with `formats=used` nothing about a format in which no client has
-/// requested a list.
+/// several values) and `scenario`; with `formats=used` nothing about a format in which no client
+/// has requested a list.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,

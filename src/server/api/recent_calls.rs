@@ -29,7 +29,8 @@ pub(in crate::server) const FILTERS: &[Param] = &[
 
 /// The latest calls.
 #[derive(Serialize, JsonSchema)]
-pub(in crate::server) struct RecentCalls<'a> {
+#[schemars(rename = "RecentCalls")]
+pub(in crate::server) struct RecentCallList<'a> {
     /// In the order in which they ended.
     calls: Vec<RecentCallJson<'a>>,
     /// How many calls have ended since the start of the daemon: the number of the latest.
@@ -48,7 +49,7 @@ struct RecentCallJson<'a> {
     id: Option<String>,
     /// The published name of the tool, or the name that the caller used.
     tool_name: &'a str,
-    /// What came of it, as metrics count it: `ok`, `failed`, `invalid`, ...
+    /// What came of it, as metrics count it: `ok`, `failed`, `invalid_arguments`, ...
     outcome: &'a str,
     /// The HTTP status that the caller got; `null` if it went away before the call was sent.
     status: Option<u16>,
@@ -86,7 +87,7 @@ pub(in crate::server) async fn list(
     let (mut calls, last) = shared.calls.recent();
     calls.retain(|numbered| numbered.number > after && wanted(&numbered.call));
     let latest = &calls[calls.len().saturating_sub(limit)..];
-    shared_json::json(&RecentCalls { calls: latest.iter().map(call).collect(), last })
+    shared_json::json(&RecentCallList { calls: latest.iter().map(call).collect(), last })
 }
 
 fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {

@@ -134,8 +134,8 @@ pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
 }
 
-/// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to the
-/// first page. `None` for a client that wants data.
+/// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to
+/// the first page. `None` for a client that wants data.
 pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
     let to = |place: &'static str| Redirect::to(place).into_response();
     page::wants_page(asked).then(|| match path {

@@ -1,0 +1,81 @@
+//! What the failure of a command says: for people and, with `--json`, for programs.
+
+use serde_json::{Value, json};
+
+use super::{CommandError, output};
+
+/// One thing that is wrong, for people.
+pub(super) struct ErrorText {
+    /// What was tried, on what, and why it failed.
+    pub(super) message: String,
+    /// The next step, if there is one.
+    pub(super) hint: Option<String>,
+}
+
+/// Prints why a command failed, to standard error: `error: ...` and, where there is a next step,
+/// `  hint: ...`; with `--json` one JSON object. What was printed before is not repeated.
+pub(super) fn print(failure: &CommandError) {
+    if output::is_json() {
+        if let Some(object) = to_json(failure) {
+            output::error_object(&object);
+        }
+        return;
+    }
+    for ErrorText { message, hint } in texts(failure) {
+        output::error(&message, hint.as_deref());
+    }
+}
+
+/// What is wrong, for people: several things for a configuration, and none for what was printed
+/// before.
+pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
+    let one = |message: &str, hint: Option<&str>| {
+        vec![ErrorText { message: output::sanitize(message), hint: hint.map(output::sanitize) }]
+    };
+    match failure {
+        CommandError::Found | CommandError::FoundConfig => Vec::new(),
+        CommandError::Refused { message, hint } | CommandError::Problem { message, hint, .. } => {
+            one(message, hint.as_deref())
+        }
+        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => one(message, Some(hint)),
+        CommandError::WaitsForApproval(id) => {
+            let hint = format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
+            one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
+        }
+        CommandError::Config(config) => {
+            let problem = |text: String| match text.split_once("\n  hint: ") {
+                Some((message, hint)) => one(message, Some(hint)),
+                None => one(&text, None),
+            };
+            config.problems.iter().flat_map(|found| problem(found.to_string())).collect()
+        }
+        CommandError::Daemon { error: chain, hint } => {
+            // The chain of causes is given here, once; each error's own text names only its own
+            // level.
+            let chain = format!("{chain:#}");
+            let (message, next) = output::next_step(&chain);
+            match hint {
+                Some(hint) => one(&chain, Some(hint)),
+                None => one(message, next),
+            }
+        }
+    }
+}
+
+/// The same for programs: `error`, `hint`, `exit_code`, and where there are such the daemon's
+/// `problem`, the `approval_id` of a call that waits, or all `errors` of a configuration. `None` for
+/// what was printed before.
+fn to_json(failure: &CommandError) -> Option<Value> {
+    let texts = texts(failure);
+    let first = texts.first()?;
+    let mut object = json!({"error": first.message, "hint": first.hint, "exit_code": failure.number()});
+    match failure {
+        CommandError::Problem { document, .. } => object["problem"] = (**document).clone(),
+        CommandError::WaitsForApproval(id) => object["approval_id"] = json!(id),
+        CommandError::Config(_) => {
+            object["errors"] = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint})).collect();
+        }
+        _ => {}
+    }
+    Some(object)
+}
