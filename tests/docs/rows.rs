@@ -50,6 +50,6 @@ fn exists(test: &str) -> bool {
         Some(library) => format!("crates/{library}/src/{}.rs", module.trim_end_matches("::tests").replace("::", "/")),
         None => format!("tests/{program}/{}.rs", module.replace("::", "/")),
     };
-    let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
-    text.contains(&format!("fn {name}("))
+    let code = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+    code.contains(&format!("fn {name}("))
 }
