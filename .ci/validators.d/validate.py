@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import agents
 import rules
 import turns
 from daemon import Daemon
@@ -125,7 +126,7 @@ def asks(daemon, options):
 def main(binary):
     hostile = json.loads((ROOT / "fixtures/validators/hostile.json").read_text())
     report, lines, results = Report(), [], []
-    with tempfile.TemporaryDirectory() as home, Daemon(binary, home, [*hostile, *real_manifests(), turns.MANIFEST]) as daemon:
+    with tempfile.TemporaryDirectory() as home, Daemon(binary, home, [*hostile, *real_manifests(), turns.MANIFEST, *agents.MANIFESTS]) as daemon:
         offered = len(daemon.export("native")["tools"])
         for format, options in VARIANTS:
             label, found, strict = " ".join([format, *options]), judges(format), set()
@@ -143,6 +144,7 @@ def main(binary):
                 lines[-1] += f", {len(strict)} strictly"
             report.list(format, label, "nothing", daemon.export(format, **options, scenario="nobody"), lambda e: rules.is_empty(format, e))
         turns.judge(daemon, report)
+        agents.judge(daemon, report)
     mcp(results, report)
     print("\n".join(lines))
     for failure in report.failures[:SHOWN]:

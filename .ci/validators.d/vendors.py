@@ -37,6 +37,8 @@ ANSWERS = {
 
 # What is sent instead where a client wants a stream: server-sent events.
 STREAMS = {}
+# What is answered first, in order, where there is any.
+SCRIPTS = {}
 
 arrived = []
 
@@ -48,6 +50,8 @@ class Vendor(BaseHTTPRequestHandler):
         arrived.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         streams = bool(arrived[-1].get("stream"))
         answer = next(answer for end, answer in (STREAMS if streams else ANSWERS).items() if self.path.endswith(end))
+        scripted = next((script for end, script in SCRIPTS.items() if self.path.endswith(end) and script), None)
+        answer = scripted.pop(0) if scripted else answer
         body = (answer if streams else json.dumps(answer)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream" if streams else "application/json")

@@ -64,13 +64,20 @@ pub(crate) fn is_installed(name: &str) -> bool {
     installed
 }
 
-/// Runs an agent whose model calls a tool wrongly, then rightly, then ends.
+/// Runs an agent whose model calls a tool wrongly, then rightly, then tools of two other scenarios,
+/// and ends.
 fn assert_agent_works(interpreter: &str, program: &str) {
     let home = Home::new();
     let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
     demo.line(|line| line.starts_with("following changes"));
     let right = json!({"text": "two lemons"});
-    let llm = Llm::start(vec![calls("a", "add_note", &json!({})), calls("b", "add_note", &right), says("Noted.")]);
+    let llm = Llm::start(vec![
+        calls("a", "add_note", &json!({})),
+        calls("b", "add_note", &right),
+        calls("c", "mail__search", &json!({"words": "lunch"})),
+        calls("d", "get_forecast", &json!({"place": "Oslo"})),
+        says("Noted."),
+    ]);
     let mut agent = Command::new(interpreter);
     agent.args([program, QUESTION]).current_dir(home.path(""));
     let environment =
@@ -91,6 +98,10 @@ fn assert_agent_works(interpreter: &str, program: &str) {
     assert!(refused.contains("do not fit the parameters of `add_note`"), "the model is told what is wrong: {refused}");
     let answered = tool_answer(&requests[2], "b");
     assert!(!answered.starts_with("Error"), "{answered}");
+    let found = tool_answer(&requests[3], "c");
+    assert!(found.contains("At noon"), "a tool of the second scenario: {found}");
+    let forecast = tool_answer(&requests[4], "d");
+    assert!(forecast.contains("\"Oslo\""), "a tool of the third scenario: {forecast}");
     let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "lemons"]).ok();
     assert!(found.contains("two lemons"), "the tool was run: {found}");
 }

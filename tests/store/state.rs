@@ -10,7 +10,7 @@ use std::time::Duration;
 use callsheet::model::{
     ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CallerInfo, FindingCode, JsonText, Operation,
     OperationState, PeerIdentity, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId,
-    StoredAnswer, ToolUsage,
+    StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, StateError, StateStore, StoredManifest, TrustDecision, Write, sqlite};
@@ -465,7 +465,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
+            "DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage; DROP TABLE turns;
              DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;
@@ -509,6 +509,24 @@ async fn what_was_counted_of_tools_is_kept_for_those_called_last() {
 }
 
 #[tokio::test]
+async fn turns_survive_a_reopen_in_their_order_and_are_forgotten_by_their_ids() {
+    let turn = |id: &str, document: &str| StoredTurn {
+        id: id.into(),
+        owner: "full".into(),
+        digest: "9f86d081".into(),
+        format: "anthropic".into(),
+        begun_at: "2026-02-03T04:05:06Z".parse().unwrap(),
+        document: JsonText::parse(document).unwrap(),
+    };
+    let write = |turn: StoredTurn| Write::Turn(Arc::new(turn));
+    let (_folder, path) = place();
+    save(&path, vec![write(turn("b", "{}")), write(turn("a", "{}")), write(turn("b", "{\"over\":true}"))]).await;
+    assert_eq!(load(&path).await.turns, [turn("b", "{\"over\":true}"), turn("a", "{}")]);
+    save(&path, vec![Write::ForgetTurn("b".into())]).await;
+    assert_eq!(load(&path).await.turns, [turn("a", "{}")]);
+}
+
+#[tokio::test]
 async fn a_claim_and_a_manifest_replace_each_other() {
     let (_folder, path) = place();
     let claim = || Write::Claim(name("lab"), party("lab-7", "http://10.0.0.7:80"));
@@ -534,7 +552,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 9") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 10") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
