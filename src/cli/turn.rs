@@ -1,6 +1,7 @@
 //! `callsheet turn --format FORMAT < RESPONSE`: runs the tool calls in a model's response, and prints
 //! the messages for the next request.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 
 use clap::Args;
@@ -116,9 +117,13 @@ impl TurnArgs {
         let counts = counts.into_iter().filter_map(|(name, count)| Some((name, Value::from(count?))));
         let tells = self.tell_approvals.then(|| ("approvals", Value::from("tell")));
         let own = (!self.own_tool.is_empty()).then(|| ("own_tools", Value::from(self.own_tool.clone())));
-        let options: String =
-            texts.chain(counts).chain(tells).chain(own).map(|(name, value)| format!(",\"{name}\":{value}")).collect();
-        Ok(format!("{{\"response\":{}{options}}}", response.trim()))
+        let mut body = format!("{{\"response\":{}", response.trim());
+        for (name, value) in texts.chain(counts).chain(tells).chain(own) {
+            // A buffer in memory takes everything.
+            let _ = write!(body, ",\"{name}\":{value}");
+        }
+        body.push('}');
+        Ok(body)
     }
 }
 

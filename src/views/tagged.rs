@@ -14,7 +14,10 @@ const DIGITS: usize = 32;
 
 /// The revisions of the latest lists. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TaggedRevisions(Arc<Mutex<VecDeque<(Box<str>, Revision)>>>);
+pub(super) struct TaggedRevisions(Arc<Mutex<VecDeque<TaggedRevision>>>);
+
+/// The digits of a list's tag, and its revision.
+type TaggedRevision = (Box<str>, Revision);
 
 impl TaggedRevisions {
     /// A list with this tag had this revision.

@@ -78,7 +78,7 @@ impl Turns {
     /// Takes over the stored turns, and forgets old ones until the stop.
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
         let mut table = TurnTable::default();
-        for turn in stored.iter().filter_map(document::restored) {
+        for turn in stored.into_iter().filter_map(|turn| document::restored(&turn)) {
             table.add(Arc::new(turn));
         }
         let turns =

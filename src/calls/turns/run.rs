@@ -21,7 +21,7 @@ use super::words;
 use crate::calls::active::{ActiveCall, Attended, CallPhase};
 use crate::calls::approval::binding;
 use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, Calls, ExecuteError, Request};
+use crate::calls::{CallResponse, Calls, ExecuteError, GivenArgumentsError, Request};
 use crate::config::TurnsConfig;
 use crate::model::ToolId;
 use crate::protocols::LogLevel;
@@ -101,9 +101,9 @@ impl Calls {
         for (number, read) in request.read.calls.iter().enumerate() {
             let is_repeated = read.id.as_deref().is_some_and(|id| !id.is_empty() && !ids.insert(id));
             let looked_up = if is_repeated {
-                Err(words::repeated_id())
+                Err(Box::new(words::repeated_id()))
             } else if number >= limits.max_calls {
-                Err(words::too_many(limits.max_calls))
+                Err(Box::new(words::too_many(limits.max_calls)))
             } else {
                 look_up(request, read, names)
             };
@@ -113,7 +113,7 @@ impl Calls {
                     to_send.push((number, call));
                     (tool, TurnPhase::Queued)
                 }
-                Err(settled) => (None, TurnPhase::Over(Arc::new(settled))),
+                Err(settled) => (None, TurnPhase::Over(Arc::from(settled))),
             };
             calls.push((TurnCall { read: read.clone(), tool }, phase));
         }
@@ -265,17 +265,19 @@ impl Calls {
 }
 
 /// The call that is to be sent, or what is said without sending one.
-fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<Request, Settled> {
+fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<Request, Box<Settled>> {
     let own = request.own_tools.as_ref();
     if read.is_foreign || own.is_some_and(|own| own.contains(&read.name)) {
-        return Err(Settled::new(TurnCallStatus::NotOurs));
+        return Err(Box::new(Settled::new(TurnCallStatus::NotOurs)));
     }
-    let tool = match names.find(&read.name) {
-        Ok(tool) => tool,
-        Err(ExecuteError::Unknown(_)) if own.is_none() => return Err(Settled::new(TurnCallStatus::NotOurs)),
-        Err(ExecuteError::Unknown(name)) => return Err(words::unknown(&name, &names.near(&name))),
-        Err(refused) => return Err(words::of_call(&read.name, &Err(refused), &|id: &ToolId| names.name_of(id))),
-    };
-    let arguments = read.arguments.clone().map_err(|error| words::unreadable(&read.name, &error.to_string()))?;
+    let tool = names.find(&read.name).map_err(|refused| {
+        Box::new(match refused {
+            ExecuteError::Unknown(_) if own.is_none() => Settled::new(TurnCallStatus::NotOurs),
+            ExecuteError::Unknown(name) => words::unknown(&name, &names.near(&name)),
+            refused => words::of_call(&read.name, &Err(refused), &|id: &ToolId| names.name_of(id)),
+        })
+    })?;
+    let unreadable = |error: &GivenArgumentsError| Box::new(words::unreadable(&read.name, &error.to_string()));
+    let arguments = read.arguments.clone().map_err(|error| unreadable(&error))?;
     Ok(Request { resolved: Some(tool.id.clone()), ..request.call(&read.name, arguments) })
 }

@@ -150,6 +150,7 @@ mod json_text {
 
     use crate::model::JsonText;
 
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
     pub(super) fn serialize<S: Serializer>(text: &Option<JsonText>, serializer: S) -> Result<S::Ok, S::Error> {
         let raw = text.as_ref().map(|text| serde_json::from_str::<&RawValue>(text.get())).transpose();
         raw.map_err(ser::Error::custom)?.serialize(serializer)

@@ -278,8 +278,9 @@ impl Turn {
             let id = call.read.id.as_deref().filter(|id| !id.is_empty());
             if id.is_some_and(|id| !answered.insert(id)) {
                 // A vendor takes one result for each id, so the first one has to say it.
-                let first = answers.iter_mut().find(|answer| answer.call.id.as_deref() == id);
-                first.into_iter().for_each(|first| add_text(first, settled.said.as_deref()));
+                if let Some(first) = answers.iter_mut().find(|answer| answer.call.id.as_deref() == id) {
+                    add_text(first, settled.said.as_deref());
+                }
                 continue;
             }
             answers.push(self.answer(number, &call.read, settled).0);

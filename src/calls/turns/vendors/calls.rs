@@ -1,7 +1,7 @@
 //! The Tool Protocol: `{"calls": [...]}`, without a vendor. A result is the call as it came, with
 //! its `_output`; a failure has `_error` in its place.
 //!
-//! CallMembers whose names begin with `_` are meta fields. They are never arguments.
+//! Members whose names begin with `_` are meta fields. They are never arguments.
 
 use serde::Deserialize;
 use serde_json::json;
