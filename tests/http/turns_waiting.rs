@@ -229,7 +229,7 @@ async fn what_had_begun_when_the_daemon_was_killed_is_not_sent_again() {
             stage.callee.until_ran(2).await;
             // The first call is over and stored, the second is under way.
             until_stored(&home, |stored| stored.contains("\"status\":\"result\"")).await;
-        } => stored(&home).await,
+        } => stored(&home),
     };
     stage.open.send_replace(true);
     daemon.stop().await;
@@ -249,7 +249,7 @@ async fn what_had_begun_when_the_daemon_was_killed_is_not_sent_again() {
 }
 
 /// The stored turn, read beside the daemon.
-async fn stored(home: &Home) -> StoredTurn {
+fn stored(home: &Home) -> StoredTurn {
     let connection = rusqlite::Connection::open(home.state()).unwrap();
     let read = |row: &rusqlite::Row<'_>| {
         let text = |name: &str| row.get::<_, String>(name);
@@ -267,7 +267,7 @@ async fn stored(home: &Home) -> StoredTurn {
 
 async fn until_stored(home: &Home, holds: impl Fn(&str) -> bool) {
     let deadline = Clock::system().now() + PATIENCE;
-    while !holds(stored(home).await.document.get()) {
+    while !holds(stored(home).document.get()) {
         assert!(Clock::system().now() < deadline, "never stored so");
         tokio::task::yield_now().await;
     }
