@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
@@ -77,6 +78,11 @@ impl CallLine {
     pub(super) fn waited(&self) -> Duration {
         let (before, since) = *self.waits();
         before + since.map_or(Duration::ZERO, |since| self.clock.now() - since)
+    }
+
+    /// Whether the caller cancelled the call, so that its failure says nothing of the scenario.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled_by_caller().now_or_never().is_some()
     }
 
     /// Completes when the tool has had so much time since `began`, which is now. Cancel-safe.

@@ -72,12 +72,14 @@ impl Calls {
             Err(_) => {}
         }
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        lane.ended(route.generation, well, &rules);
+        if well || !waits.is_cancelled() {
+            lane.ended(route.generation, well, &rules);
+        }
         outcome.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })
     }
 
-    /// Follows a resource of a scenario, for a caller with this scope: an item for each time that it
-    /// changed. The stream ends with the connection to the scenario.
+    /// Follows a resource of a scenario, for a caller with this scope: an item for each time that
+    /// it changed. The stream ends with the connection to the scenario.
     pub async fn updates(
         &self,
         scenario: &ScenarioName,

@@ -315,7 +315,9 @@ impl Sending {
             Err(_) => {}
         }
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        self.lane.ended(to.generation, well, &self.rules);
+        if well || !waits.is_cancelled() {
+            self.lane.ended(to.generation, well, &self.rules);
+        }
         outcome
     }
 

@@ -180,7 +180,11 @@ async fn the_trace_of_a_call_is_passed_on_in_both_eras_and_what_is_none_is_not()
         };
         let (house, address) = served(&server).await;
         let trace = json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1", "baggage": "k=v"});
-        for (meta, passed) in [(trace.clone(), true), (json!({"traceparent": "made-up", "tracestate": "a=1"}), false)] {
+        for (meta, passed) in [
+            (trace.clone(), true),
+            (json!({"traceparent": "made-up", "tracestate": "a=1"}), false),
+            (json!({"traceparent": 7}), false),
+        ] {
             let call = json!({"name": "files__read", "_meta": meta});
             new(address, "tools/call", call.clone()).await;
             old(address, "tools/call", call).await;

@@ -117,6 +117,8 @@ async fn answers_that_come_twice_late_or_for_nobody_reach_no_other_call() {
     tokio::time::timeout(PATIENCE, under_way).await.unwrap();
     trigger.stop();
     assert!(holding.await.unwrap().is_err());
+    let failures = house.app.calls().breaker(&scenario("child")).unwrap().failures;
+    assert_eq!(failures, 0, "that its caller cancelled it says nothing of the program");
     assert_eq!(said(&house, "three").await, "\"three\"");
     house.finish().await;
 }

@@ -95,6 +95,7 @@ async fn a_resource_is_followed_once_for_all_its_clients_at_a_server_of_either_e
             assert_eq!(server.of("subscriptions/listen").iter().filter(|came| follows(came)).count(), 1);
         } else {
             assert_eq!(server.of("resources/subscribe").len(), 1);
+            assert_eq!(server.of("resources/unsubscribe").len(), 0);
             drop(listening);
             assert_eq!(old.result("resources/unsubscribe", json!({"uri": "test://a"})).await, json!({}));
             server.until("resources/unsubscribe", 1).await;
@@ -234,6 +235,7 @@ async fn a_resource_of_a_program_is_followed_again_when_the_program_was_started_
         assert_eq!(listening.next().await.unwrap()["params"]["uri"], "test://a");
         assert!(house.call("die", &json!({})).await.is_err());
         assert_eq!(listening.next().await.unwrap()["method"], "notifications/resources/updated", "{era}");
+        assert!(!std::fs::read_to_string(&log).unwrap().contains(end), "{era}: it is still followed");
         drop(listening);
         let ended = async {
             while !std::fs::read_to_string(&log).unwrap().contains(end) {

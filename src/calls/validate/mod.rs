@@ -9,9 +9,8 @@
 //! other result is determined on a thread.
 //!
 //! With a schema that cannot be used, the only check is that the arguments are an object; the
-//! scenario still checks them itself. A finding says so ([`noted`]). Results are checked in the same
-//! way ([`of_results`]). Formats are annotations,
-//! as in the standard.
+//! scenario still checks them itself. A finding says so ([`noted`]). Results are checked in the
+//! same way ([`of_results`]). Formats are annotations, as in the standard.
 //!
 //! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
 
@@ -20,6 +19,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::ExecuteError;
@@ -38,8 +38,7 @@ pub(in crate::calls) mod references;
 mod schema;
 mod weight;
 
-use noted::{Note, NotedTools};
-use of_results::ResultTurns;
+use noted::{NotedTools, SchemaNote};
 use pool::{CheckPool, PoolError, PoolLimits};
 use schema::CompiledSchema;
 
@@ -50,6 +49,9 @@ pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
     CompiledSchema::compile(schema).check(arguments)
 }
 
+/// How many results are checked at a time.
+const RESULTS_AT_ONCE: usize = 1;
+
 /// Checks arguments, and keeps compiled schemas.
 #[derive(Debug)]
 pub(super) struct ArgumentValidator {
@@ -58,7 +60,8 @@ pub(super) struct ArgumentValidator {
     unchecked: Mutex<NotedTools>,
     /// Tools whose results did not fit.
     unfit: Mutex<NotedTools>,
-    result_turns: ResultTurns,
+    /// How many results are checked at a time on the threads that arguments need.
+    result_turns: Arc<Semaphore>,
 }
 
 /// Compiled schemas by the digest of their text.
@@ -83,9 +86,9 @@ impl ArgumentValidator {
         Self {
             kept: Mutex::default(),
             pool: CheckPool::new(clock),
-            unchecked: Mutex::new(NotedTools::new(Note::Unchecked)),
-            unfit: Mutex::new(NotedTools::new(Note::UnfitResult)),
-            result_turns: ResultTurns::default(),
+            unchecked: Mutex::new(NotedTools::new(SchemaNote::Unchecked)),
+            unfit: Mutex::new(NotedTools::new(SchemaNote::UnfitResult)),
+            result_turns: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
         }
     }
 

@@ -16,7 +16,7 @@ const MOST_TOOLS: usize = 1_000;
 
 /// What is noted of tools.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Note {
+pub(super) enum SchemaNote {
     /// A call was sent with unchecked arguments.
     Unchecked,
     /// A result did not fit.
@@ -26,13 +26,13 @@ pub(super) enum Note {
 /// The latest reason by tool.
 #[derive(Debug)]
 pub(super) struct NotedTools {
-    note: Note,
+    note: SchemaNote,
     reasons: BTreeMap<ToolId, (u128, Arc<str>)>,
 }
 
 impl NotedTools {
     /// Without any tool yet.
-    pub(super) fn new(note: Note) -> Self {
+    pub(super) fn new(note: SchemaNote) -> Self {
         Self { note, reasons: BTreeMap::new() }
     }
 
@@ -57,7 +57,7 @@ impl NotedTools {
     }
 }
 
-impl Note {
+impl SchemaNote {
     /// The schema that is meant.
     fn schema(self, tool: &Tool) -> Option<&JsonText> {
         match self {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::ArgumentValidator;
@@ -12,19 +12,6 @@ use super::pool::{PoolError, PoolLimits};
 use super::schema::CompiledSchema;
 use crate::config;
 use crate::model::{JsonText, ToolId};
-
-/// How many results are checked at a time on the threads that arguments need.
-const AT_ONCE: usize = 1;
-
-/// The turns of results.
-#[derive(Debug)]
-pub(super) struct ResultTurns(Arc<Semaphore>);
-
-impl Default for ResultTurns {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
-    }
-}
 
 impl ArgumentValidator {
     /// Whether a result fits, as far as that can be found out at once with a schema that is kept.
@@ -34,7 +21,7 @@ impl ArgumentValidator {
 
     /// The turn to check a result, unless others are checked. Dropping it ends the turn.
     pub(in crate::calls) fn result_turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.result_turns.0).try_acquire_owned().ok()
+        Arc::clone(&self.result_turns).try_acquire_owned().ok()
     }
 
     /// Checks a result, and notes the tool if it does not fit.

@@ -10,7 +10,7 @@ use super::lines::Lines;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::ServerDescription;
-use super::updates::UpdateSignals;
+use super::update_signals::UpdateSignals;
 use crate::model::Interaction;
 use crate::protocols::{CallIo, LogLevel, NoCaller};
 

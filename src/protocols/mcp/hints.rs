@@ -20,7 +20,7 @@ use super::connection::{Carrier, McpServer};
 use super::http::HttpConnection;
 use super::request::{McpRequest, RequestError};
 use super::server::{ServerDescription, is_change};
-use super::updates::UPDATED;
+use super::update_signals::UPDATED;
 use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use crate::protocols::{Hint, NoCaller};
 use crate::transports::TransportError;

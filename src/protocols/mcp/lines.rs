@@ -20,7 +20,7 @@ use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
 use super::server::is_change;
-use super::updates::{UPDATED, UpdateSignals};
+use super::update_signals::{UPDATED, UpdateSignals};
 use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallIo, EndReason, InputMethod};

@@ -4,8 +4,8 @@
 //! The revision is found out for each server alone; one server's age changes nothing for others.
 //! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
 //! `offers` those of what is offered besides tools, `call` calls, `relay` passes other requests on,
-//! `hints` follows changes, `updates` single resources. Over HTTP each request is its own exchange (`http`); a
-//! process or an HTTP+SSE stream carries messages both ways (`lines`).
+//! `hints` follows changes, `updates` single resources. Over HTTP each request is its own exchange
+//! (`http`); a process or an HTTP+SSE stream carries messages both ways (`lines`).
 //!
 //! Schemas and unknown members are kept as they came. This module never repeats a call that may
 //! have run, never fetches what a schema refers to, and trusts no annotation.
@@ -39,6 +39,7 @@ mod sse;
 mod stdio;
 mod stream_messages;
 mod through_daemons;
+mod update_signals;
 mod updates;
 
 use std::future::ready;

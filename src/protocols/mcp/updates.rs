@@ -1,7 +1,7 @@
 //! Follows resources: their server signals when one of them changed.
 //!
-//! A legacy server is sent `resources/subscribe`, and signals on its connection or its own stream. A
-//! modern one signals on a stream of `subscriptions/listen`. Dropping the stream of updates ends
+//! A legacy server is sent `resources/subscribe`, and signals on its connection or its own stream.
+//! A modern one signals on a stream of `subscriptions/listen`. Dropping the stream of updates ends
 //! that. Such a stream keeps no connection alive. This module reads no resource.
 
 use std::sync::{Arc, Weak};
@@ -9,72 +9,20 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::connection::{Carrier, McpServer};
 use super::hints::LIMITS;
 use super::request::{McpRequest, RequestError};
 use super::session::{McpSession, ungreeted};
-use crate::model::JsonText;
+use super::update_signals::UPDATED;
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallError, NoCaller};
 use crate::runtime::Tasks;
 use crate::transports::http::EventStream;
 
-/// The notification of an update.
-pub(super) const UPDATED: &str = "notifications/resources/updated";
-/// Updates of one connection that wait to be read. A reader that misses some takes it that its
-/// resource is among them.
-const WAITING: usize = 256;
 /// The most bytes of the answers to requests about subscriptions.
 const ANSWER: usize = 64 * 1024;
-
-/// Where the updates of one connection come in.
-#[derive(Debug, Clone)]
-pub(super) struct UpdateSignals(broadcast::Sender<Arc<str>>);
-
-impl Default for UpdateSignals {
-    fn default() -> Self {
-        Self(broadcast::Sender::new(WAITING))
-    }
-}
-
-impl UpdateSignals {
-    /// Takes the parameters of a notification.
-    pub(super) fn take(&self, params: Option<&JsonText>) {
-        if let Some(uri) = params.and_then(uri) {
-            // Fails when no resource is followed.
-            let _ = self.0.send(uri.into());
-        }
-    }
-
-    /// Those of one resource, until the connection is dropped.
-    fn of(&self, uri: &str) -> BoxStream<'static, ()> {
-        let wanted: Arc<str> = uri.into();
-        let updates = stream::unfold((self.0.subscribe(), wanted), |(mut updates, wanted)| async move {
-            loop {
-                match updates.recv().await {
-                    Ok(uri) if uri != wanted => {}
-                    Ok(_) | Err(RecvError::Lagged(_)) => return Some(((), (updates, wanted))),
-                    Err(RecvError::Closed) => return None,
-                }
-            }
-        });
-        updates.boxed()
-    }
-}
-
-/// The resource that a notification names.
-fn uri(params: &JsonText) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Updated {
-        uri: String,
-    }
-    serde_json::from_str::<Updated>(params.get()).ok().map(|updated| updated.uri)
-}
 
 /// A subscription at a server over a connection. Dropping it ends it there.
 struct Subscribed {
@@ -135,7 +83,10 @@ impl McpSession {
         };
         let (uri, tasks) = (uri.to_owned(), self.transports().tasks().clone());
         let subscribed = Subscribed { server: Arc::downgrade(&server), uri, listening, limit, tasks };
-        let updates = updates.inspect(move |()| _ = &subscribed);
+        // The subscription ends with the stream.
+        let updates = stream::unfold((updates, subscribed), |(mut updates, subscribed)| async move {
+            updates.next().await.map(|()| ((), (updates, subscribed)))
+        });
         let Carrier::Lines(lines, _) = &server.carrier else { return Ok(updates.boxed()) };
         let mut ended = lines.incoming().ended();
         Ok(updates.take_until(async move { ended.wait_for(Option::is_some).await.is_ok() }).boxed())

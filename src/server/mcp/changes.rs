@@ -47,13 +47,13 @@ struct Wanted {
     lists: BTreeSet<ListChange>,
     /// The id of the subscription of a modern client.
     subscription: Option<Value>,
-    followed: Followed,
+    followed: FollowedResources,
     /// The updates of resources. They are heard from before the first one is followed.
     updates: broadcast::Receiver<Arc<WatchKey>>,
 }
 
 /// The single resources that a stream tells of.
-enum Followed {
+enum FollowedResources {
     /// These.
     These(Vec<Arc<ResourceWatch>>),
     /// Those of a session, which also has requests of the daemon to its client.
@@ -130,7 +130,7 @@ pub(super) async fn listen(
         "params": {"notifications": honoured, "_meta": meta},
     }));
     let end = message(&json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}}));
-    let wanted = Wanted { lists, subscription: Some(id), followed: Followed::These(followed), updates };
+    let wanted = Wanted { lists, subscription: Some(id), followed: FollowedResources::These(followed), updates };
     open(context, client.key(), wanted, (first, Some(end))).await
 }
 
@@ -138,7 +138,7 @@ pub(super) async fn listen(
 pub(super) async fn legacy(context: &McpContext, session: &Arc<LiveSession>) -> Result<Response, Refusal> {
     let lists = [ListChange::Tools, ListChange::Prompts, ListChange::Resources].into();
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let followed = Followed::OfSession(Arc::clone(session), receiver);
+    let followed = FollowedResources::OfSession(Arc::clone(session), receiver);
     let updates = context.shared.mcp.watches.updates();
     let wanted = Wanted { lists, subscription: None, followed, updates };
     let response = open(context, &session.claims.key, wanted, (sse::ALIVE, None)).await?;
@@ -188,11 +188,13 @@ impl Wanted {
     fn of_update(&self, key: Option<&WatchKey>) -> Vec<ListChange> {
         let of = |key: &WatchKey| ListChange::Resource(key.uri.clone());
         match (&self.followed, key) {
-            (Followed::These(all), Some(key)) => {
+            (FollowedResources::These(all), Some(key)) => {
                 all.iter().find(|watch| *watch.key == *key).map(|watch| of(&watch.key)).into_iter().collect()
             }
-            (Followed::These(all), None) => all.iter().map(|watch| of(&watch.key)).collect(),
-            (Followed::OfSession(session, _), key) => session.followed(key).iter().map(|key| of(key)).collect(),
+            (FollowedResources::These(all), None) => all.iter().map(|watch| of(&watch.key)).collect(),
+            (FollowedResources::OfSession(session, _), key) => {
+                session.followed(key).iter().map(|key| of(key)).collect()
+            }
         }
     }
 
@@ -219,7 +221,7 @@ impl Wanted {
     }
 }
 
-impl Followed {
+impl FollowedResources {
     /// A message of the daemon for the session of this stream. `None` when the session ended.
     async fn message(&mut self) -> Option<Bytes> {
         let Self::OfSession(session, messages) = self else { return std::future::pending().await };
@@ -250,7 +252,7 @@ impl ChangeStream {
     async fn turn(&mut self) -> Turn {
         let due = async {
             if self.pending.is_empty() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             } else {
                 self.clock.sleep_until(self.next_change).await;
             }

@@ -1,5 +1,5 @@
-//! Requests that may take long: their work runs in a task of its own, reports progress, and may need
-//! input of the client.
+//! Requests that may take long: their work runs in a task of its own, reports progress, and may
+//! need input of the client.
 //!
 //! The answer is one document if nothing is sent before the result, and else a stream with what the
 //! scenario reports. A modern client that ends its request early cancels the work. A legacy client
@@ -65,23 +65,23 @@ pub(super) struct RequestParts<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
 struct PartsMeta<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
-    // In lower case, as W3C Trace Context writes them.
-    #[serde(default, rename = "traceparent")]
-    traceparent: Option<String>,
-    #[serde(default, rename = "tracestate")]
-    tracestate: Option<String>,
-    #[serde(default, rename = "baggage")]
-    baggage: Option<String>,
+    #[serde(borrow)]
+    traceparent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tracestate: Option<&'a RawValue>,
+    #[serde(borrow)]
+    baggage: Option<&'a RawValue>,
 }
 
 impl PartsMeta<'_> {
     /// The trace that the request belongs to, if it says so (MCP 2026-07-28, `_meta`).
     fn trace(&self) -> Option<TraceContext> {
-        TraceContext::parse(self.traceparent.as_deref()?, self.tracestate.as_deref(), self.baggage.as_deref())
+        let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
+        let (state, baggage) = (text(self.tracestate), text(self.baggage));
+        TraceContext::parse(&text(self.traceparent)?, state.as_deref(), baggage.as_deref())
     }
 }
 

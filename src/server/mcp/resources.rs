@@ -1,4 +1,5 @@
-//! `resources/read`, `completion/complete` and subscriptions to resources: which scenario a URI belongs to.
+//! `resources/read`, `completion/complete` and subscriptions to resources: which scenario a URI
+//! belongs to.
 //!
 //! URIs are those of the scenarios. One that several scenarios have is refused with their names.
 

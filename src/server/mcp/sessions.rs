@@ -1,6 +1,6 @@
 //! The sessions of legacy clients, as far as the daemon has to remember something of them: the
-//! level of log messages, the requests under way, the resources that it follows, and what is awaited of
-//! the client.
+//! level of log messages, the requests under way, the resources that it follows, and what is
+//! awaited of the client.
 //!
 //! What a session *is* stands in its signed id. So a session that was forgotten here, or that
 //! another run of the daemon began, is known all the same and begins with what is usual. A session

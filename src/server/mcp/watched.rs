@@ -1,5 +1,5 @@
-//! Resources that clients follow. Each is followed once at its scenario, however many clients follow
-//! it here, and for as long as one does.
+//! Resources that clients follow. Each is followed once at its scenario, however many clients
+//! follow it here, and for as long as one does.
 //!
 //! When the connection to the scenario ends, the resource is followed anew, and its clients are
 //! informed: it may have changed meanwhile.

@@ -11,8 +11,8 @@ use crate::runtime::Stop;
 /// The longest line that is taken, in bytes.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// A line that goes on for so many bytes beyond [`MAX_LINE`] counts as one without an end, in bytes:
-/// reading on would cost a processor.
+/// A line that goes on for so many bytes beyond [`MAX_LINE`] counts as one without an end: reading
+/// on would cost a processor.
 const MOST_SKIPPED: usize = 240 * 1024 * 1024;
 
 /// Bytes read at once.
