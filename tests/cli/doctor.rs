@@ -237,16 +237,19 @@ fn as_somebody(home: &Home) -> Command {
 
 #[test]
 fn a_daemon_at_a_free_port_is_found_where_it_says_that_it_is() {
-    let home = Home::with("");
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let home = Home::naming(&[("notes", &notes.url)]);
     let [status, _, message, _] = only(&doctor(&home, 0), "port");
     assert_eq!(status, "ok");
     assert!(message.ends_with("no daemon of this configuration runs"), "{message}");
     let daemon = home.serve(&[]);
+    crate::support::command::until("the tool", || home.run(&["tools"]).out.contains("add_note"));
     let report = doctor(&home, 0);
     let [status, subject, message, _] = only(&report, "port");
-    assert_eq!([status.as_str(), subject.trim_end_matches('/')], ["ok", daemon.url.as_str()]);
+    assert_eq!(status, "ok");
+    assert_eq!(subject.trim_end_matches('/'), daemon.url);
     assert!(message.starts_with("a callsheet daemon ") && message.ends_with("took when it started"), "{message}");
-    assert_eq!(only(&report, "approvals")[1].trim_end_matches('/'), daemon.url, "and it is the one that is examined");
+    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"], "as the daemon has it");
 }
 
 #[test]

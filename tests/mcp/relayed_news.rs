@@ -11,7 +11,7 @@ use crate::support::house::House;
 use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{Answer, McpServer, legacy, modern, tool};
 
-fn notice(method: &str, params: Value) -> Value {
+fn notice(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
@@ -31,7 +31,7 @@ async fn a_client_hears_of_the_lists_that_it_wants_to_hear_of() {
 
     server.until("subscriptions/listen", 1).await;
     server.script(offering(modern(&json!([tool("read")])), all(), &["test://a", "test://b"]));
-    server.push(notice("notifications/resources/list_changed", json!({})));
+    server.push(notice("notifications/resources/list_changed", &json!({})));
     let heard = listening.next().await.unwrap();
     assert_eq!(heard["method"], "notifications/resources/list_changed");
     assert_eq!(heard["params"]["_meta"][format!("{META}subscriptionId")], "L");
@@ -44,7 +44,7 @@ async fn a_client_hears_of_the_lists_that_it_wants_to_hear_of() {
         "tools/list" => plain(came),
         _ => own(came),
     });
-    server.push(notice("notifications/prompts/list_changed", json!({})));
+    server.push(notice("notifications/prompts/list_changed", &json!({})));
     assert_eq!(listening.next().await.unwrap()["method"], "notifications/prompts/list_changed");
     assert_eq!(of_tools.next().await.unwrap()["method"], "notifications/tools/list_changed", "and of nothing before");
     let both = [older.next().await.unwrap(), older.next().await.unwrap()].map(|heard| heard["method"].clone());
@@ -83,11 +83,11 @@ async fn a_resource_is_followed_once_for_all_its_clients_at_a_server_of_either_e
         let (_, unknown) = old.request("resources/subscribe", json!({"uri": "test://none"})).await;
         assert_eq!(unknown["error"]["code"], -32_002);
 
-        server.push(notice("notifications/resources/updated", json!({"uri": "test://a"})));
+        server.push(notice("notifications/resources/updated", &json!({"uri": "test://a"})));
         let heard = listening.next().await.unwrap();
         let meta = json!({format!("{META}subscriptionId"): 5});
-        assert_eq!(heard, notice("notifications/resources/updated", json!({"uri": "test://a", "_meta": meta})));
-        assert_eq!(older.next().await.unwrap(), notice("notifications/resources/updated", json!({"uri": "test://a"})));
+        assert_eq!(heard, notice("notifications/resources/updated", &json!({"uri": "test://a", "_meta": meta})));
+        assert_eq!(older.next().await.unwrap(), notice("notifications/resources/updated", &json!({"uri": "test://a"})));
         if is_modern {
             let follows = |came: &crate::support::mcp_server::Came| {
                 came.message["params"]["notifications"]["resourceSubscriptions"].is_array()
@@ -157,7 +157,7 @@ async fn reading_a_resource_shows_progress_and_can_be_cancelled() {
             return Answer::Stream(Vec::new());
         }
         let token = &params["_meta"]["progressToken"];
-        let progress = notice("notifications/progress", json!({"progressToken": token, "progress": 1, "total": 2}));
+        let progress = notice("notifications/progress", &json!({"progressToken": token, "progress": 1, "total": 2}));
         let result = json!({"contents": [{"uri": params["uri"], "text": "t"}]});
         Answer::Events(vec![progress, json!({"jsonrpc": "2.0", "id": came.message["id"], "result": result})])
     })
@@ -174,7 +174,7 @@ async fn reading_a_resource_shows_progress_and_can_be_cancelled() {
     }
     let reading = old.begin(&json!(9), "resources/read", json!({"uri": "test://stuck"})).await;
     server.until("resources/read", 3).await;
-    old.send(&notice("notifications/cancelled", json!({"requestId": 9}))).await;
+    old.send(&notice("notifications/cancelled", &json!({"requestId": 9}))).await;
     server.until("notifications/cancelled", 1).await;
     drop(reading);
     house.finish().await;
