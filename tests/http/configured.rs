@@ -21,8 +21,8 @@ fn state(daemon: &Running, name: &str) -> String {
     answer.json()["state"].as_str().unwrap_or_default().to_owned()
 }
 
-fn front(daemon: &Running) -> String {
-    let accept = "GET / HTTP/1.1\r\nAccept: text/html\r\nConnection: close\r\n";
+fn page(daemon: &Running, target: &str) -> String {
+    let accept = format!("GET {target} HTTP/1.1\r\nAccept: text/html\r\nConnection: close\r\n");
     let address = daemon.url.strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     std::io::Write::write_all(&mut stream, format!("{accept}Host: {address}\r\n\r\n").as_bytes()).unwrap();
@@ -38,7 +38,7 @@ fn an_address_is_written_to_the_file_and_followed_and_taken_out_again() {
     let file = home.path("callsheet.toml");
     let before = fs::read_to_string(&file).unwrap();
     let daemon = home.serve(&[]);
-    let empty = front(&daemon);
+    let empty = page(&daemon, "/");
     assert!(empty.contains("id=\"add-scenario\"") && empty.contains("<details class=\"card\" id=\"add\" open>"));
     assert!(empty.contains("callsheet add NAME -- COMMAND"), "a command is added in a terminal");
 
@@ -49,7 +49,7 @@ fn an_address_is_written_to_the_file_and_followed_and_taken_out_again() {
     let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", notes.url);
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{before}{entry}"));
     until("it is live", || state(&daemon, "notes") == "live");
-    let full = front(&daemon);
+    let full = page(&daemon, "/");
     assert!(full.contains("1 tool</a> of 1 scenario; none needs attention"), "{full}");
     assert!(
         full.contains("hx-delete=\"/api/v1/scenarios/notes\"") && full.contains("<details class=\"card\" id=\"add\">")

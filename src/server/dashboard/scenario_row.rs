@@ -40,7 +40,8 @@ pub(super) fn source_label(source: SourceId) -> &'static str {
 }
 
 /// The row.
-/// `has_file` is whether the configuration has a file that can be changed.
+/// `has_file` is whether the configuration has a file that can be changed. A scenario that is live is
+/// taken out of it on its own page only.
 pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, now: Timestamp) -> Markup {
     html! {
         tr id={ "scenario-" (health.name) } data-scenario=(health.name) data-state=(health.state) {
@@ -62,7 +63,7 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, 
                 p class="fixed" { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 20)) } }
                 @if health.restarts > 0 { p class="quiet" { (count(health.restarts as usize, "restart")) } }
             }
-            td data-label="Actions" class="actions" { (actions(health, has_file)) }
+            td data-label="Actions" class="actions" { (actions(health, has_file && health.state != ScenarioState::Live)) }
         }
     }
 }
@@ -127,8 +128,8 @@ pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
 
 /// The actions of an operator. Each calls a route of the API; the row is updated when the change is
 /// published.
-/// `has_file` is whether the configuration has a file that can be changed.
-pub(super) fn actions(health: &Health, has_file: bool) -> Markup {
+/// `removes` is whether a scenario of the configuration can be taken out of its file here.
+pub(super) fn actions(health: &Health, removes: bool) -> Markup {
     let name = &health.name;
     let base = format!("/api/v1/scenarios/{}", segment(name.as_str()));
     let blocked = health.state == ScenarioState::Blocked;
@@ -155,7 +156,7 @@ pub(super) fn actions(health: &Health, has_file: bool) -> Markup {
                 hx-confirm={ "Forget " (name) "? All that is known of it is deleted. It returns when a source finds it and it answers." }
                 aria-label={ "Forget " (name) } { "Forget" }
         }
-        @if has_file && health.source == SourceId::Static && health.state != ScenarioState::Removed {
+        @if removes && health.source == SourceId::Static && health.state != ScenarioState::Removed {
             button id={ "remove-" (name) } type="button" class="danger" hx-delete=(base) hx-swap="none"
                 hx-confirm={ "Take " (name) " out of the configuration file? Its " (tools) " are removed from the list." }
                 aria-label={ "Remove " (name) } { "Remove" }
