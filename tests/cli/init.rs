@@ -84,6 +84,22 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     assert!(!text.contains("cursor") && text.contains("# From ~/.gemini/settings.json.\n"), "{text}");
 }
 
+/// A file of a project names its programs as they are called in its folder.
+#[test]
+fn a_named_file_is_read_too_and_its_programs_run_in_its_folder() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("work")).unwrap();
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples/mcp_server.py"), home.path("work/server.py")).unwrap();
+    let servers = json!({"text": {"command": "python3", "args": ["server.py", "text"]}});
+    home.write("work/.mcp.json", &json!({"mcpServers": servers}).to_string());
+    let written = init(&home, &["work/.mcp.json", "--write"], &[]).ok();
+    assert!(written.contains("with 1 scenario\n") && written.contains("~/work/.mcp.json"), "{written}");
+    let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    until("its tool is called", || home.run(&["call", "count_words", "--text", "two words"]).out.contains('2'));
+    let unusable = init(&home, &["none.json"], &[]);
+    assert!(unusable.code == Some(2) && unusable.err.contains("none.json cannot be used"), "{unusable:?}");
+}
+
 #[test]
 fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
     let home = Home::new();

@@ -77,16 +77,12 @@ impl ImportArgs {
     }
 
     fn read(&self, file: &Path, found: &mut ClientServers) -> Result<(), CommandError> {
-        let unusable = |why: String| CommandError::Usage {
-            message: format!("{} cannot be used: {why}", file.display()),
-            hint: "name a file with `mcpServers`, such as ~/.cursor/mcp.json".into(),
-        };
-        let (path, entries) = servers::read(file).map_err(unusable)?;
+        let (path, entries) = servers::read(file).map_err(|why| servers::unusable(file, &why))?;
         match entries {
             Ok(entries) => found.add(entries, &path),
             // A client without servers has a file all the same.
             Err(_) if self.files.is_empty() => {}
-            Err(why) => return Err(unusable(why)),
+            Err(why) => return Err(servers::unusable(file, &why)),
         }
         Ok(())
     }

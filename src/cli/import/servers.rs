@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::known_files;
-use crate::cli::output;
+use crate::cli::{CommandError, output};
 use crate::config::client_files::{
-    ClientServer, ClientServers, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
+    ClientServer, ClientServers, EntryTarget, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
 };
 
 /// The servers of some files.
@@ -27,10 +27,21 @@ pub(in crate::cli) fn home() -> PathBuf {
     std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The servers in the files of the known clients of this user. A file that cannot be read is named
-/// among what is left out. `own` is the address of callsheet itself.
-pub(in crate::cli) fn of_known_clients(home: &Path, own: SocketAddr) -> ImportedServers {
+/// The servers in these files, and in those of the known clients of this user. A file of a client
+/// that cannot be read is named among what is left out. `own` is the address of callsheet itself.
+///
+/// # Errors
+/// One of the named files cannot be read, or has no servers.
+pub(in crate::cli) fn of_known_clients(
+    named: &[PathBuf],
+    home: &Path,
+    own: SocketAddr,
+) -> Result<ImportedServers, CommandError> {
     let mut found = ClientServers { own: Some(own), ..ClientServers::default() };
+    for file in named {
+        let (path, entries) = read(file).map_err(|why| unusable(file, &why))?;
+        found.add(entries.map_err(|why| unusable(file, &why))?, &path);
+    }
     let mut unread = Vec::new();
     for file in known_files::existing(home) {
         match read(&file) {
@@ -41,7 +52,15 @@ pub(in crate::cli) fn of_known_clients(home: &Path, own: SocketAddr) -> Imported
     }
     let mut servers = ImportedServers::new(found, home);
     servers.left_out.append(&mut unread);
-    servers
+    Ok(servers)
+}
+
+/// The error of a file that was named.
+pub(super) fn unusable(file: &Path, why: &str) -> CommandError {
+    CommandError::Usage {
+        message: format!("{} cannot be used: {why}", file.display()),
+        hint: "name a file with `mcpServers`, such as ~/.cursor/mcp.json".into(),
+    }
 }
 
 /// What a file of a client names: its absolute path, and the entries or why it has none.
@@ -57,8 +76,22 @@ pub(super) fn read(file: &Path) -> Result<(PathBuf, Result<Vec<ReadEntry>, Strin
         return Err(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20));
     }
     let environment = |name: &str| std::env::var(name).ok();
-    let entries = read_client_file(&text, &path, &Variables::new(&environment));
+    let mut entries = read_client_file(&text, &path, &Variables::new(&environment));
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    for target in entries.iter_mut().flatten().filter_map(|entry| Some(&mut entry.entry.as_mut().ok()?.target)) {
+        in_its_folder(target, folder);
+    }
     Ok((path, entries))
+}
+
+/// Gives a program that is started with the name of a file beside its entry the folder of that
+/// entry: the file of a project has such names, and its client runs in that folder.
+fn in_its_folder(target: &mut EntryTarget, folder: &Path) {
+    if let EntryTarget::Program { args, cwd: cwd @ None, .. } = target
+        && args.iter().any(|arg| Path::new(arg).is_relative() && folder.join(arg).is_file())
+    {
+        *cwd = Some(folder.to_owned());
+    }
 }
 
 impl ImportedServers {

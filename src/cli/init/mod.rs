@@ -26,6 +26,9 @@ const EXAMPLE: &str = "\n#[[scenarios]]\n#name = \"notes\"\n#url = \"http://127.
 /// Arguments of `init`.
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
+    /// Files with `mcpServers` beside those of the known clients, such as .mcp.json of a project.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Write the file.
     #[arg(long)]
     write: bool,
@@ -39,11 +42,10 @@ impl InitArgs {
         let place = config_place(self.config.as_deref())?;
         let options = LoadOptions { file: place.exists().then(|| place.clone()), ..LoadOptions::from_process() };
         let (loaded, _) = config::load_usable(&options);
-        let mdns = &loaded.config.discovery.mdns;
-        if mdns.enabled {
+        let servers = import::of_known_clients(&self.files, &import::home(), loaded.config.server.listen)?;
+        if loaded.config.discovery.mdns.enabled {
             output::note("listening to the local network for a few seconds");
         }
-        let servers = import::of_known_clients(&import::home(), loaded.config.server.listen);
         let found = sources::scan(&loaded.config, Clock::system()).await;
         print(&servers, &found);
         if place.exists() {
@@ -51,7 +53,8 @@ impl InitArgs {
         }
         if !self.write {
             let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
-            output::line(&format!("`callsheet init --write{config}` writes {}", place.display()));
+            let files: String = self.files.iter().map(|file| format!(" {}", file.display())).collect();
+            output::line(&format!("`callsheet init --write{config}{files}` writes {}", place.display()));
             return Ok(());
         }
         self.write(&place, &servers)
