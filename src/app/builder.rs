@@ -166,10 +166,7 @@ impl Builder {
             functions,
             watchdog,
         } = self;
-        let (mut own_protocols, tasks) = (protocols.0, Tasks::new());
-        let definitions = DefinitionRegistry::new(definitions);
-        definitions.configure(&config.definitions);
-        own_protocols.push(Arc::new(definitions.clone()));
+        let (definitions, tasks) = (DefinitionRegistry::new(definitions, &config.definitions), Tasks::new());
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
         // The id is stored beside the store, in the folder that opening the store has made.
@@ -181,21 +178,20 @@ impl Builder {
         let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
         let server_key = server_key(&*store, restored.server_key.take()).await;
-        client.identify(&id);
         let bundles = bundles(&config, functions, (clock, &tasks), &stop).await;
         let children = Children::watched(clock, watchdog);
-        let sources = sources(own, (&native, definitions.has_own()), &bundles, (&config, clock));
+        let inside = InsideProcess { native: &native, definitions: &definitions, bundles: &bundles };
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
             restored,
             client: Arc::clone(&client),
             children: Arc::clone(&children),
-            protocols: all_protocols(own_protocols, &native, &bundles),
+            protocols: inside.protocols(protocols),
             clock,
             tasks: tasks.clone(),
             readiness: readiness.clone(),
-            sources,
+            sources: inside.sources(own, &config, clock),
         };
         let ending = stop.clone();
         let (engine, reader) = tasks.blocking(move || engine::start(setup, &ending)).await;
@@ -263,17 +259,6 @@ async fn server_key(store: &dyn StateStore, stored: Option<Secret>) -> Option<Se
     Some(key)
 }
 
-/// All protocols; those of scenarios inside this process and of bundles come with the program's own.
-fn all_protocols(
-    own: Vec<Arc<dyn Protocol>>,
-    native: &BTreeMap<ScenarioName, NativeTools>,
-    bundles: &BundleStore,
-) -> Protocols {
-    let native = (!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>);
-    let bundles: Arc<dyn Protocol> = Arc::new(BundleProtocol(bundles.clone()));
-    Protocols::with(own.into_iter().chain([bundles]).chain(native).collect())
-}
-
 /// The bundles, read and followed.
 async fn bundles(
     config: &Config,
@@ -288,17 +273,30 @@ async fn bundles(
     store
 }
 
-/// All sources; those inside this process come first.
-fn sources(
-    own: Vec<Box<dyn Source>>,
-    (native, defines): (&BTreeMap<ScenarioName, NativeTools>, bool),
-    bundles: &BundleStore,
-    (config, clock): (&Config, Clock),
-) -> Vec<Box<dyn Source>> {
-    let embedded = Embedded::from_sources(own, native.keys().cloned().collect(), defines);
-    let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
-    let bundles = BundleSource::new(bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
-    embedded.into_iter().chain(bundles).chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
+/// The scenarios inside this process.
+struct InsideProcess<'a> {
+    native: &'a BTreeMap<ScenarioName, NativeTools>,
+    definitions: &'a DefinitionRegistry,
+    bundles: &'a BundleStore,
+}
+
+impl InsideProcess<'_> {
+    /// All protocols: those of the program, those of scenarios inside this process, then the others.
+    fn protocols(&self, own: ProgramProtocols) -> Protocols {
+        let mut protocols = own.0;
+        protocols.push(Arc::new(self.definitions.clone()));
+        protocols.push(Arc::new(BundleProtocol(self.bundles.clone())));
+        protocols.extend((!self.native.is_empty()).then(|| Arc::new(Native(self.native.clone())) as Arc<dyn Protocol>));
+        Protocols::with(protocols)
+    }
+
+    /// All sources; those inside this process come first.
+    fn sources(&self, own: Vec<Box<dyn Source>>, config: &Config, clock: Clock) -> Vec<Box<dyn Source>> {
+        let embedded = Embedded::from_sources(own, self.native.keys().cloned().collect(), self.definitions.has_own());
+        let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
+        let bundles = BundleSource::new(self.bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
+        embedded.into_iter().chain(bundles).chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
+    }
 }
 
 impl std::fmt::Debug for ProgramFunctions {
@@ -331,6 +329,9 @@ fn http_client(
     let tokens = Arc::new(OAuthTokens::new(&client));
     tokens.keep_in(Arc::new(StoredLogins(Arc::downgrade(store))), logins);
     tokens.adjust(config.login.clone());
+    if let Some(id) = &config.discovery.mdns.id {
+        client.identify(id);
+    }
     client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
     (client, tokens)
 }

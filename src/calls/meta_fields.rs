@@ -4,12 +4,9 @@
 //! A tool that has a parameter of that name gets it. Everything else keeps its bytes. This module
 //! never judges whether arguments or a result fit.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::unset::rewrite;
 use crate::model::{JsonText, META_FIELDS, ViewTool};
@@ -38,7 +35,7 @@ struct MetaFields<'a> {
 #[derive(Default, Deserialize)]
 struct ListedParameters {
     #[serde(default)]
-    properties: BTreeMap<String, IgnoredAny>,
+    properties: Map<String, Value>,
 }
 
 /// Takes the meta fields out of arguments, unless they are parameters of the tool.

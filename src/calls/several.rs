@@ -67,7 +67,7 @@ pub async fn run_several<T, F>(
 where
     F: Future<Output = T>,
 {
-    let (decided, stop) = StopTrigger::new();
+    let (others, stop) = StopTrigger::new();
     let indexed = |index: usize| {
         let outcome = call(index, stop.clone());
         async move { (index, outcome.await) }
@@ -85,7 +85,7 @@ where
             *place = Some(outcome);
         }
         if decides {
-            decided.stop();
+            others.stop();
             break;
         }
         running.extend(waiting.next().map(indexed));

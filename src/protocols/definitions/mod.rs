@@ -38,10 +38,11 @@ pub struct DefinitionRegistry {
 }
 
 impl DefinitionRegistry {
-    /// Those of the embedding program. Of several with one name the last one counts.
-    pub fn new(own: Vec<Definition>) -> Self {
+    /// Those of the embedding program and of the configuration. Of several with one name the last
+    /// one counts.
+    pub fn new(own: Vec<Definition>, configured: &[Definition]) -> Self {
         let registry = Self { own: own.into(), all: watch::Sender::default() };
-        registry.configure(&[]);
+        registry.configure(configured);
         registry
     }
 

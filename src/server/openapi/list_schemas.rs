@@ -79,13 +79,11 @@ pub(in crate::server) struct NativeTool {
     requires_approval: bool,
     approval_source: String,
     /// JSON Schema of the results, if the tool declares it.
-    #[serde(rename = "outputSchema")]
-    #[schemars(skip_serializing_if = "Option::is_none")]
+    #[schemars(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
     output_schema: Option<Map<String, Value>>,
     /// What runs its calls, where that is not simply its scenario; empty if the calling model gives
     /// the result.
-    #[serde(rename = "_activity")]
-    #[schemars(skip_serializing_if = "Option::is_none")]
+    #[schemars(rename = "_activity", skip_serializing_if = "Option::is_none")]
     activity: Option<String>,
 }
 
