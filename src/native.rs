@@ -142,8 +142,8 @@ impl NativeTools {
         self.tools.changes.send_replace(());
     }
 
-    /// Adds a function that runs definitions, and is no tool for LLMs itself: as an activity it gets
-    /// the arguments that fit its definition. While it is in use, the next revision has it.
+    /// Adds a function that runs definitions, and is no tool for LLMs itself: as an activity it
+    /// gets the arguments that fit its definition. While it is in use, the next revision has it.
     pub fn add_activity<F, A, E>(&self, name: &str, function: F) -> Result<(), InvalidDefinition>
     where
         F: Fn(Value) -> A + Send + Sync + 'static,

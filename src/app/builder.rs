@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::discovery::bundles::BundleSource;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
+use crate::discovery::static_list::StaticList;
 use crate::discovery::{SOURCES, Source};
 use crate::engine;
 use crate::events::Hub;
@@ -291,8 +292,11 @@ impl InsideProcess<'_> {
     }
 
     /// All sources; those inside this process come first.
-    fn sources(&self, own: Vec<Box<dyn Source>>, config: &Config, clock: Clock) -> Vec<Box<dyn Source>> {
-        let embedded = Embedded::from_sources(own, self.native.keys().cloned().collect(), self.definitions.has_own());
+    fn sources(&self, mut own: Vec<Box<dyn Source>>, config: &Config, clock: Clock) -> Vec<Box<dyn Source>> {
+        if self.definitions.has_own() {
+            own.push(Box::new(StaticList::new(Vec::new()).with_definitions()));
+        }
+        let embedded = Embedded::from_sources(own, self.native.keys().cloned().collect());
         let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
         let bundles = BundleSource::new(self.bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
         embedded.into_iter().chain(bundles).chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()

@@ -2,8 +2,8 @@
 //! own model.
 //!
 //! A call of a definition with an activity becomes the call of that tool: its scenario, its limits,
-//! its breaker and its companions are the ones that hold. The result of a latent call is checked and
-//! given back; it is sent nowhere. Which of the two it is, was decided by the catalog.
+//! its breaker and its companions are the ones that hold. The result of a latent call is checked
+//! and given back; it is sent nowhere. The catalog decided which of the two it is.
 
 use std::sync::Arc;
 

@@ -222,8 +222,8 @@ impl Calls {
     }
 
     /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
-    /// or whose results did not fit, operations that cannot end, and a loss that no operator
-    /// accepted.
+    /// or whose results do not fit what they declare, operations that cannot end, and a loss that
+    /// no operator accepted.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let mut findings = self.0.validators.findings(catalog);
         findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));

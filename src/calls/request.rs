@@ -85,8 +85,8 @@ pub struct CallResponse {
     pub url: String,
     /// The time from the request to the answer, with all waiting.
     pub took: Duration,
-    /// How many times it was sent. 0 if the call is latent. More than once only if the tool is idempotent, or if no scenario
-    /// can have seen it before.
+    /// How many times it was sent. 0 if the call is latent. More than once only if the tool is
+    /// idempotent, or if no scenario can have seen it before.
     pub attempts: u32,
     /// JSON pointers to members that were `null` for "not set" and were taken out before the call
     /// was checked and sent.

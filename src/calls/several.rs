@@ -1,8 +1,9 @@
 //! Several calls that belong together, as a model emits them in one answer.
 //!
-//! All of them are made, or the first one that succeeds or ends decides. What is not needed any more
-//! is cancelled where its scenario can cancel; a call that its scenario cannot stop runs to its end,
-//! and its outcome is counted. So only tools that may be called again without harm compete.
+//! All of them are made, or the first one that succeeds or ends decides. What is not needed any
+//! more is cancelled where its scenario can cancel; a call that its scenario cannot stop runs to
+//! its end, and its outcome is counted. So only tools that may be called again without harm
+//! compete.
 
 use std::fmt;
 use std::str::FromStr;

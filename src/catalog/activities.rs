@@ -2,8 +2,8 @@
 //!
 //! An activity that a definition names is used as it is. Without one, the tool with the name of the
 //! definition is its activity, if exactly one scenario offers such a tool; otherwise the definition
-//! is latent. A withdrawn scenario keeps its tools here: a definition does not become latent because
-//! its scenario is down. A tool that is an activity is listed as its definition only.
+//! is latent. A withdrawn scenario keeps its tools here: a definition does not become latent
+//! because its scenario is down. A tool that is an activity is listed as its definition only.
 //!
 //! Never looks at whether a tool is enabled: a call decides that.
 

@@ -1,7 +1,7 @@
 //! `[[definitions]]`: tools that are defined by their schemas, and what runs them.
 //!
-//! A schema is written as JSON, since its order matters to LLMs and a table of TOML has none. A file
-//! with a schema is read whenever the configuration is.
+//! A schema is written as JSON, since its order matters to LLMs and a table of TOML has none. A
+//! file with a schema is read whenever the configuration is.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

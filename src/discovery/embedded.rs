@@ -11,7 +11,6 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::static_list::definitions;
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::Stop;
@@ -23,17 +22,13 @@ pub const NATIVE: &str = "native";
 pub struct Embedded(Vec<Box<dyn Source>>);
 
 /// Scenarios inside this process, sent once.
-struct InProcessSource {
-    native: Vec<ScenarioName>,
-    defines: bool,
-}
+struct InProcessSource(Vec<ScenarioName>);
 
 impl Embedded {
-    /// These sources, and the scenarios inside this process, with its definitions if it has any;
-    /// `None` if there are none of all.
-    pub fn from_sources(mut sources: Vec<Box<dyn Source>>, native: Vec<ScenarioName>, defines: bool) -> Option<Self> {
-        if !native.is_empty() || defines {
-            sources.insert(0, Box::new(InProcessSource { native, defines }));
+    /// These sources, and the scenarios inside this process; `None` if there are none of either.
+    pub fn from_sources(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
+        if !inside.is_empty() {
+            sources.insert(0, Box::new(InProcessSource(inside)));
         }
         (!sources.is_empty()).then_some(Self(sources))
     }
@@ -113,11 +108,7 @@ impl Source for InProcessSource {
             let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, SourceTrust::Trusted) };
             Some((EndpointId(Arc::from(name.as_str())), endpoint))
         };
-        let mut endpoints: BTreeMap<_, _> = self.native.iter().filter_map(endpoint).collect();
-        if self.defines {
-            let (id, endpoint) = definitions();
-            endpoints.extend(endpoint.map(|endpoint| (id, endpoint)));
-        }
+        let endpoints = self.0.iter().filter_map(endpoint).collect();
         Box::pin(told_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
     }
 }

@@ -74,8 +74,12 @@ impl StaticList {
     /// Adds the scenario inside this process that the definitions become.
     #[must_use]
     pub fn with_definitions(mut self) -> Self {
-        let (id, endpoint) = definitions();
-        self.set.endpoints.extend(endpoint.map(|endpoint| (id, endpoint)));
+        let endpoint = || {
+            let (name, url) = (DEFINITIONS.parse().ok()?, format!("local:{DEFINITIONS}").parse().ok()?);
+            let protocol = Some(DEFINITIONS.to_owned());
+            Some(Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
+        };
+        self.set.endpoints.extend(endpoint().map(|endpoint| (EndpointId(DEFINITIONS.into()), endpoint)));
         self
     }
 
@@ -95,16 +99,6 @@ impl StaticList {
         }
         self
     }
-}
-
-/// The endpoint of the definitions of this daemon.
-pub(super) fn definitions() -> (EndpointId, Option<Endpoint>) {
-    let endpoint = || {
-        let (name, url) = (DEFINITIONS.parse().ok()?, format!("local:{DEFINITIONS}").parse().ok()?);
-        let protocol = Some(DEFINITIONS.to_owned());
-        Some(Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
-    };
-    (EndpointId(DEFINITIONS.into()), endpoint())
 }
 
 impl Source for StaticList {

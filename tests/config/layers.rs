@@ -277,8 +277,8 @@ fn every_key_reaches_its_own_field() {
 fn everything(machine: &Machine) -> Config {
     let mut expected = Config::for_state(machine.path("home/s.db"));
     let (secs, millis) = (Duration::from_secs, Duration::from_millis);
+    expected.server.operator_token = Some(Secret::new("0123456789abcdef"));
     let server = &mut expected.server;
-    server.operator_token = Some(Secret::new("0123456789abcdef"));
     server.listen = "[::1]:0".parse().unwrap();
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
@@ -295,8 +295,7 @@ fn everything(machine: &Machine) -> Config {
     ];
     (expected.modules, expected.mcp, expected.preferences) = (modules(), mcp(machine), preferences());
     (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
-    let rate = r#"{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}"#;
-    expected.definitions = vec![Definition::parse(None, rate).unwrap().run_for("narrow", "a/b.c")];
+    (expected.definitions, expected.naming) = (definitions(), NamingStyle::Always);
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
@@ -329,13 +328,17 @@ fn everything(machine: &Machine) -> Config {
     (expected.health.grace, expected.health.failures) = (secs(119), 120);
     (expected.health.isolation_count, expected.health.isolation_share) = (127, 28);
     (expected.health.isolation_window, expected.health.isolation_max) = (secs(129), secs(130));
-    expected.naming = NamingStyle::Always;
     expected.views.max_bytes = 2 << 30;
     let events = &mut expected.events;
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
     every_call(machine, &mut expected.calls);
     expected
+}
+
+fn definitions() -> Vec<Definition> {
+    let rate = r#"{"type": "object", "properties": {"_tool": {"const": "rate"}, "_output": {"type": "object"}}}"#;
+    vec![Definition::parse(None, rate).unwrap().run_for("narrow", "a/b.c")]
 }
 
 fn every_call(machine: &Machine, calls: &mut CallsConfig) {

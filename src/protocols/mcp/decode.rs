@@ -334,11 +334,11 @@ fn metadata(tags: &[&str]) -> String {
 fn remark(tool: &Tool, findings: &mut DocumentFindings) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Execution {
+    struct DeclaredExecution {
         task_support: Option<String>,
     }
     let execution = tool.extra.iter().find(|(name, _)| &**name == "execution");
-    let execution = execution.and_then(|(_, json)| serde_json::from_str::<Execution>(json.get()).ok());
+    let execution = execution.and_then(|(_, json)| serde_json::from_str::<DeclaredExecution>(json.get()).ok());
     if execution.and_then(|execution| execution.task_support).as_deref() == Some("required") {
         let finding =
             Finding::new(FindingCode::TaskRequired, "it can be called as a task only, which callsheet cannot do")
