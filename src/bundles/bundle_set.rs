@@ -78,9 +78,9 @@ impl BundleSet {
         self.bundles.values().filter(|bundle| bundle.definition.soft_deleted_at.is_none())
     }
 
-    /// The tools of all bundles.
+    /// How many tools are stored, without those that are built in.
     pub fn count(&self) -> usize {
-        self.bundles.values().map(|bundle| bundle.tools.len()).sum()
+        self.bundles.values().filter(|bundle| !bundle.definition.is_built_in).map(|bundle| bundle.tools.len()).sum()
     }
 }
 

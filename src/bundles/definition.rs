@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::http_tool::{HttpTool, joined};
 use super::json_members::JsonMembers;
-use super::{Slug, ToolVersion};
+use super::{BuiltInTool, Slug, ToolVersion};
 
 /// The version of the schema of these files.
 pub const SCHEMA_VERSION: &str = "2025-07-01";
@@ -100,6 +100,8 @@ pub enum Implementation {
     Http(Arc<HttpTool>),
     /// `go`: a function of the embedding program, by its qualified name.
     Function(String),
+    /// A part of the program.
+    BuiltIn(BuiltInTool),
 }
 
 /// Equal documents are equal tools.

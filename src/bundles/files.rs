@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
-use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool};
+use super::{BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredTool, built_in};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
 
@@ -28,11 +28,12 @@ pub(super) const FILE_MAX: u64 = 256 * 1024;
 /// Bytes of the name of a file that is made of slug and version, at most.
 const FILE_NAME_MAX: usize = 130;
 
-/// Reads all bundles below `root`; `before` has what was read last. An absent folder has none.
-/// Blocking.
-pub(super) fn read(root: &Path, before: &BundleSet, max_tools: usize) -> io::Result<BundleSet> {
-    let (mut bundles, mut findings): (Vec<ReadBundle>, _) = (Vec::new(), CappedFindings::default());
-    let mut left = max_tools;
+/// Reads all bundles below `root`, and the built-in one where it is wanted; `before` has what was
+/// read last. An absent folder has none. Blocking.
+pub(super) fn read(root: &Path, before: &BundleSet, settings: &BundleSettings) -> io::Result<BundleSet> {
+    let built_in = if settings.built_in { built_in::read(root) } else { None };
+    let (mut bundles, mut findings): (Vec<ReadBundle>, _) = (built_in.into_iter().collect(), CappedFindings::default());
+    let mut left = settings.max_tools;
     for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
         let known = before.bundles().find(|bundle| bundle.folder == folder);
         match read_definition(&folder) {
@@ -130,7 +131,7 @@ fn read_tool(file: &Path, bundle: Uuid) -> Result<StoredTool, String> {
 }
 
 /// The JSON object in a file.
-fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
+pub(super) fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
     let opened = fs::File::open(file).map_err(|error| error.to_string())?;
     if !opened.metadata().is_ok_and(|about| about.is_file()) {
         return Err("it is not a file".to_owned());

@@ -5,12 +5,14 @@
 //! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
 //! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
 //! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
-//! reads and writes the folder under its `lock`; [`store`] is what the rest of the daemon uses.
+//! reads and writes the folder under its `lock`; [`built_in`] describes the tools that are a part of
+//! the program; [`store`] is what the rest of the daemon uses.
 //!
 //! It sends no request, and changes nothing that is stored unless an operator requests it.
 
 pub mod archive;
 mod body_template;
+pub mod built_in;
 pub mod bundle_set;
 mod changes;
 pub mod definition;
@@ -29,6 +31,7 @@ pub mod template;
 mod tool_auth;
 mod url_template;
 
+pub use built_in::BuiltInTool;
 pub use bundle_set::{BundleSet, StoredBundle};
 pub use changes::{BundleChange, ToolContent, new_id};
 pub use definition::{BundleDefinition, DefinitionError, Implementation, StoredTool};

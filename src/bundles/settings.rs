@@ -15,6 +15,10 @@ pub struct BundleSettings {
     pub allowed_hosts: Vec<HostRule>,
     /// `secrets`: what placeholders may stand for besides arguments, by name.
     pub secrets: BTreeMap<String, BundleSecret>,
+    /// `built_in`: whether there are the built-in tools.
+    pub built_in: bool,
+    /// `folders`: what built-in tools may read, absolute.
+    pub folders: Vec<PathBuf>,
     /// `max_tools`: tools of all bundles together.
     pub max_tools: usize,
     /// `max_request`: bytes of the body that an HTTP tool sends.
@@ -36,6 +40,8 @@ impl Default for BundleSettings {
             path: None,
             allowed_hosts: Vec::new(),
             secrets: BTreeMap::new(),
+            built_in: false,
+            folders: Vec::new(),
             max_tools: 1_000,
             max_request: 1024 * 1024,
         }

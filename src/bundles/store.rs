@@ -18,7 +18,7 @@ use super::files::{self, BUNDLE_FILE};
 use super::lock::FolderLock;
 use super::{
     BundleChange, BundleError, BundleSet, BundleSettings, Functions, Slug, StoredBundle, StoredTool, ToolContent,
-    ToolVersion,
+    ToolVersion, built_in,
 };
 use crate::model::{Finding, FindingCode};
 use crate::runtime::files::FolderWatch;
@@ -69,11 +69,15 @@ impl BundleStore {
 
     /// Takes other settings. The folder stays.
     pub fn adjust(&self, settings: BundleSettings) {
-        self.0.settings.send_if_modified(|active| {
+        let changed = self.0.settings.send_if_modified(|active| {
             let changed = **active != settings;
             *active = Arc::new(settings);
             changed
         });
+        if changed {
+            let store = self.clone();
+            self.0.tasks.spawn_blocking(move || store.read_now());
+        }
     }
 
     /// The active settings.
@@ -126,7 +130,7 @@ impl BundleStore {
     /// Reads the folder and publishes it if it differs.
     fn publish(&self, root: &Path) -> std::io::Result<()> {
         let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = files::read(root, &self.set(), self.settings().max_tools)?;
+        let next = files::read(root, &self.set(), &self.settings())?;
         self.0.set.send_if_modified(|set| {
             let changed = **set != next;
             *set = Arc::new(next);
@@ -197,7 +201,7 @@ impl BundleStore {
         let root = self.0.root.as_deref().ok_or(BundleError::Off)?;
         let _lock = FolderLock::acquire(root)?;
         let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
-        let now = files::read(root, &self.set(), self.settings().max_tools).map_err(|error| unread(&error))?;
+        let now = files::read(root, &self.set(), &self.settings()).map_err(|error| unread(&error))?;
         let changed = change(root, &now)?;
         self.publish(root).map_err(|error| unread(&error))?;
         Ok(changed)
@@ -214,6 +218,7 @@ impl BundleStore {
 
     /// Adds a bundle, or replaces what is said about one.
     pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<Written, BundleError> {
+        built_in::refuse(id)?;
         let now = self.0.clock.wall();
         self.change(move |root, set| {
             let before = if set.get(id).is_some() { Some(set.bundle(id)?) } else { None };
@@ -227,8 +232,11 @@ impl BundleStore {
 
     /// Enables or disables a bundle.
     pub async fn switch_bundle(&self, id: Uuid, is_enabled: bool) -> Result<(), BundleError> {
-        self.change(move |_, set| {
+        self.change(move |root, set| {
             let bundle = set.bundle(id)?;
+            if bundle.definition.is_built_in {
+                return built_in::switch(root, None, is_enabled);
+            }
             files::write(&bundle.folder.join(BUNDLE_FILE), &switched(&bundle.definition.document, is_enabled))
         })
         .await
@@ -236,6 +244,7 @@ impl BundleStore {
 
     /// Deletes a bundle without tools. Its file stays for two days.
     pub async fn delete_bundle(&self, id: Uuid) -> Result<(), BundleError> {
+        built_in::refuse(id)?;
         let now = self.0.clock.wall();
         self.change(move |_, set| {
             let bundle = set.bundle(id)?;
@@ -253,6 +262,7 @@ impl BundleStore {
         (bundle, slug, version): (Uuid, Slug, ToolVersion),
         content: ToolContent,
     ) -> Result<(), BundleError> {
+        built_in::refuse(bundle)?;
         let (now, most) = (self.0.clock.wall(), self.settings().max_tools);
         self.change(move |_, set| {
             let stored = enabled(set, bundle)?;
@@ -274,8 +284,12 @@ impl BundleStore {
         (bundle, slug, version): (Uuid, Slug, ToolVersion),
         is_enabled: bool,
     ) -> Result<(), BundleError> {
-        self.change(move |_, set| {
-            let tool = enabled(set, bundle)?.tool(&slug, &version)?;
+        self.change(move |root, set| {
+            let stored = enabled(set, bundle)?;
+            let tool = stored.tool(&slug, &version)?;
+            if stored.definition.is_built_in {
+                return built_in::switch(root, Some(slug.as_str()), is_enabled);
+            }
             files::write(&tool.file, &switched(&tool.document, is_enabled))
         })
         .await
@@ -283,6 +297,7 @@ impl BundleStore {
 
     /// Removes a version of a tool for good.
     pub async fn delete_tool(&self, (bundle, slug, version): (Uuid, Slug, ToolVersion)) -> Result<(), BundleError> {
+        built_in::refuse(bundle)?;
         self.change(move |_, set| files::remove(&set.bundle(bundle)?.tool(&slug, &version)?.file)).await
     }
 

@@ -233,7 +233,7 @@ impl DaemonClient {
             .map_err(|error| self.unexpected_answer(&format!("its answer is not JSON: {error}")))
     }
 
-    /// Sends a request to a route below `/tools`. What is removed has no answer.
+    /// Sends a request below `/tools`. What is removed has no answer.
     pub(super) async fn stored_tools(
         &self,
         method: http::Method,
@@ -241,8 +241,7 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         body: Option<&Value>,
     ) -> Result<DaemonAnswer, CommandError> {
-        let url = self.address_below(&["tools"], path)?;
-        let (_, body) = self.exchange_at(method, url, query, body).await?;
+        let (_, body) = self.exchange_at(method, self.address_below(&["tools"], path)?, query, body).await?;
         let value = if body.is_empty() { Value::Null } else { self.parse_json(&body)? };
         Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
     }
@@ -254,8 +253,7 @@ impl DaemonClient {
         query: QueryPairs<'_>,
         body: Option<&Value>,
     ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
-        let url = self.address(path)?;
-        self.exchange_at(method, url, query, body).await
+        self.exchange_at(method, self.address(path)?, query, body).await
     }
 
     async fn exchange_at(

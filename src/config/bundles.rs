@@ -1,5 +1,7 @@
 //! `[bundles]`: which hosts stored tools may reach, and which secrets they may use.
 
+use std::path::PathBuf;
+
 use super::Config;
 use super::secret_value::FOLLOWED;
 use super::shape::Shape;
@@ -19,6 +21,17 @@ pub(super) fn host_rule(text: &str) -> Result<HostRule, ValueError> {
             "write a host such as \"api.example.com\", \"*.example.com\" for those below it, or a network such as \"10.0.0.0/8\"",
         )
     })
+}
+
+/// Reads the folders that built-in tools may read.
+pub(super) fn folders(written: &mut ValueReader<'_>, config: &mut Config) {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    written.each(|_, mut at| {
+        let mut folder = PathBuf::new();
+        at.path(&mut folder);
+        folders.extend(Some(folder).filter(|folder| !folder.as_os_str().is_empty()));
+    });
+    config.bundles.folders = folders;
 }
 
 /// Reads the secrets.

@@ -108,6 +108,8 @@ keys! {
     "bundles.path"                           Restart path_or_none()               bundles.path;
     "bundles.allowed_hosts"                  Live    texts(bundles::host_rule)    bundles.allowed_hosts;
     "bundles.secrets"                        Live    custom(bundles::SECRETS, bundles::secrets) bundles.secrets;
+    "bundles.built_in"                       Live    switch()                     bundles.built_in;
+    "bundles.folders"                        Live    custom(Shape::TEXTS, bundles::folders) bundles.folders;
     "bundles.max_tools"                      Live    number(1..=MAX_KEPT)             bundles.max_tools;
     "bundles.max_request"                    Live    size(1..=MAX_BODY)       bundles.max_request;
     "login.client_metadata_url"              Restart   text(client_metadata_url)    login.client_metadata_url;

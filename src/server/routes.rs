@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
@@ -29,8 +29,8 @@ use crate::server::http::params;
 use crate::server::http::params::Param;
 use crate::server::http::query::ListQuery;
 use crate::server::openapi as api;
-use crate::server::openapi::Tag::{Bundles, Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
-use crate::server::openapi::Verb::{Delete, Get, Patch, Post, Put};
+use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
+use crate::server::openapi::Verb::{Delete, Get, Post, Put};
 use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
 use crate::server::openapi::{OperationSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text};
 use crate::server::route_refusals::{
@@ -180,8 +180,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Post, Operate, Scenarios, "finishLogin", "finishes a login, and polls the scenario", json::<login::LoginJson>("the login as it is now").with_example(login::logged_in), || post(login::finish)).body_like::<login::LoginFinishBody>(login::came_back).refuses(&[UNKNOWN_SCENARIO, login::NO_LOGIN, login::UNUSABLE]).stores(),
     ]),
     route("/api/v1/preferences", &[], &[
-        operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list))
-            .query(preferences::FILTERS),
+        operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list)).query(preferences::FILTERS),
         operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body names", json::<preferences::ChangedPreference>("the preference as it is now, durable and published"), || put(preferences::change))
             .about("The tool or scenario need not exist now.")
             .body::<preferences::ChangeBody>()
@@ -192,8 +191,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/findings", &[], &[
-        operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list))
-            .query(findings::FILTERS),
+        operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list)).query(findings::FILTERS),
     ]),
     route("/api/v1/state/accept-loss", &[], &[
         operation(Post, Operate, Daemon, "acceptStateLoss", "accepts that stored decisions were lost", json::<state::AcceptedLoss>("what was lost, if anything was"), || post(state::accept_loss))
@@ -222,12 +220,10 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/approvals", &[], &[
-        operation(Get, Read, Calls, "listApprovals", "calls that need approval", json::<approvals::ApprovalList<'_>>("the calls, in the order in which they were requested"), || get(approvals::list))
-            .query(approvals::FILTERS),
+        operation(Get, Read, Calls, "listApprovals", "calls that need approval", json::<approvals::ApprovalList<'_>>("the calls, in the order in which they were requested"), || get(approvals::list)).query(approvals::FILTERS),
     ]),
     route("/api/v1/approvals/{id}", &[params::APPROVAL_ID], &[
-        operation(Get, Read, Calls, "getApproval", "one of them, with what came of it", json::<call_json::ApprovalJson<'_>>("everything about it"), || get(approvals::show))
-            .refuses(&[NO_APPROVAL]),
+        operation(Get, Read, Calls, "getApproval", "one of them, with what came of it", json::<call_json::ApprovalJson<'_>>("everything about it"), || get(approvals::show)).refuses(&[NO_APPROVAL]),
     ]),
     route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
         operation(Post, Approve, Calls, "approveCall", "approves it, and runs exactly this call once", json::<call_json::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
@@ -278,8 +274,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[turns::NO_RESULT]),
     ]),
     route("/api/v1/operations", &[], &[
-        operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list))
-            .query(operations::FILTERS),
+        operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list)).query(operations::FILTERS),
     ]),
     route("/api/v1/operations/{id}", &[params::OPERATION_ID], &[
         operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_json::OperationJson<'_>>("everything about it"), || get(operations::show))
@@ -294,8 +289,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             ]),
     ]),
     route("/api/v1/tools/set", &[], &[
-        operation(Get, Read, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_json::ToolSet<'_>>("every tool, whether enabled or not"), || get(agent_inbox::tool_set))
-            .query(agent_inbox::CHAT),
+        operation(Get, Read, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_json::ToolSet<'_>>("every tool, whether enabled or not"), || get(agent_inbox::tool_set)).query(agent_inbox::CHAT),
     ]),
     route("/api/v1/tools/scenarios", &[], &[
         operation(Get, Read, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_json::ScenarioStatusJson<'_>>>("every known scenario, dead ones too"), || get(agent_inbox::statuses)),
@@ -330,51 +324,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/refresh-tools", &[], &[
         operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
-    route("/tools/bundles", &[], &[
-        operation(Get, Read, Bundles, "listBundles", "the bundles of stored tools", json::<bundles::BundleListJson>("one page of them, in the order in which they were made").with_example(bundles::bundle_list_example), || get(bundles::list_bundles))
-            .query(bundles::BUNDLE_FILTERS),
-    ]),
-    route("/tools/bundles/{bundleID}", &[bundles::BUNDLE_ID], &[
-        operation(Put, Operate, Bundles, "putBundle", "adds a bundle, or replaces what is said about it", json::<bundles::BundleJson>("the bundle as it is now").with_example(bundles::bundle_example), || put(bundles::put_bundle))
-            .body_like::<bundles::BundleBody>(bundles::bundle_put_example)
-            .also(&[json::<bundles::BundleJson>("it is new").status(201).with_example(bundles::bundle_example)])
-            .refuses(&[bundles::UNKNOWN, bundles::READ_ONLY, bundles::GOING, bundles::LOCKED]).stores(),
-        operation(Patch, Operate, Bundles, "switchBundle", "enables or disables a bundle", json::<bundles::BundleJson>("the bundle as it is now").with_example(bundles::bundle_example), || patch(bundles::switch_bundle))
-            .about("The tools of a disabled bundle are not offered, and nothing in it can be added or changed.")
-            .body_like::<bundles::SwitchBody>(bundles::switch_example)
-            .refuses(&[bundles::UNKNOWN, bundles::GOING, bundles::LOCKED]).stores(),
-        operation(Delete, Operate, Bundles, "deleteBundle", "deletes a bundle without tools", json::<bundles::BundleJson>("the bundle with `softDeletedAt`").with_example(bundles::bundle_example), || delete(bundles::delete_bundle))
-            .about("It is removed for good after two days, if it is still empty then.")
-            .refuses(&[bundles::UNKNOWN, bundles::READ_ONLY, bundles::IN_THE_WAY, bundles::LOCKED]).stores(),
-    ]),
-    route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], &[
-        operation(Get, Read, Bundles, "getStoredTool", "one version of a stored tool", json::<bundles::StoredToolJson>("the whole document, with what was counted of its calls").with_example(bundles::tool_example), || get(bundles::get_tool))
-            .refuses(&[bundles::UNKNOWN, bundles::GOING]),
-        operation(Put, Operate, Bundles, "putStoredTool", "adds a version of a tool", json::<bundles::StoredToolJson>("the tool").status(201).with_example(bundles::tool_example), || put(bundles::put_tool))
-            .about("What is there already is never replaced: use another version.")
-            .body_like::<bundles::ToolBody>(bundles::tool_put_example)
-            .refuses(&[bundles::UNKNOWN, bundles::READ_ONLY, bundles::IN_THE_WAY, bundles::LOCKED]).stores(),
-        operation(Patch, Operate, Bundles, "switchStoredTool", "enables or disables a version of a tool", json::<bundles::StoredToolJson>("the tool as it is now").with_example(bundles::tool_example), || patch(bundles::switch_tool))
-            .body_like::<bundles::SwitchBody>(bundles::switch_example)
-            .refuses(&[bundles::UNKNOWN, bundles::READ_ONLY, bundles::GOING, bundles::LOCKED]).stores(),
-        operation(Delete, Operate, Bundles, "deleteStoredTool", "removes a version of a tool for good", bundles::REMOVED, || delete(bundles::delete_tool))
-            .refuses(&[bundles::UNKNOWN, bundles::READ_ONLY, bundles::GOING, bundles::LOCKED]).stores(),
-    ]),
-    route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}/invoke", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], &[
-        operation(Post, Call, Bundles, "invokeStoredTool", "calls a version of a tool", json::<bundles::InvokedJson>("what it gave back, or why it failed").with_example(bundles::invoked_example), || post(bundles::invoke))
-            .about("As every other call. A call that was not made is answered with `ok: false` and a status that says why: 400 for arguments that do not fit, 403, 429 or 503.")
-            .body_like::<bundles::InvokeBody>(bundles::invoke_example)
-            .also(&[json::<bundles::InvokedJson>("it waits for approval: `error` names the id").status(202).with_example(bundles::invoked_example)])
-            .refuses(&[bundles::UNKNOWN, bundles::GOING]),
-    ]),
-    route("/tools/tools", &[], &[
-        operation(Get, Read, Bundles, "listStoredTools", "all stored tools", json::<bundles::ToolListJson>("one page of them, by bundle, slug and version").with_example(bundles::tool_list_example), || get(bundles::list_tools))
-            .query(bundles::TOOL_FILTERS),
-    ]),
-    route("/tools/tools/search", &[], &[
-        operation(Get, Read, Bundles, "searchStoredTools", "the stored tools that fit a text best", json::<bundles::ToolListJson>("one page of them, the best first").with_example(bundles::tool_list_example), || get(bundles::search_tools))
-            .query(bundles::SEARCH_PARAMS),
-    ]),
+    route("/tools/bundles", &[], bundles::BUNDLE_LIST_OPERATIONS),
+    route("/tools/bundles/{bundleID}", &[bundles::BUNDLE_ID], bundles::BUNDLE_OPERATIONS),
+    route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::STORED_TOOL_OPERATIONS),
+    route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}/invoke", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::INVOKE_OPERATIONS),
+    route("/tools/tools", &[], bundles::STORED_TOOL_LIST_OPERATIONS),
+    route("/tools/tools/search", &[], bundles::STORED_TOOL_SEARCH_OPERATIONS),
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.

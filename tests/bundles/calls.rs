@@ -330,3 +330,32 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     daemon.until_tools(&[]).await;
     daemon.stop().await;
 }
+
+/// S1-84: a tool that is a client of an authorization server gets a token by itself, once, and shows
+/// it.
+#[tokio::test]
+async fn a_client_of_an_authorization_server_gets_its_own_token() {
+    let api = Api::answering(|target, _| match target {
+        "/token" => {
+            let token = r#"{"access_token": "t0ken", "token_type": "Bearer", "expires_in": 3600}"#;
+            answer("200 OK", &["Content-Type: application/json"], token.as_bytes())
+        }
+        _ => answer("200 OK", &[], b"1"),
+    })
+    .await;
+    let home = Home::new();
+    let mut config = config(&home);
+    config.bundles.secrets.insert("CLIENT".into(), secret("s3cr3t", "127.0.0.1"));
+    let content = http_tool(&json!({"urlTemplate": api.at("/work"), "auth": {"type": "oauth2",
+        "tokenUrl": api.at("/token"), "clientId": "me", "clientSecret": "${CLIENT}", "scopes": ["work"]}}));
+    let daemon = with_tools(config, &[("work", content)]).await;
+    for _ in 0..2 {
+        assert_eq!(invoke(&daemon, "work", &json!({})).await.1, json!({"ok": true, "value": 1}));
+    }
+    let requests = api.server.requests();
+    let targets: Vec<&str> = requests.iter().map(|request| request.target()).collect();
+    assert_eq!(targets, ["/token", "/work", "/work"]);
+    assert!(api.bodies()[0].contains("grant_type=client_credentials"), "{:?}", api.bodies());
+    assert_eq!(requests[1].header("authorization"), Some("Bearer t0ken"));
+    daemon.stop().await;
+}

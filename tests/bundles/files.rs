@@ -195,3 +195,22 @@ async fn functions_are_called_by_their_qualified_names() {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), file, "the file is as it was");
     daemon.stop().await;
 }
+
+/// S1-88: as many tools as the configuration says.
+#[tokio::test]
+async fn tools_beyond_the_limit_are_refused_and_left_out() {
+    let home = Home::new();
+    let content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/"}));
+    let mut few = config(&home);
+    few.bundles.max_tools = 2;
+    let daemon = with_tools(few, &[("one", content.clone()), ("two", content.clone())]).await;
+    let refused = expect(&daemon, 409, "PUT", &tool(NET, "three", "v1"), &content).await.json();
+    assert_eq!(refused["code"], "too_many");
+    let mut file = tool_file("zero");
+    file["bundleID"] = json!(NET);
+    fs::write(folder(&home).join(NET).join("zero.json"), file.to_string()).unwrap();
+    let target = "/api/v1/findings?code=tools-beyond-limit";
+    daemon.until(target, |answer| answer.json()["findings"].to_string().contains("bundles.max_tools")).await;
+    assert_eq!(daemon.tools("").await, ["one_v1", "two_v1"]);
+    daemon.stop().await;
+}

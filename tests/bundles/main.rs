@@ -6,9 +6,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod built_in;
 mod calls;
 mod files;
 mod hosts;
+mod processes;
 mod routes;
 mod templates;
 

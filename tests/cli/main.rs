@@ -8,6 +8,7 @@ mod support;
 
 mod add;
 mod approvals_and_operations;
+mod bundles;
 mod call;
 mod check;
 mod check_json_rpc;

@@ -166,8 +166,9 @@ impl SubjectArgs {
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
-            let tool = self.slug.iter().chain(&self.version).map(|part| format!(" {part}")).collect::<String>();
-            output::line(&output::sanitize(&format!("{}{tool} {what}", self.bundle)));
+            let parts = [Some(&self.bundle), self.slug.as_ref(), self.version.as_ref()];
+            let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+            output::line(&output::sanitize(&format!("{} {what}", parts.join(" "))));
         }
     }
 }
@@ -210,11 +211,11 @@ async fn pages(daemon: &DaemonClient, member: &str, query: QueryPairs<'_>) -> Re
     let (mut rows, mut token) = (Vec::new(), String::new());
     loop {
         let mut query = query.clone();
-        query.push(("pageToken", token));
+        query.push(("pageToken", token.clone()));
         let answer = daemon.stored_tools(Method::GET, &[member], query, None).await?;
         rows.extend(output::list(&answer.value, member).iter().cloned());
         match answer.value["nextPageToken"].as_str() {
-            Some(next) => token = next.to_owned(),
+            Some(next) => next.clone_into(&mut token),
             None => return Ok(rows),
         }
     }

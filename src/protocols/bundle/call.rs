@@ -13,7 +13,7 @@ use jsonschema::PatternOptions;
 use serde_json::{Map, Value};
 
 use super::destination::{self, NoDestination};
-use super::{BundleSession, answer, usable};
+use super::{BundleSession, answer, built_in, usable};
 use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
     BundleSettings, CallValues, HttpTool, Implementation, PreparedRequest, RefusedValue, StoredTool, ToolAuth,
@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The time of a function whose call has no limit.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(300);
+/// The time of a built-in tool whose call has no limit.
+const BUILT_IN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a compiled pattern in `outputSchema` at most.
 const PATTERN_MAX: usize = 1024 * 1024;
 /// Bytes of a result that is compared with `outputSchema`, at most.
@@ -68,6 +70,13 @@ impl BundleSession {
                 match self.answer(tool, http, &arguments, (call, limit)).await {
                     Ok(answer) => answer::outcome(http, &answer),
                     Err(failure) => (failure.into(), None),
+                }
+            }
+            Implementation::BuiltIn(tool) => {
+                let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
+                match built_in::run(*tool, arguments, &settings, &self.transports, limits).await {
+                    Ok(value) => (Outcome::done(JsonText::known(value.to_string())), Some(value)),
+                    Err(why) => (ToolFailure("failed", why).into(), None),
                 }
             }
             Implementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,

@@ -6,6 +6,7 @@
 //! but its arguments. It never writes a file.
 
 mod answer;
+mod built_in;
 mod call;
 mod destination;
 mod listing;

@@ -33,6 +33,11 @@ pub(super) fn check<'a>(
             format!("needs the function `{name}`, which is not registered"),
             "register it with `Builder::function` in the program that embeds callsheet",
         ),
+        Implementation::BuiltIn(built_in) if built_in.is_usable(settings) => Ok(BTreeSet::new()),
+        Implementation::BuiltIn(_) => unusable(
+            "has nothing that it may read".to_owned(),
+            "name folders in `bundles.folders`, or hosts in `bundles.allowed_hosts`",
+        ),
         Implementation::Http(http) => {
             host(http.url.origin(), settings)?;
             let secrets = secrets(tool, http, settings)?;

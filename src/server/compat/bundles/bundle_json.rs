@@ -13,7 +13,7 @@ use crate::server::ServerState;
 #[derive(JsonSchema)]
 #[schemars(rename = "BundleContent", rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
-pub(in crate::server) struct BundleBody {
+pub(super) struct BundleBody {
     /// 1 to 64 letters, digits and `-`; other bundles may have the same.
     slug: String,
     /// For people.
@@ -30,7 +30,7 @@ pub(in crate::server) struct BundleBody {
 #[derive(JsonSchema)]
 #[schemars(rename = "Switch", rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
-pub(in crate::server) struct SwitchBody {
+pub(super) struct SwitchBody {
     is_enabled: bool,
 }
 
@@ -38,7 +38,7 @@ pub(in crate::server) struct SwitchBody {
 #[derive(JsonSchema)]
 #[schemars(rename = "Bundle", rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes a stored document")]
-pub(in crate::server) struct BundleJson {
+pub(super) struct BundleJson {
     schema_version: String,
     /// A UUID of version 7.
     id: String,
@@ -64,7 +64,7 @@ pub(in crate::server) struct BundleJson {
 #[derive(JsonSchema)]
 #[schemars(rename = "StoredToolContent", rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
-pub(in crate::server) struct ToolBody {
+pub(super) struct ToolBody {
     /// For people.
     display_name: String,
     /// For models and people.
@@ -91,7 +91,7 @@ pub(in crate::server) struct ToolBody {
 #[derive(JsonSchema)]
 #[schemars(rename = "StoredTool", rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes a stored document")]
-pub(in crate::server) struct StoredToolJson {
+pub(super) struct StoredToolJson {
     schema_version: String,
     /// A UUID of version 7; a file that was written by hand may have none.
     #[serde(rename = "toolID")]
@@ -115,7 +115,7 @@ pub(in crate::server) struct StoredToolJson {
 /// One page of bundles.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BundleList")]
-pub(in crate::server) struct BundleListJson {
+pub(super) struct BundleListJson {
     #[schemars(with = "Vec<BundleJson>")]
     pub(super) bundles: Vec<Value>,
     /// For the next page; absent on the last one.
@@ -126,7 +126,7 @@ pub(in crate::server) struct BundleListJson {
 /// One page of stored tools.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StoredToolList")]
-pub(in crate::server) struct ToolListJson {
+pub(super) struct ToolListJson {
     #[schemars(with = "Vec<StoredToolJson>")]
     pub(super) tools: Vec<Value>,
     /// For the next page; absent on the last one.
@@ -138,7 +138,7 @@ pub(in crate::server) struct ToolListJson {
 #[derive(JsonSchema)]
 #[schemars(rename = "Invoke", deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what is read without copies")]
-pub(in crate::server) struct InvokeBody {
+pub(super) struct InvokeBody {
     /// The arguments: an object, or the text of one.
     #[schemars(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
@@ -148,7 +148,7 @@ pub(in crate::server) struct InvokeBody {
 #[derive(JsonSchema)]
 #[schemars(rename = "Invoked")]
 #[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
-pub(in crate::server) struct InvokedJson {
+pub(super) struct InvokedJson {
     /// Whether the tool succeeded.
     ok: bool,
     /// What the tool gave back, if it succeeded.
@@ -186,7 +186,7 @@ fn time(at: Timestamp) -> String {
 }
 
 /// A bundle, for the description of the API.
-pub(in crate::server) fn bundle_example() -> Value {
+pub(super) fn bundle_example() -> Value {
     json!({
         "schemaVersion": "2025-07-01",
         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -202,22 +202,22 @@ pub(in crate::server) fn bundle_example() -> Value {
 }
 
 /// A page of bundles, for the description of the API.
-pub(in crate::server) fn bundle_list_example() -> Value {
+pub(super) fn bundle_list_example() -> Value {
     json!({"bundles": [bundle_example()]})
 }
 
 /// The body of a change of a bundle, for the description of the API.
-pub(in crate::server) fn bundle_put_example() -> Value {
+pub(super) fn bundle_put_example() -> Value {
     json!({"slug": "net", "displayName": "Net tools", "isEnabled": true, "description": "Looks things up"})
 }
 
 /// The body that disables, for the description of the API.
-pub(in crate::server) fn switch_example() -> Value {
+pub(super) fn switch_example() -> Value {
     json!({"isEnabled": false})
 }
 
 /// The body that adds a tool, for the description of the API.
-pub(in crate::server) fn tool_put_example() -> Value {
+pub(super) fn tool_put_example() -> Value {
     json!({
         "displayName": "Forecast",
         "description": "The weather of the next days in a city",
@@ -235,7 +235,7 @@ pub(in crate::server) fn tool_put_example() -> Value {
 }
 
 /// A stored tool, for the description of the API.
-pub(in crate::server) fn tool_example() -> Value {
+pub(super) fn tool_example() -> Value {
     let mut tool = json!({
         "schemaVersion": "2025-07-01",
         "toolID": "018faf52-1c2d-7e40-8b1a-5f1c9e0a7d22",
@@ -256,16 +256,16 @@ pub(in crate::server) fn tool_example() -> Value {
 }
 
 /// A page of stored tools, for the description of the API.
-pub(in crate::server) fn tool_list_example() -> Value {
+pub(super) fn tool_list_example() -> Value {
     json!({"tools": [tool_example()]})
 }
 
 /// The body of a call, for the description of the API.
-pub(in crate::server) fn invoke_example() -> Value {
+pub(super) fn invoke_example() -> Value {
     json!({"args": {"city": "Paris"}})
 }
 
 /// The answer to a call, for the description of the API.
-pub(in crate::server) fn invoked_example() -> Value {
+pub(super) fn invoked_example() -> Value {
     json!({"ok": true, "value": "Sunny"})
 }

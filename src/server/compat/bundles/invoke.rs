@@ -33,7 +33,7 @@ struct ReadBody<'a> {
 }
 
 /// The body is `{args}`, the answer `{ok: true, value}` or `{ok: false, error, code}`.
-pub(in crate::server) async fn invoke(
+pub(super) async fn invoke(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,

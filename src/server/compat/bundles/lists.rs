@@ -22,10 +22,9 @@ pub(super) const INCLUDE_DISABLED: Param =
     once("includeDisabled").takes(ParamType::Flag).about("Also what is disabled, or in a disabled bundle.", "true");
 
 /// The parameters of the list of bundles.
-pub(in crate::server) const BUNDLE_FILTERS: &[Param] =
-    &[BUNDLE_IDS, INCLUDE_DISABLED, page_size("pageSize"), PAGE_TOKEN];
+pub(super) const BUNDLE_FILTERS: &[Param] = &[BUNDLE_IDS, INCLUDE_DISABLED, page_size("pageSize"), PAGE_TOKEN];
 /// The parameters of the list of tools.
-pub(in crate::server) const TOOL_FILTERS: &[Param] = &[
+pub(super) const TOOL_FILTERS: &[Param] = &[
     many("tags").about("Only tools with one of these tags.", "weather"),
     BUNDLE_IDS,
     INCLUDE_DISABLED,

@@ -6,6 +6,7 @@
 mod bundle_json;
 mod invoke;
 mod lists;
+mod operations;
 mod page_token;
 mod search;
 
@@ -26,14 +27,18 @@ use crate::server::openapi::{RefusalSpec, ResponseSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::state::StateErrorKind;
 
-pub(in crate::server) use bundle_json::{
+use bundle_json::{
     BundleBody, BundleJson, BundleListJson, InvokeBody, InvokedJson, StoredToolJson, SwitchBody, ToolBody,
     ToolListJson, bundle_example, bundle_list_example, bundle_put_example, invoke_example, invoked_example,
     switch_example, tool_example, tool_list_example, tool_put_example,
 };
-pub(in crate::server) use invoke::invoke;
-pub(in crate::server) use lists::{BUNDLE_FILTERS, TOOL_FILTERS};
-pub(in crate::server) use search::SEARCH_PARAMS;
+use invoke::invoke;
+use lists::{BUNDLE_FILTERS, TOOL_FILTERS};
+pub(in crate::server) use operations::{
+    BUNDLE_LIST_OPERATIONS, BUNDLE_OPERATIONS, INVOKE_OPERATIONS, STORED_TOOL_LIST_OPERATIONS, STORED_TOOL_OPERATIONS,
+    STORED_TOOL_SEARCH_OPERATIONS,
+};
+use search::SEARCH_PARAMS;
 
 /// A bundle in a path.
 pub(in crate::server) const BUNDLE_ID: Param = once("bundleID")
@@ -47,31 +52,29 @@ pub(in crate::server) const TOOL_VERSION: Param =
     once("v").about("The version of the tool: letters, digits, `-` and dots.", "v2").required();
 
 /// Nothing of that name.
-pub(in crate::server) const UNKNOWN: RefusalSpec = refusal(404, "No bundle or tool is stored under this name.");
+const UNKNOWN: RefusalSpec = refusal(404, "No bundle or tool is stored under this name.");
 /// Reads of a bundle that is going.
-pub(in crate::server) const GOING: RefusalSpec =
+const GOING: RefusalSpec =
     refusal(409, "The bundle is being deleted.").with_example(|| BundleError::BeingDeleted(Uuid::nil()).into());
 /// What cannot be changed.
-pub(in crate::server) const READ_ONLY: RefusalSpec =
+const READ_ONLY: RefusalSpec =
     refusal(403, "The bundle is disabled or built in; or the request has a `Host` that is not the daemon's, or comes from a web page of another site.")
         .with_example(|| BundleError::Disabled(Uuid::nil()).into());
 /// A change that what is there forbids.
-pub(in crate::server) const IN_THE_WAY: RefusalSpec =
+const IN_THE_WAY: RefusalSpec =
     refusal(409, "The tool is there already and is unchanged, the bundle is not empty or is being deleted, or as many tools are stored as are kept.")
         .with_example(|| BundleError::NotEmpty(Uuid::nil(), 2).into());
 /// Another process is at work.
-pub(in crate::server) const LOCKED: RefusalSpec =
-    refusal(503, "Another process is changing the bundles, or the folder cannot be written.")
-        .with_example(|| BundleError::Busy.into());
+const LOCKED: RefusalSpec = refusal(503, "Another process is changing the bundles, or the folder cannot be written.")
+    .with_example(|| BundleError::Busy.into());
 /// Removed, with no body.
-pub(in crate::server) const REMOVED: ResponseSpec =
-    ResponseSpec { status: 204, about: "it is removed", content: None, headers: &[] };
+const REMOVED: ResponseSpec = ResponseSpec { status: 204, about: "it is removed", content: None, headers: &[] };
 
 /// One version of a tool, as a path names it.
 type ToolPath = Path<(String, String, String)>;
 
 /// `PUT /tools/bundles/{bundleID}`: adds a bundle, or replaces what is said about it.
-pub(in crate::server) async fn put_bundle(
+async fn put_bundle(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
@@ -85,7 +88,7 @@ pub(in crate::server) async fn put_bundle(
 }
 
 /// `PATCH /tools/bundles/{bundleID}` with `{isEnabled}`.
-pub(in crate::server) async fn switch_bundle(
+async fn switch_bundle(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
@@ -97,7 +100,7 @@ pub(in crate::server) async fn switch_bundle(
 }
 
 /// `DELETE /tools/bundles/{bundleID}`: marks an empty bundle as deleted.
-pub(in crate::server) async fn delete_bundle(
+async fn delete_bundle(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
@@ -108,31 +111,22 @@ pub(in crate::server) async fn delete_bundle(
 }
 
 /// `GET /tools/bundles`.
-pub(in crate::server) async fn list_bundles(
-    State(shared): State<SharedState>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
+async fn list_bundles(State(shared): State<SharedState>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     lists::bundles(&shared, raw.as_deref())
 }
 
 /// `GET /tools/tools`.
-pub(in crate::server) async fn list_tools(
-    State(shared): State<SharedState>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
+async fn list_tools(State(shared): State<SharedState>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     lists::tools(&shared, raw.as_deref())
 }
 
 /// `GET /tools/tools/search`.
-pub(in crate::server) async fn search_tools(
-    State(shared): State<SharedState>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
+async fn search_tools(State(shared): State<SharedState>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     search::answer(&shared, raw.as_deref()).await
 }
 
 /// `PUT .../tools/{toolSlug}/version/{v}`: adds a version of a tool; 409 if it is there.
-pub(in crate::server) async fn put_tool(
+async fn put_tool(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,
@@ -145,7 +139,7 @@ pub(in crate::server) async fn put_tool(
 }
 
 /// `PATCH .../tools/{toolSlug}/version/{v}` with `{isEnabled}`.
-pub(in crate::server) async fn switch_tool(
+async fn switch_tool(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,
@@ -157,21 +151,13 @@ pub(in crate::server) async fn switch_tool(
 }
 
 /// `DELETE .../tools/{toolSlug}/version/{v}`: removes it for good.
-pub(in crate::server) async fn delete_tool(
-    State(shared): State<SharedState>,
-    path: ToolPath,
-    _: NoQuery,
-) -> Result<Response, Problem> {
+async fn delete_tool(State(shared): State<SharedState>, path: ToolPath, _: NoQuery) -> Result<Response, Problem> {
     shared.bundles.delete_tool(tool_key(&path)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `GET .../tools/{toolSlug}/version/{v}`.
-pub(in crate::server) async fn get_tool(
-    State(shared): State<SharedState>,
-    path: ToolPath,
-    _: NoQuery,
-) -> Result<Response, Problem> {
+async fn get_tool(State(shared): State<SharedState>, path: ToolPath, _: NoQuery) -> Result<Response, Problem> {
     show(&shared, &tool_key(&path)?, StatusCode::OK)
 }
 

@@ -22,7 +22,7 @@ use crate::server::http::params::{Param, once};
 use crate::server::http::query::{QueryParams, question};
 
 /// The parameters of the search.
-pub(in crate::server) const SEARCH_PARAMS: &[Param] = &[
+pub(super) const SEARCH_PARAMS: &[Param] = &[
     once("q").about("What a person typed of a name, or words.", "weath").required(),
     INCLUDE_DISABLED,
     page_size("pageSize"),

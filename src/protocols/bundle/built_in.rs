@@ -1,0 +1,217 @@
+//! Runs the built-in tools, within the configured folders and hosts.
+//!
+//! A path is resolved with all its links before it is used, and again when the file is open: what
+//! is not below a shared folder then is refused. Nothing is written.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
+use regex::{Regex, RegexBuilder};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::destination::{self, NoDestination};
+use crate::bundles::{BuiltInTool, BundleSettings};
+use crate::model::HttpTarget;
+use crate::transports::Transports;
+use crate::transports::http::CallLimits;
+
+/// Bytes of a file that is read or searched, at most.
+const FILE_MAX: u64 = 1024 * 1024;
+/// Entries of a list, and lines that a search finds, at most.
+const FOUND_MAX: usize = 1_000;
+/// Files and folders that are looked at for one call, and how deep.
+const LOOKED_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 32;
+/// Characters of a found line.
+const LINE_MAX: usize = 300;
+/// Bytes of a compiled expression.
+const COMPILED_MAX: usize = 1024 * 1024;
+
+/// What a tool gives; the error is a sentence.
+type Found = Result<Value, String>;
+
+/// Runs a tool.
+pub(super) async fn run(
+    tool: BuiltInTool,
+    arguments: Map<String, Value>,
+    settings: &BundleSettings,
+    transports: &Transports,
+    (limit, max_body): (Duration, usize),
+) -> Found {
+    if tool == BuiltInTool::FetchUrl {
+        return fetch(text(&arguments, "url"), settings, transports, (limit, max_body)).await;
+    }
+    let folders = settings.folders.clone();
+    let run = move || match tool {
+        BuiltInTool::ReadFile => read_file(&folders, text(&arguments, "path")).map(Value::from),
+        BuiltInTool::ListFolder => list(&folders, &arguments),
+        BuiltInTool::SearchFiles => search(&folders, &arguments),
+        BuiltInTool::FetchUrl => Err("it is no tool of files".to_owned()),
+    };
+    let running = transports.tasks().blocking(run);
+    tokio::time::timeout(limit, running).await.unwrap_or_else(|_| Err(format!("it took longer than {limit:?}")))
+}
+
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
+    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The real path of a file or folder that is below a shared folder, with that folder.
+fn resolve(folders: &[PathBuf], path: &str) -> Result<(PathBuf, PathBuf), String> {
+    let refused = || format!("{path:?} is not below a shared folder");
+    for folder in folders {
+        let Ok(folder) = folder.canonicalize() else { continue };
+        // An absolute path replaces the folder.
+        if let Some(real) = folder.join(path).canonicalize().ok().filter(|real| real.starts_with(&folder)) {
+            return Ok((real, folder));
+        }
+    }
+    Err(refused())
+}
+
+/// The text of a file at a real path below `folder`.
+fn read(real: &Path, folder: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("the file cannot be read: {error}");
+    if !fs::metadata(real).map_err(failed)?.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    let file = File::open(real).map_err(failed)?;
+    // A part of the path may have become a link meanwhile.
+    if real.canonicalize().map_err(failed)? != real || !real.starts_with(folder) {
+        return Err("the path changed while it was opened".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(format!("the file is larger than {FILE_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "the file is no text".to_owned())
+}
+
+fn read_file(folders: &[PathBuf], path: &str) -> Result<String, String> {
+    let (real, folder) = resolve(folders, path)?;
+    read(&real, &folder)
+}
+
+/// The names below a folder that fit a pattern, by name; folders end in `/`.
+fn list(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
+    let (root, _) = resolve(folders, text(arguments, "path"))?;
+    let pattern = pattern(arguments, "*")?;
+    let mut found = Vec::new();
+    for (path, is_folder) in below(&root)? {
+        let name = shown(&path, &root);
+        if pattern.is_match(&name) {
+            found.push(if is_folder { format!("{name}/") } else { name });
+        }
+        if found.len() == FOUND_MAX {
+            break;
+        }
+    }
+    Ok(json!(found))
+}
+
+/// The lines below a folder that an expression fits.
+fn search(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
+    let (root, folder) = resolve(folders, text(arguments, "path"))?;
+    let pattern = pattern(arguments, "**")?;
+    let expression = RegexBuilder::new(text(arguments, "expression")).size_limit(COMPILED_MAX).build();
+    let expression = expression.map_err(|error| format!("`expression` is no regular expression: {error}"))?;
+    let mut found = Vec::new();
+    for (path, is_folder) in below(&root)? {
+        let name = shown(&path, &root);
+        if is_folder || !pattern.is_match(&name) {
+            continue;
+        }
+        // What is no text, too large or gone has no lines.
+        let Ok(text) = read(&path, &folder) else { continue };
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| expression.is_match(line)) {
+            let line: String = line.chars().take(LINE_MAX).collect();
+            found.push(json!({"path": name, "line": at + 1, "text": line}));
+            if found.len() == FOUND_MAX {
+                return Ok(json!(found));
+            }
+        }
+    }
+    Ok(json!(found))
+}
+
+/// What is below a folder, and whether it is a folder, by name. Links are not followed.
+fn below(root: &Path) -> Result<Vec<(PathBuf, bool)>, String> {
+    let (mut found, mut folders) = (Vec::new(), vec![(root.to_owned(), 0)]);
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.filter_map(Result::ok) {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_symlink() {
+                continue;
+            }
+            if found.len() == LOOKED_MAX {
+                return Err(format!("there are more than {LOOKED_MAX} files below it; name a folder further in"));
+            }
+            found.push((entry.path(), kind.is_dir()));
+            if kind.is_dir() && depth < DEPTH_MAX {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A path as it is below `root`, with `/` between its parts.
+fn shown(path: &Path, root: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+/// A pattern of names: `*` and `?` stay within one part of a path, `**` does not.
+fn pattern(arguments: &Map<String, Value>, usual: &str) -> Result<Regex, String> {
+    let written = Some(text(arguments, "pattern")).filter(|pattern| !pattern.is_empty()).unwrap_or(usual);
+    let (mut expression, mut rest) = ("^".to_owned(), written);
+    while let Some(c) = rest.chars().next() {
+        let (part, length) = match c {
+            '*' if rest.starts_with("**/") => ("(?:.*/)?".to_owned(), 3),
+            '*' if rest.starts_with("**") => (".*".to_owned(), 2),
+            '*' => ("[^/]*".to_owned(), 1),
+            '?' => ("[^/]".to_owned(), 1),
+            other => (regex::escape(&other.to_string()), other.len_utf8()),
+        };
+        expression.push_str(&part);
+        rest = &rest[length..];
+    }
+    expression.push('$');
+    Regex::new(&expression).map_err(|error| format!("{written:?} is no pattern: {error}"))
+}
+
+/// The text of an address of an allowed host.
+async fn fetch(
+    url: &str,
+    settings: &BundleSettings,
+    transports: &Transports,
+    (timeout, max_body): (Duration, usize),
+) -> Found {
+    let url = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("`url` has a name or password in it".to_owned());
+    }
+    let dial = destination::find(&url, &settings.allowed_hosts, timeout).await.map_err(|none| match none {
+        NoDestination::Refused(why) => why,
+        NoDestination::Unresolved(error) => error.to_string(),
+    })?;
+    let target = HttpTarget { dial: Some(dial), ..HttpTarget::at(url.clone()) };
+    let upstream = transports.http(&target).map_err(|error| error.to_string())?;
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/*, */*;q=0.5"))]);
+    let limits = CallLimits { timeout, max_body, headers, repeatable: true };
+    let answer = upstream.request(Method::GET, url, Bytes::new(), &limits).await.map_err(|error| error.to_string())?;
+    let status = answer.head.status;
+    if !status.is_success() {
+        return Err(format!("it answered {status}"));
+    }
+    String::from_utf8(answer.body.to_vec()).map(Value::from).map_err(|_| "the answer is no text".to_owned())
+}
