@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use callsheet::bundles::{CallValues, Implementation, StoredTool};
+use callsheet::bundles::{CallValues, ToolImplementation, StoredTool};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     });
     let Value::Object(document) = document else { return };
     let Ok(tool) = StoredTool::parse(document, uuid::Uuid::nil()) else { return };
-    let Implementation::Http(http) = &tool.implementation else { return };
+    let ToolImplementation::Http(http) = &tool.implementation else { return };
     let secrets = BTreeMap::new();
     let values =
         CallValues { arguments: &arguments, declared: &tool.declared, secrets: &secrets, tool: ("t", "v1") };

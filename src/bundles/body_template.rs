@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use super::http_tool::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::template::{CallValues, Placeholder, TextTemplate};
 
 /// Marks a text that stood as a placeholder outside quotes. No JSON text has it unescaped.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use uuid::{NoContext, Uuid};
 
 use super::definition::SCHEMA_VERSION;
-use super::json_members::JsonMembers;
-use super::{BundleDefinition, DefinitionError, Slug, StoredTool, ToolVersion};
+use super::document_members::{DefinitionError, DocumentMembers};
+use super::{BundleDefinition, Slug, StoredTool, ToolVersion};
 
 /// The content of a bundle, as a client sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ const OWN_MEMBERS: [&str; 8] = ["toolID", "id", "bundleID", "slug", "version", "
 impl BundleChange {
     /// Reads `{slug, displayName, isEnabled, description}`.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, DefinitionError> {
-        let members = JsonMembers { object: body, pointer: "" };
+        let members = DocumentMembers { object: body, pointer: "" };
         members.refuse_others(&["slug", "displayName", "isEnabled", "description"])?;
         let slug = members.required_text("slug")?;
         Ok(Self {
@@ -90,7 +90,7 @@ impl BundleChange {
 impl ToolContent {
     /// Reads what a client sent.
     pub fn parse(body: Map<String, Value>) -> Result<Self, DefinitionError> {
-        let members = JsonMembers { object: &body, pointer: "" };
+        let members = DocumentMembers { object: &body, pointer: "" };
         members.refuse_others(&[&TOOL_MEMBERS[..], &OWN_MEMBERS].concat())?;
         Ok(Self(body))
     }

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::document_members::{DefinitionError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
-use super::json_members::JsonMembers;
 use super::{BuiltInTool, Slug, ToolVersion};
 
 /// The version of the schema of these files.
@@ -22,16 +22,6 @@ pub const SCHEMA_VERSION: &str = "2025-07-01";
 /// Characters of a display name or a description, and labels of one tool, at most.
 const TEXT_MAX: usize = 10_000;
 const TAGS_MAX: usize = 100;
-
-/// What is wrong with a document, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{pointer}` {message}")]
-pub struct DefinitionError {
-    /// A JSON pointer.
-    pub pointer: String,
-    /// A sentence without its subject.
-    pub message: String,
-}
 
 /// A bundle, without its tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +72,7 @@ pub struct StoredTool {
     /// The JSON Schema of its results, if it has one.
     pub output_schema: Option<Value>,
     /// What runs it.
-    pub implementation: Implementation,
+    pub implementation: ToolImplementation,
     /// When it was inserted.
     pub created_at: Timestamp,
     /// When its content was changed last.
@@ -95,7 +85,7 @@ pub struct StoredTool {
 
 /// What runs a tool.
 #[derive(Debug, Clone)]
-pub enum Implementation {
+pub enum ToolImplementation {
     /// `http`: a request.
     Http(Arc<HttpTool>),
     /// `go`: a function of the embedding program, by its qualified name.
@@ -114,7 +104,7 @@ impl PartialEq for StoredTool {
 impl BundleDefinition {
     /// Reads `bundle.json`.
     pub fn parse(document: Map<String, Value>) -> Result<Self, DefinitionError> {
-        let members = JsonMembers { object: &document, pointer: "" };
+        let members = DocumentMembers { object: &document, pointer: "" };
         schema_version(members)?;
         let (created_at, modified_at) = times(members)?;
         let definition = Self {
@@ -136,7 +126,7 @@ impl BundleDefinition {
 impl StoredTool {
     /// Reads the document of a tool of this bundle.
     pub fn parse(document: Map<String, Value>, bundle: Uuid) -> Result<Self, DefinitionError> {
-        let members = JsonMembers { object: &document, pointer: "" };
+        let members = DocumentMembers { object: &document, pointer: "" };
         schema_version(members)?;
         if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
             return Err(members.wrong("bundleID", format!("is not the id of its bundle, `{bundle}`")));
@@ -179,65 +169,65 @@ pub fn tool_name(slug: &Slug, version: &ToolVersion) -> String {
 }
 
 /// What runs a tool: `impl` by its `type`, or the members of the original's programs.
-fn implementation(members: JsonMembers<'_>) -> Result<Implementation, DefinitionError> {
+fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, DefinitionError> {
     match members.required_text("type")? {
         "http" => {
             let original = members.object("httpImpl")?.map(joined);
             let ((Some(object), _) | (None, Some(object))) = (members.object("impl")?, &original) else {
                 return Err(members.wrong("impl", "is missing"));
             };
-            Ok(Implementation::Http(Arc::new(HttpTool::read(JsonMembers { object, pointer: "/impl" })?)))
+            Ok(ToolImplementation::Http(Arc::new(HttpTool::read(DocumentMembers { object, pointer: "/impl" })?)))
         }
         "go" => {
             let (object, name) = match members.object("impl")? {
                 Some(object) => (object, "goFunc"),
                 None => (members.object("goImpl")?.ok_or_else(|| members.wrong("impl", "is missing"))?, "func"),
             };
-            let members = JsonMembers { object, pointer: "/impl" };
+            let members = DocumentMembers { object, pointer: "/impl" };
             members.refuse_others(&[name])?;
-            Ok(Implementation::Function(members.required_text(name)?.to_owned()))
+            Ok(ToolImplementation::Function(members.required_text(name)?.to_owned()))
         }
         _ => Err(members.wrong("type", "is neither `http` nor `go`")),
     }
 }
 
-fn schema_version(members: JsonMembers<'_>) -> Result<(), DefinitionError> {
+fn schema_version(members: DocumentMembers<'_>) -> Result<(), DefinitionError> {
     match members.required_text("schemaVersion")? {
         SCHEMA_VERSION => Ok(()),
         _ => Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`, the only version that is read"))),
     }
 }
 
-fn wrong_name(members: JsonMembers<'_>, name: &str, error: &super::InvalidSlug) -> DefinitionError {
+fn wrong_name(members: DocumentMembers<'_>, name: &str, error: &super::InvalidSlug) -> DefinitionError {
     members.wrong(name, format!("cannot be used: {error}"))
 }
 
 /// A UUID of version 7.
-fn uuid(members: JsonMembers<'_>, name: &str) -> Result<Option<Uuid>, DefinitionError> {
+fn uuid(members: DocumentMembers<'_>, name: &str) -> Result<Option<Uuid>, DefinitionError> {
     let read = |text: &str| text.parse().ok().filter(|id: &Uuid| id.get_version_num() == 7);
     let text = members.text(name)?;
     text.map(|text| read(text).ok_or_else(|| members.wrong(name, "is not a UUID of version 7"))).transpose()
 }
 
-fn time(members: JsonMembers<'_>, name: &str) -> Result<Timestamp, DefinitionError> {
+fn time(members: DocumentMembers<'_>, name: &str) -> Result<Timestamp, DefinitionError> {
     let text = members.required_text(name)?;
     text.parse().map_err(|_| members.wrong(name, "is not a time such as `2024-05-14T13:44:00Z` (RFC 3339)"))
 }
 
 /// `createdAt` and `modifiedAt`.
-fn times(members: JsonMembers<'_>) -> Result<(Timestamp, Timestamp), DefinitionError> {
+fn times(members: DocumentMembers<'_>) -> Result<(Timestamp, Timestamp), DefinitionError> {
     let created = time(members, "createdAt")?;
     Ok((created, if members.get("modifiedAt").is_some() { time(members, "modifiedAt")? } else { created }))
 }
 
-fn short(members: JsonMembers<'_>, name: &str, text: &str) -> Result<String, DefinitionError> {
+fn short(members: DocumentMembers<'_>, name: &str, text: &str) -> Result<String, DefinitionError> {
     if text.chars().count() > TEXT_MAX {
         return Err(members.wrong(name, format!("is longer than {TEXT_MAX} characters")));
     }
     Ok(text.to_owned())
 }
 
-fn tags(members: JsonMembers<'_>) -> Result<Vec<String>, DefinitionError> {
+fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DefinitionError> {
     let wrong = || members.wrong("tags", format!("is not a list of at most {TAGS_MAX} texts of 1 to 64 characters"));
     let listed = members.list("tags")?;
     let tag = |tag: &Value| tag.as_str().filter(|tag| (1..=64).contains(&tag.chars().count())).map(str::to_owned);
@@ -246,7 +236,7 @@ fn tags(members: JsonMembers<'_>) -> Result<Vec<String>, DefinitionError> {
 }
 
 /// A schema, as an object or as the text of one.
-fn schema(members: JsonMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DefinitionError> {
+fn schema(members: DocumentMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DefinitionError> {
     let wrong = || members.wrong(name, "is not a JSON Schema object");
     match members.get(name) {
         None => Ok(None),
@@ -257,7 +247,7 @@ fn schema(members: JsonMembers<'_>, name: &str) -> Result<Option<Map<String, Val
 }
 
 /// The schema of the arguments, with the members that every list of tools needs.
-fn arg_schema(members: JsonMembers<'_>) -> Result<Map<String, Value>, DefinitionError> {
+fn arg_schema(members: DocumentMembers<'_>) -> Result<Map<String, Value>, DefinitionError> {
     let mut schema = schema(members, "argSchema")?.unwrap_or_default();
     if schema.get("type").is_some_and(|kind| kind != "object") {
         return Err(members.wrong("argSchema", "is not the schema of an object"));

@@ -4,7 +4,8 @@ use std::io;
 
 use uuid::Uuid;
 
-use super::{DefinitionError, InvalidSlug, Slug, ToolVersion};
+use super::document_members::DefinitionError;
+use super::{InvalidSlug, Slug, ToolVersion};
 
 /// Why a request about stored tools was not done. What was stored before is unchanged.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
-use super::{BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredTool, built_in};
+use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
 
@@ -28,12 +28,16 @@ pub(super) const FILE_MAX: u64 = 256 * 1024;
 /// Bytes of the name of a file that is made of slug and version, at most.
 const FILE_NAME_MAX: usize = 130;
 
-/// Reads all bundles below `root`, and the built-in one where it is wanted; `before` has what was
-/// read last. An absent folder has none. Blocking.
-pub(super) fn read(root: &Path, before: &BundleSet, settings: &BundleSettings) -> io::Result<BundleSet> {
-    let built_in = if settings.built_in { built_in::read(root) } else { None };
+/// Reads all bundles below `root`, beside the built-in one; `before` has what was read last. An
+/// absent folder has none. Blocking.
+pub(super) fn read(
+    root: &Path,
+    built_in: Option<ReadBundle>,
+    before: &BundleSet,
+    max_tools: usize,
+) -> io::Result<BundleSet> {
     let (mut bundles, mut findings): (Vec<ReadBundle>, _) = (built_in.into_iter().collect(), CappedFindings::default());
-    let mut left = settings.max_tools;
+    let mut left = max_tools;
     for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
         let known = before.bundles().find(|bundle| bundle.folder == folder);
         match read_definition(&folder) {

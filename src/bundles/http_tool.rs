@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::DefinitionError;
 use super::body_template::BodyTemplate;
+use super::document_members::{DefinitionError, DocumentMembers};
 use super::extract::Extraction;
-use super::json_members::JsonMembers;
+use super::refused_value::RefusedValue;
+use super::reserved_headers::is_reserved;
 use super::template::{CallValues, Placeholder, TextTemplate};
 use super::tool_auth::{self, ToolAuth};
 use super::url_template::{URL_MAX, UrlTemplate};
@@ -114,49 +115,9 @@ pub struct PreparedRequest {
     pub body: Bytes,
 }
 
-/// A value that cannot be put into the request, so none is sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{why}", if place.is_empty() { String::new() } else { format!("`{place}` ") })]
-pub struct RefusedValue {
-    /// The placeholder; empty where it is not one alone.
-    pub place: String,
-    /// Why, as a sentence without its subject.
-    pub why: String,
-}
-
-impl RefusedValue {
-    pub(super) fn new(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { place: place.into(), why: why.into() }
-    }
-
-    pub(super) fn missing(place: &Placeholder) -> Self {
-        Self::new(place.as_str(), "has no value, and the request needs one")
-    }
-}
-
-/// Headers that the connection or the client sets, so a tool cannot.
-pub(super) fn is_reserved(name: &HeaderName) -> bool {
-    const RESERVED: [&str; 13] = [
-        "host",
-        "content-length",
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "accept-encoding",
-        "http2-settings",
-        "proxy-connection",
-        "proxy-authorization",
-    ];
-    RESERVED.contains(&name.as_str())
-}
-
 impl HttpTool {
     /// Reads `impl` of a tool.
-    pub(super) fn read(members: JsonMembers<'_>) -> Result<Self, DefinitionError> {
+    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
         members.refuse_others(&KNOWN)?;
         let method = members.text("method")?.unwrap_or("GET");
         let method = Method::try_from(method).ok().filter(|method| {
@@ -166,7 +127,7 @@ impl HttpTool {
         let url = UrlTemplate::parse(members.required_text("urlTemplate")?);
         let headers = headers(members)?;
         let auth = members.object("auth")?;
-        let auth = auth.map(|object| ToolAuth::read(JsonMembers { object, pointer: "/impl/auth" })).transpose()?;
+        let auth = auth.map(|object| ToolAuth::read(DocumentMembers { object, pointer: "/impl/auth" })).transpose()?;
         let extract = members.text("extractExpr")?.filter(|text| !text.is_empty()).map(Extraction::parse).transpose();
         let tool = Self {
             url: url.map_err(|why| members.wrong("urlTemplate", why))?,
@@ -269,7 +230,7 @@ fn header(name: &HeaderName, value: &str) -> Result<HeaderValue, RefusedValue> {
 }
 
 /// A map of templates.
-fn templates(members: JsonMembers<'_>, name: &str) -> Result<Vec<(String, TextTemplate)>, DefinitionError> {
+fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, TextTemplate)>, DefinitionError> {
     let Some(object) = members.object(name)? else { return Ok(Vec::new()) };
     if object.len() > PARTS_MAX {
         return Err(members.wrong(name, format!("has more than {PARTS_MAX} members")));
@@ -283,7 +244,7 @@ fn templates(members: JsonMembers<'_>, name: &str) -> Result<Vec<(String, TextTe
     object.iter().map(template).collect()
 }
 
-fn headers(members: JsonMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, DefinitionError> {
+fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, DefinitionError> {
     let header = |(key, template): (String, TextTemplate)| {
         let at = format!("headers/{key}");
         let name = HeaderName::try_from(key.as_str()).map_err(|_| members.wrong(&at, "is no name of a header"))?;
@@ -297,7 +258,7 @@ fn headers(members: JsonMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, 
 
 /// The body, if there is one: `bodyTemplate`, or `body` as a text or as JSON.
 fn body(
-    members: JsonMembers<'_>,
+    members: DocumentMembers<'_>,
     headers: &[(HeaderName, TextTemplate)],
     method: &Method,
 ) -> Result<Option<BodyTemplate>, DefinitionError> {
@@ -316,7 +277,7 @@ fn body(
     parsed.map(Some).map_err(|why| members.wrong(name, why))
 }
 
-fn success_codes(members: JsonMembers<'_>) -> Result<Vec<u16>, DefinitionError> {
+fn success_codes(members: DocumentMembers<'_>) -> Result<Vec<u16>, DefinitionError> {
     let code = |code: &Value| {
         let code = code.as_u64().filter(|code| (100..=599).contains(code)).and_then(|code| u16::try_from(code).ok());
         code.ok_or_else(|| members.wrong("successCodes", "is not a list of statuses from 100 to 599"))
@@ -324,7 +285,7 @@ fn success_codes(members: JsonMembers<'_>) -> Result<Vec<u16>, DefinitionError> 
     members.list("successCodes")?.iter().map(code).collect()
 }
 
-fn bytes(members: JsonMembers<'_>, name: &str) -> Result<Option<usize>, DefinitionError> {
+fn bytes(members: DocumentMembers<'_>, name: &str) -> Result<Option<usize>, DefinitionError> {
     Ok(members.number(name, 1..=BYTES_MAX)?.and_then(|bytes| usize::try_from(bytes).ok()))
 }
 

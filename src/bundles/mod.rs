@@ -5,41 +5,46 @@
 //! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
 //! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
 //! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
-//! reads and writes the folder under its `lock`; [`built_in`] describes the tools that are a part of
-//! the program; [`store`] is what the rest of the daemon uses.
+//! reads and writes the folder under its `lock`; `built_in` has the tools that are a part of the
+//! program; [`store`] is what the rest of the daemon uses.
 //!
 //! It sends no request, and changes nothing that is stored unless an operator requests it.
 
 pub mod archive;
 mod body_template;
-pub mod built_in;
+mod built_in;
+mod built_in_tool;
 pub mod bundle_set;
 mod changes;
 pub mod definition;
+mod document_members;
 mod error;
 pub mod extract;
 pub mod files;
 mod functions;
 mod host_rule;
 pub mod http_tool;
-mod json_members;
 mod lock;
 pub mod name;
+mod refused_value;
+mod reserved_headers;
 mod settings;
 pub mod store;
 pub mod template;
 mod tool_auth;
 mod url_template;
 
-pub use built_in::BuiltInTool;
+pub use built_in_tool::BuiltInTool;
 pub use bundle_set::{BundleSet, StoredBundle};
 pub use changes::{BundleChange, ToolContent, new_id};
-pub use definition::{BundleDefinition, DefinitionError, Implementation, StoredTool};
+pub use definition::{BundleDefinition, StoredTool, ToolImplementation};
+pub use document_members::DefinitionError;
 pub use error::BundleError;
 pub use functions::Functions;
 pub use host_rule::HostRule;
-pub use http_tool::{HttpTool, PreparedRequest, RefusedValue};
+pub use http_tool::{HttpTool, PreparedRequest};
 pub use name::{InvalidSlug, Slug, ToolVersion};
+pub use refused_value::RefusedValue;
 pub use settings::{BundleSecret, BundleSettings};
 pub use store::BundleStore;
 pub use template::CallValues;

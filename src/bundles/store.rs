@@ -51,7 +51,7 @@ struct StoreParts {
 
 /// Whether a bundle was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum PutOutcome {
     /// It is new.
     Created,
     /// It replaced what was there.
@@ -127,10 +127,17 @@ impl BundleStore {
         }
     }
 
+    /// What is in the folder now.
+    fn read_folder(&self, root: &Path) -> std::io::Result<BundleSet> {
+        let settings = self.settings();
+        let built_in = if settings.built_in { built_in::read(root) } else { None };
+        files::read(root, built_in, &self.set(), settings.max_tools)
+    }
+
     /// Reads the folder and publishes it if it differs.
     fn publish(&self, root: &Path) -> std::io::Result<()> {
         let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = files::read(root, &self.set(), &self.settings())?;
+        let next = self.read_folder(root)?;
         self.0.set.send_if_modified(|set| {
             let changed = **set != next;
             *set = Arc::new(next);
@@ -201,7 +208,7 @@ impl BundleStore {
         let root = self.0.root.as_deref().ok_or(BundleError::Off)?;
         let _lock = FolderLock::acquire(root)?;
         let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
-        let now = files::read(root, &self.set(), &self.settings()).map_err(|error| unread(&error))?;
+        let now = self.read_folder(root).map_err(|error| unread(&error))?;
         let changed = change(root, &now)?;
         self.publish(root).map_err(|error| unread(&error))?;
         Ok(changed)
@@ -217,7 +224,7 @@ impl BundleStore {
     }
 
     /// Adds a bundle, or replaces what is said about one.
-    pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<Written, BundleError> {
+    pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<PutOutcome, BundleError> {
         built_in::refuse(id)?;
         let now = self.0.clock.wall();
         self.change(move |root, set| {
@@ -225,7 +232,7 @@ impl BundleStore {
             let definition = content.applied(id, before.map(|before| &before.definition), now)?;
             let folder = before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
             files::write(&folder.join(BUNDLE_FILE), &definition.document)?;
-            Ok(if before.is_some() { Written::Replaced } else { Written::Created })
+            Ok(if before.is_some() { PutOutcome::Replaced } else { PutOutcome::Created })
         })
         .await
     }

@@ -17,11 +17,11 @@ const PLACEHOLDER_MAX: usize = 200;
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextTemplate(Vec<TemplatePart>);
+pub struct TextTemplate(Vec<TemplatePiece>);
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TemplatePart {
+enum TemplatePiece {
     Literal(String),
     Place(Placeholder),
 }
@@ -81,13 +81,13 @@ impl TextTemplate {
         while let Some((literal, after)) = rest.split_once("${") {
             let (place, after) = after.split_once('}').ok_or(InvalidTemplate::Open)?;
             if !literal.is_empty() {
-                parts.push(TemplatePart::Literal(literal.to_owned()));
+                parts.push(TemplatePiece::Literal(literal.to_owned()));
             }
-            parts.push(TemplatePart::Place(Placeholder::parse(place)?));
+            parts.push(TemplatePiece::Place(Placeholder::parse(place)?));
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(TemplatePart::Literal(rest.to_owned()));
+            parts.push(TemplatePiece::Literal(rest.to_owned()));
         }
         Ok(Self(parts))
     }
@@ -100,23 +100,23 @@ impl TextTemplate {
     /// Its placeholders, in order.
     pub fn places(&self) -> impl Iterator<Item = &Placeholder> {
         self.0.iter().filter_map(|part| match part {
-            TemplatePart::Place(place) => Some(place),
-            TemplatePart::Literal(_) => None,
+            TemplatePiece::Place(place) => Some(place),
+            TemplatePiece::Literal(_) => None,
         })
     }
 
     /// The texts around the placeholders.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            TemplatePart::Literal(text) => Some(text.as_str()),
-            TemplatePart::Place(_) => None,
+            TemplatePiece::Literal(text) => Some(text.as_str()),
+            TemplatePiece::Place(_) => None,
         })
     }
 
     /// The placeholder, if it is the whole template.
     pub(super) fn only_place(&self) -> Option<&Placeholder> {
         match &self.0[..] {
-            [TemplatePart::Place(place)] => Some(place),
+            [TemplatePiece::Place(place)] => Some(place),
             _ => None,
         }
     }
@@ -127,8 +127,8 @@ impl TextTemplate {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                TemplatePart::Literal(literal) => text.push_str(literal),
-                TemplatePart::Place(place) => text.push_str(&escape(&values.text(place).ok_or(place)?)),
+                TemplatePiece::Literal(literal) => text.push_str(literal),
+                TemplatePiece::Place(place) => text.push_str(&escape(&values.text(place).ok_or(place)?)),
             }
         }
         Ok(text)

@@ -5,8 +5,8 @@ use http::HeaderName;
 use http::header::AUTHORIZATION;
 use url::Url;
 
-use super::DefinitionError;
-use super::json_members::JsonMembers;
+use super::document_members::{DefinitionError, DocumentMembers};
+use super::reserved_headers::is_reserved;
 use super::template::{Placeholder, TextTemplate};
 
 /// How the requests of a tool prove who sends them.
@@ -46,14 +46,14 @@ pub enum ToolAuth {
 
 impl ToolAuth {
     /// Reads it.
-    pub(super) fn read(members: JsonMembers<'_>) -> Result<Self, DefinitionError> {
+    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
         match members.required_text("type")? {
             "apiKey" => {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
                 let (name, value) = (members.required_text("name")?, value(members)?);
                 match members.text("in")?.unwrap_or("header") {
                     "header" => {
-                        let name = HeaderName::try_from(name).ok().filter(|name| !super::http_tool::is_reserved(name));
+                        let name = HeaderName::try_from(name).ok().filter(|name| !is_reserved(name));
                         let name = name.ok_or_else(|| members.wrong("name", "is no header that a tool may set"))?;
                         Ok(Self::Header { name, scheme: "", value })
                     }
@@ -74,7 +74,7 @@ impl ToolAuth {
         }
     }
 
-    fn read_oauth(members: JsonMembers<'_>) -> Result<Self, DefinitionError> {
+    fn read_oauth(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
         members.refuse_others(&["type", "tokenUrl", "clientId", "clientSecret", "scopes"])?;
         let token_url = Url::parse(members.required_text("tokenUrl")?).ok();
         let token_url = token_url.filter(|url| matches!(url.scheme(), "http" | "https") && url.username().is_empty());
@@ -103,7 +103,7 @@ impl ToolAuth {
     }
 }
 
-fn value(members: JsonMembers<'_>) -> Result<TextTemplate, DefinitionError> {
+fn value(members: DocumentMembers<'_>) -> Result<TextTemplate, DefinitionError> {
     let template = TextTemplate::parse(members.required_text("valueTemplate")?);
     template.map_err(|error| members.wrong("valueTemplate", format!("cannot be read: {error}")))
 }

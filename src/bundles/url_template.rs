@@ -7,7 +7,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
-use super::http_tool::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::template::{CallValues, Placeholder, TextTemplate};
 
 /// Bytes of an address at most, as a template and as it is sent.

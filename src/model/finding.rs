@@ -261,8 +261,8 @@ codes! {
     ActivityMissing = "activity-missing", Error;
     /// A definition is latent, although an activity of its name or for a profile is meant.
     ActivityFallback = "activity-fallback", Warning;
-    /// A stored tool cannot be run here, so it is left out: its host is not allowed, a placeholder has
-    /// no meaning, or its function is not registered.
+    /// A stored tool cannot be run here, so it is left out: its host is not allowed, a placeholder
+    /// has no meaning, or its function is not registered.
     ToolUnavailable = "tool-unavailable", Error;
     /// The result of a stored tool does not fit its `outputSchema`; it was passed on.
     OutputUnfit = "output-unfit", Warning;

@@ -4,9 +4,9 @@
 //! being touched. So every name on the way to the file is watched in its folder, including links
 //! and their targets. That detects a file that is written in place, replaced, removed or made, a
 //! replaced link anywhere on the way (as Kubernetes does with the folder of a `ConfigMap`), and a
-//! folder that appears or disappears. [`FolderWatch`] watches a folder with everything in it. This module reads no file and only reports that there may be
-//! a change. Network file systems send no events; there the caller has to read the file from time
-//! to time.
+//! folder that appears or disappears. [`FolderWatch`] watches a folder with everything in it. This
+//! module reads no file and only reports that there may be a change. Network file systems send no
+//! events; there the caller has to read the file from time to time.
 
 use std::collections::BTreeSet;
 use std::fs;

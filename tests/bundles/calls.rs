@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::daemon::Home;
-use crate::support::upstream_server::{UpstreamServer, answer, hang};
+use crate::support::upstream_server::{Request, UpstreamServer, answer, hang};
 use crate::{NET, bundle, config, expect, http_tool, invoke, tool, with_tools};
 
 /// An API that answers every request as a closure says, and remembers the bodies.
@@ -137,10 +137,9 @@ async fn arguments_that_do_not_fit_are_refused_with_400() {
     daemon.stop().await;
 }
 
-/// S1-29 to S1-33, S1-77, S1-86: what is no success, and what that gives.
-#[tokio::test]
-async fn what_is_no_success_fails_or_is_empty() {
-    let api = Api::answering(|target, _| match target.split('?').next().unwrap() {
+/// An API that answers in the ways that its paths say.
+async fn odd_api() -> Api {
+    Api::answering(|target, _| match target {
         "/missing" => answer("404 Not Found", &["Content-Type: text/plain"], b"no such \x1b[31mcity"),
         "/moved" => answer("302 Found", &["Location: /ok"], b""),
         "/created" => answer("201 Created", &[], b"{\"id\": 7}"),
@@ -149,61 +148,47 @@ async fn what_is_no_success_fails_or_is_empty() {
         "/large" => answer("200 OK", &[], &[b'1'; 5_000]),
         _ => answer("200 OK", &[], b"{\"a\": 1}"),
     })
-    .await;
-    let home = Home::new();
-    let cases: Vec<(&str, Value, Value)> = vec![
-        (
-            "missing",
-            json!({}),
-            json!({"ok": false, "code": "http_status",
-            "error": "the API answered 404 Not Found: `no such \\u{1b}[31mcity`"}),
-        ),
-        ("missing", json!({"errorMode": "empty"}), json!({"ok": true, "value": null})),
-        (
-            "missing",
-            json!({"successCodes": [404], "responseEncoding": "text", "extractExpr": "such (.)"}),
-            json!({"ok": true, "value": "\u{1b}"}),
-        ),
-        (
-            "moved",
-            json!({}),
-            json!({"ok": false, "code": "http_status",
-            "error": "the API answered 302 Found; redirects are not followed"}),
-        ),
-        ("created", json!({"extractExpr": "$.id"}), json!({"ok": true, "value": 7})),
-        (
-            "created",
-            json!({"successCodes": [200]}),
-            json!({"ok": false, "code": "http_status",
-            "error": "the API answered 201 Created: `{\"id\": 7}`"}),
-        ),
-        ("empty", json!({}), json!({"ok": true, "value": null})),
-        (
-            "text",
-            json!({}),
-            json!({"ok": false, "code": "bad_answer",
-            "error": "the answer of the API is no JSON: expected ident at line 1 column 2"}),
-        ),
-        ("text", json!({"responseEncoding": "text"}), json!({"ok": true, "value": "temp: 21 C"})),
-        ("text", json!({"responseEncoding": "text", "extractExpr": "(\\d+) C"}), json!({"ok": true, "value": "21"})),
-        (
-            "ok",
-            json!({"extractExpr": "$.b"}),
-            json!({"ok": false, "code": "bad_answer",
-            "error": "`extractExpr` finds nothing in the answer of the API"}),
-        ),
-        ("ok", json!({"extractExpr": "$.b", "errorMode": "empty"}), json!({"ok": true, "value": null})),
-        ("ok", json!({"extractExpr": "$.*"}), json!({"ok": true, "value": [1]})),
-    ];
-    let tools: Vec<(String, Value)> = cases
-        .iter()
-        .enumerate()
-        .map(|(n, (path, more, _))| {
-            let mut implementation = json!({"urlTemplate": api.at(&format!("/{path}"))});
-            implementation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            (format!("t{n}"), http_tool(&implementation))
-        })
-        .collect();
+    .await
+}
+
+/// Paths of it, what the tool says besides, and what a call gives: a value, or a code and an error.
+fn cases() -> Vec<(&'static str, Value, Value)> {
+    let value = |value: Value| json!({"ok": true, "value": value});
+    let failed = |code: &str, error: &str| json!({"ok": false, "code": code, "error": error});
+    let text = |expression: &str| json!({"responseEncoding": "text", "extractExpr": expression});
+    let missing = "the API answered 404 Not Found: `no such \\u{1b}[31mcity`";
+    let moved = "the API answered 302 Found; redirects are not followed";
+    let created = "the API answered 201 Created: `{\"id\": 7}`";
+    let no_json = "the answer of the API is no JSON: expected ident at line 1 column 2";
+    let nowhere = "`extractExpr` finds nothing in the answer of the API";
+    let escape = json!({"successCodes": [404], "responseEncoding": "text", "extractExpr": "such (.)"});
+    vec![
+        ("missing", json!({}), failed("http_status", missing)),
+        ("missing", json!({"errorMode": "empty"}), value(json!(null))),
+        ("missing", escape, value(json!("\u{1b}"))),
+        ("moved", json!({}), failed("http_status", moved)),
+        ("created", json!({"extractExpr": "$.id"}), value(json!(7))),
+        ("created", json!({"successCodes": [200]}), failed("http_status", created)),
+        ("empty", json!({}), value(json!(null))),
+        ("text", json!({}), failed("bad_answer", no_json)),
+        ("text", json!({"responseEncoding": "text"}), value(json!("temp: 21 C"))),
+        ("text", text("(\\d+) C"), value(json!("21"))),
+        ("ok", json!({"extractExpr": "$.b"}), failed("bad_answer", nowhere)),
+        ("ok", json!({"extractExpr": "$.b", "errorMode": "empty"}), value(json!(null))),
+        ("ok", json!({"extractExpr": "$.*"}), value(json!([1]))),
+    ]
+}
+
+/// S1-29 to S1-33, S1-77: what is no success, and what that gives.
+#[tokio::test]
+async fn what_is_no_success_fails_or_is_empty() {
+    let (api, home, cases) = (odd_api().await, Home::new(), cases());
+    let tool = |(n, (path, more, _)): (usize, &(&str, Value, Value))| {
+        let mut implementation = json!({"urlTemplate": api.at(&format!("/{path}"))});
+        implementation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (format!("t{n}"), http_tool(&implementation))
+    };
+    let tools: Vec<(String, Value)> = cases.iter().enumerate().map(tool).collect();
     let named: Vec<(&str, Value)> = tools.iter().map(|(slug, content)| (slug.as_str(), content.clone())).collect();
     let daemon = with_tools(config(&home), &named).await;
     for ((slug, _), (path, more, expected)) in tools.iter().zip(&cases) {
@@ -211,13 +196,19 @@ async fn what_is_no_success_fails_or_is_empty() {
         assert_eq!(status, 200, "{path} {more}: {answer}");
         assert_eq!(&answer, expected, "{path} {more}");
     }
-    let limited = http_tool(&json!({"urlTemplate": api.at("/large"), "maxResponseBytes": 4999}));
-    expect(&daemon, 201, "PUT", &tool(NET, "large", "v1"), &limited).await;
-    let (_, answer) = invoke(&daemon, "large", &json!({})).await;
-    assert_eq!(answer["code"], "too-large", "{answer}");
+    daemon.stop().await;
+}
+
+/// S1-85, S1-86: the limits of bytes, both ways.
+#[tokio::test]
+async fn bytes_are_limited_both_ways() {
+    let (api, home) = (odd_api().await, Home::new());
+    let large = http_tool(&json!({"urlTemplate": api.at("/large"), "maxResponseBytes": 4999}));
     let posted = http_tool(&json!({"method": "POST", "urlTemplate": api.at("/ok"), "body": {"x": "${x}"},
         "maxRequestBytes": 20}));
-    expect(&daemon, 201, "PUT", &tool(NET, "posted", "v1"), &posted).await;
+    let daemon = with_tools(config(&home), &[("large", large), ("posted", posted)]).await;
+    let (_, answer) = invoke(&daemon, "large", &json!({})).await;
+    assert_eq!(answer["code"], "too-large", "{answer}");
     assert_eq!(invoke(&daemon, "posted", &json!({"x": "short"})).await.1["ok"], true);
     let (_, answer) = invoke(&daemon, "posted", &json!({"x": "x".repeat(20)})).await;
     assert_eq!(answer["code"], "refused_argument", "{answer}");
@@ -248,7 +239,8 @@ async fn what_may_be_repeated_is_tried_again() {
     daemon.stop().await;
 }
 
-/// S1-30: the time of a call is limited, all tries together; and one tool that fails costs no other.
+/// S1-30: the time of a call is limited, all tries together, and one tool that fails costs no
+/// other.
 #[tokio::test]
 async fn one_slow_or_dead_api_costs_its_own_tool() {
     let slow = UpstreamServer::serving(|_, stream| hang(stream)).await;
@@ -331,8 +323,8 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     daemon.stop().await;
 }
 
-/// S1-84: a tool that is a client of an authorization server gets a token by itself, once, and shows
-/// it.
+/// S1-84: a tool that is a client of an authorization server gets a token by itself, once, and
+/// shows it.
 #[tokio::test]
 async fn a_client_of_an_authorization_server_gets_its_own_token() {
     let api = Api::answering(|target, _| match target {
@@ -353,7 +345,7 @@ async fn a_client_of_an_authorization_server_gets_its_own_token() {
         assert_eq!(invoke(&daemon, "work", &json!({})).await.1, json!({"ok": true, "value": 1}));
     }
     let requests = api.server.requests();
-    let targets: Vec<&str> = requests.iter().map(|request| request.target()).collect();
+    let targets: Vec<&str> = requests.iter().map(Request::target).collect();
     assert_eq!(targets, ["/token", "/work", "/work"]);
     assert!(api.bodies()[0].contains("grant_type=client_credentials"), "{:?}", api.bodies());
     assert_eq!(requests[1].header("authorization"), Some("Bearer t0ken"));

@@ -10,6 +10,7 @@ mod built_in;
 mod calls;
 mod files;
 mod hosts;
+mod page;
 mod processes;
 mod routes;
 mod templates;

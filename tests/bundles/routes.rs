@@ -257,7 +257,7 @@ async fn lists_are_filtered_and_paged() {
         content["isEnabled"] = json!(n < 20);
         expect(&daemon, 201, "PUT", &tool(&ids[1], &format!("t{n:02}"), "v1"), &content).await;
     }
-    let paged = async |target: &str, size: &str| {
+    let walk = async |target: &str, size: &str| {
         let (mut all, mut token, mut pages) = (Vec::new(), String::new(), 0);
         loop {
             let page = daemon.json(&format!("{target}&{size}&pageToken={token}")).await;
@@ -269,14 +269,14 @@ async fn lists_are_filtered_and_paged() {
             }
         }
     };
-    let (all, pages) = paged("/tools/bundles?includeDisabled=true", "pageSize=7").await;
+    let (all, pages) = walk("/tools/bundles?includeDisabled=true", "pageSize=7").await;
     assert_eq!(all, (0..30).map(|n| format!("b{n:02}")).collect::<Vec<_>>());
     assert_eq!(pages, 5);
-    let (enabled, _) = paged("/tools/bundles?includeDisabled=false", "pageSize=7").await;
+    let (enabled, _) = walk("/tools/bundles?includeDisabled=false", "pageSize=7").await;
     assert_eq!(enabled.len(), 20);
     let two = format!("/tools/bundles?includeDisabled=true&bundleIDs={},{}", ids[0], ids[4]);
     assert_eq!(slugs(&daemon.json(&two).await), ["b00", "b04"]);
-    let (tools, pages) = paged("/tools/tools?includeDisabled=true", "recommendedPageSize=6").await;
+    let (tools, pages) = walk("/tools/tools?includeDisabled=true", "recommendedPageSize=6").await;
     assert_eq!(tools, (0..23).map(|n| format!("t{n:02}")).collect::<Vec<_>>());
     assert_eq!(pages, 4);
     assert_eq!(slugs(&daemon.json("/tools/tools").await).len(), 20);

@@ -18,7 +18,8 @@ const FILE_MAX: u64 = 1024 * 1024;
 /// Arguments of `bundle put`.
 #[derive(Debug, Args)]
 pub(super) struct PutArgs {
-    /// The file: a bundle with `slug` and `displayName`, or a tool with `slug`, `version` and `type`.
+    /// The file: a bundle with `slug` and `displayName`, or a tool with `slug`, `version` and
+    /// `type`.
     file: PathBuf,
     /// The bundle that a tool goes into: its id or its slug; `bundleID` of the file by default.
     #[arg(long, value_name = "BUNDLE")]

@@ -16,7 +16,7 @@ use super::destination::{self, NoDestination};
 use super::{BundleSession, answer, built_in, usable};
 use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
-    BundleSettings, CallValues, HttpTool, Implementation, PreparedRequest, RefusedValue, StoredTool, ToolAuth,
+    BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth, ToolImplementation,
 };
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
@@ -65,21 +65,21 @@ impl BundleSession {
         let arguments: Map<String, Value> =
             serde_json::from_str(call.arguments.get()).map_err(|_| gone("the arguments are no JSON object"))?;
         let (outcome, value) = match &tool.implementation {
-            Implementation::Http(http) => {
+            ToolImplementation::Http(http) => {
                 let limit = call.limit(http.timeout).min(http.timeout);
                 match self.answer(tool, http, &arguments, (call, limit)).await {
                     Ok(answer) => answer::outcome(http, &answer),
                     Err(failure) => (failure.into(), None),
                 }
             }
-            Implementation::BuiltIn(tool) => {
+            ToolImplementation::BuiltIn(tool) => {
                 let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
                 match built_in::run(*tool, arguments, &settings, &self.transports, limits).await {
                     Ok(value) => (Outcome::done(JsonText::known(value.to_string())), Some(value)),
                     Err(why) => (ToolFailure("failed", why).into(), None),
                 }
             }
-            Implementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,
+            ToolImplementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,
         };
         if let (Some(schema), Some(value)) = (&tool.output_schema, value) {
             self.compare(tool, schema.clone(), value).await;

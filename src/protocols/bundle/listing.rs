@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Misfits;
 use super::usable::{self, Unusable};
-use crate::bundles::{BundleStore, Implementation, StoredBundle, StoredTool};
+use crate::bundles::{BundleStore, StoredBundle, StoredTool, ToolImplementation};
 use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest};
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::protocols::{ListError, ListRequest};
@@ -82,7 +82,7 @@ fn offer(tool: &StoredTool, name: &str) -> Value {
     if !tool.tags.is_empty() {
         metadata.insert("tags".to_owned(), json!(tool.tags));
     }
-    if let Implementation::Http(http) = &tool.implementation {
+    if let ToolImplementation::Http(http) = &tool.implementation {
         let seconds = http.timeout.as_millis().div_ceil(1000);
         metadata.insert("timeout_seconds".to_owned(), json!(u64::try_from(seconds).unwrap_or(u64::MAX)));
         metadata.insert("idempotent".to_owned(), http.is_idempotent().into());

@@ -124,7 +124,7 @@ impl Session for BundleSession {
 
     /// Every change of the bundle, of the settings, and of what results are worth.
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
-        let followed = Followed {
+        let followed = BundleChanges {
             id: self.id,
             bundle: self.bundle(),
             sets: self.store.subscribe(),
@@ -140,7 +140,7 @@ impl Session for BundleSession {
 }
 
 /// What the hints of a session come from.
-struct Followed {
+struct BundleChanges {
     id: Uuid,
     /// The bundle as it was when a hint was given last.
     bundle: Option<Arc<StoredBundle>>,
@@ -149,7 +149,7 @@ struct Followed {
     misfits: watch::Receiver<()>,
 }
 
-impl Followed {
+impl BundleChanges {
     /// Waits for a change; `None` when there will be none.
     async fn changed(&mut self) -> Option<()> {
         loop {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use url::{Host, Url};
 
-use crate::bundles::{BundleSettings, Functions, HostRule, HttpTool, Implementation, StoredTool, ToolAuth};
+use crate::bundles::{BundleSettings, Functions, HostRule, HttpTool, StoredTool, ToolAuth, ToolImplementation};
 
 /// Facts of the tool itself that a placeholder may name.
 const OWN: [&str; 2] = ["slug", "version"];
@@ -28,17 +28,17 @@ pub(super) fn check<'a>(
     functions: &Functions,
 ) -> Result<BTreeSet<&'a str>, Unusable> {
     match &tool.implementation {
-        Implementation::Function(name) if functions.get(name).is_some() => Ok(BTreeSet::new()),
-        Implementation::Function(name) => unusable(
+        ToolImplementation::Function(name) if functions.get(name).is_some() => Ok(BTreeSet::new()),
+        ToolImplementation::Function(name) => unusable(
             format!("needs the function `{name}`, which is not registered"),
             "register it with `Builder::function` in the program that embeds callsheet",
         ),
-        Implementation::BuiltIn(built_in) if built_in.is_usable(settings) => Ok(BTreeSet::new()),
-        Implementation::BuiltIn(_) => unusable(
+        ToolImplementation::BuiltIn(built_in) if built_in.is_usable(settings) => Ok(BTreeSet::new()),
+        ToolImplementation::BuiltIn(_) => unusable(
             "has nothing that it may read".to_owned(),
             "name folders in `bundles.folders`, or hosts in `bundles.allowed_hosts`",
         ),
-        Implementation::Http(http) => {
+        ToolImplementation::Http(http) => {
             host(http.url.origin(), settings)?;
             let secrets = secrets(tool, http, settings)?;
             for name in &secrets {

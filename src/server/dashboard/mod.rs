@@ -28,6 +28,7 @@ mod add;
 mod assets;
 mod bulk;
 mod bulk_bar;
+mod bundles;
 mod calls;
 mod configuration;
 mod connect;
@@ -119,6 +120,12 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/findings/now", Read, || get(findings::part)),
     page_route("/dashboard/preferences", Read, || get(preferences::page)),
     page_route("/dashboard/preferences/now", Read, || get(preferences::part)),
+    page_route("/dashboard/bundles", Read, || get(bundles::page)),
+    page_route("/dashboard/bundles/now", Read, || get(bundles::part)),
+    page_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
+    page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
+    page_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
+    page_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
     page_route("/dashboard/configuration", Read, || get(configuration::page)),
     page_route("/docs", Read, || get(docs::page)),
 ];

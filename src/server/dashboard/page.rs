@@ -30,12 +30,20 @@ pub(super) enum NavPage {
     Calls,
     Findings,
     Preferences,
+    Bundles,
     Configuration,
 }
 
 impl NavPage {
-    const ALL: [Self; 6] =
-        [Self::Scenarios, Self::Tools, Self::Calls, Self::Findings, Self::Preferences, Self::Configuration];
+    const ALL: [Self; 7] = [
+        Self::Scenarios,
+        Self::Tools,
+        Self::Calls,
+        Self::Findings,
+        Self::Preferences,
+        Self::Bundles,
+        Self::Configuration,
+    ];
 
     fn path(self) -> &'static str {
         match self {
@@ -44,6 +52,7 @@ impl NavPage {
             Self::Calls => "/dashboard/calls",
             Self::Findings => "/dashboard/findings",
             Self::Preferences => "/dashboard/preferences",
+            Self::Bundles => "/dashboard/bundles",
             Self::Configuration => "/dashboard/configuration",
         }
     }
@@ -55,6 +64,7 @@ impl NavPage {
             Self::Calls => "Calls",
             Self::Findings => "Findings",
             Self::Preferences => "Preferences",
+            Self::Bundles => "Bundles",
             Self::Configuration => "Configuration",
         }
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{ToolPath, is_offered, tool_key};
+use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
 use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::catalog::Snapshot;
@@ -41,7 +41,7 @@ pub(super) async fn invoke(
 ) -> Result<Response, Problem> {
     let key = tool_key(&path)?;
     let (stored, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
-    if !is_offered(&stored) {
+    if !stored.definition.is_enabled {
         return Ok(failed(StatusCode::FORBIDDEN, "the bundle is disabled", "disabled"));
     }
     let arguments = match arguments(&body) {

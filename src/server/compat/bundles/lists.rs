@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::bundle_json::{self, BundleListJson, ToolListJson};
 use super::page_token::{PAGE_TOKEN, WantedPage, page_size};
-use super::{bundle_id, is_offered};
+use super::path_names::bundle_id;
 use crate::bundles::{StoredBundle, StoredTool};
 use crate::server::ServerState;
 use crate::server::api::shared_json;
@@ -45,7 +45,8 @@ impl BundleFilter {
     }
 
     fn takes(&self, bundle: &StoredBundle) -> bool {
-        (self.ids.is_empty() || self.ids.contains(&bundle.definition.id)) && (self.with_disabled || is_offered(bundle))
+        (self.ids.is_empty() || self.ids.contains(&bundle.definition.id))
+            && (self.with_disabled || bundle.definition.is_enabled)
     }
 }
 

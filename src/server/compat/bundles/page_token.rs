@@ -59,8 +59,8 @@ impl WantedPage {
         Ok(Self { size: size.transpose()?.unwrap_or(USUAL), filters, after: after.transpose()? })
     }
 
-    /// The elements of the page, of all in order, with the token of the next one. `key` is the place
-    /// of an element: unique, and in the order of the list.
+    /// The elements of the page, of all in order, with the token of the next one. `key` is the
+    /// place of an element: unique, and in the order of the list.
     pub(super) fn cut<T>(&self, all: impl Iterator<Item = T>, key: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         let begun = |element: &T| self.after.as_ref().is_none_or(|after| key(element) > *after);
         let mut page: Vec<T> = all.filter(begun).take(self.size + 1).collect();

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use axum::response::Response;
 
 use super::bundle_json::{self, ToolListJson};
-use super::is_offered;
 use super::lists::INCLUDE_DISABLED;
 use super::page_token::{PAGE_TOKEN, WantedPage, page_size};
 use crate::bundles::{BundleSet, StoredBundle, StoredTool};
@@ -48,7 +47,7 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
 /// The tools that fit, the best first.
 fn find(set: &BundleSet, typed: &str, with_disabled: bool) -> Vec<FoundTool> {
     let (mut inputs, mut tools) = (Inputs::default(), BTreeMap::new());
-    for stored in set.listed().filter(|bundle| with_disabled || is_offered(bundle)) {
+    for stored in set.listed().filter(|bundle| with_disabled || bundle.definition.is_enabled) {
         if let Some(manifest) = bundle::whole_manifest(stored) {
             let offer = Offer { manifest: Arc::new(manifest), visibility: Visibility::Published };
             inputs.offers.insert(stored.scenario.clone(), offer);

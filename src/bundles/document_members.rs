@@ -2,16 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::DefinitionError;
+/// What is wrong with a document, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{pointer}` {message}")]
+pub struct DefinitionError {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// A sentence without its subject.
+    pub message: String,
+}
 
 /// An object and where it stands, as a JSON pointer.
 #[derive(Clone, Copy)]
-pub(super) struct JsonMembers<'a> {
+pub(super) struct DocumentMembers<'a> {
     pub(super) object: &'a Map<String, Value>,
     pub(super) pointer: &'a str,
 }
 
-impl<'a> JsonMembers<'a> {
+impl<'a> DocumentMembers<'a> {
     /// The error for a member.
     pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DefinitionError {
         DefinitionError { pointer: format!("{}/{name}", self.pointer), message: message.into() }

@@ -1,0 +1,59 @@
+//! Why requests about stored tools are refused.
+
+use http::StatusCode;
+use uuid::Uuid;
+
+use crate::bundles::BundleError;
+use crate::server::http::error::Problem;
+use crate::server::openapi::{RefusalSpec, refusal};
+use crate::state::StateErrorKind;
+
+/// Nothing of that name.
+pub(super) const UNKNOWN: RefusalSpec = refusal(404, "No bundle or tool is stored under this name.");
+/// Reads of a bundle that is going.
+pub(super) const GOING: RefusalSpec =
+    refusal(409, "The bundle is being deleted.").with_example(|| BundleError::BeingDeleted(Uuid::nil()).into());
+/// What cannot be changed.
+pub(super) const READ_ONLY: RefusalSpec =
+    refusal(403, "The bundle is disabled or built in; or the request has a `Host` that is not the daemon's, or comes from a web page of another site.")
+        .with_example(|| BundleError::Disabled(Uuid::nil()).into());
+/// A change that what is there forbids.
+pub(super) const IN_THE_WAY: RefusalSpec =
+    refusal(409, "The tool is there already and is unchanged, the bundle is not empty or is being deleted, or as many tools are stored as are kept.")
+        .with_example(|| BundleError::NotEmpty(Uuid::nil(), 2).into());
+/// Another process is at work.
+pub(super) const LOCKED: RefusalSpec =
+    refusal(503, "Another process is changing the bundles, or the folder cannot be written.")
+        .with_example(|| BundleError::Busy.into());
+impl From<BundleError> for Problem {
+    fn from(error: BundleError) -> Self {
+        let told = |status: StatusCode, code: &str| Self::new(status, error.to_string()).with_member("code", code);
+        match &error {
+            BundleError::Off => told(StatusCode::NOT_FOUND, "bundles_off"),
+            BundleError::UnknownBundle(_) => told(StatusCode::NOT_FOUND, "unknown_bundle"),
+            BundleError::UnknownTool(..) => told(StatusCode::NOT_FOUND, "unknown_tool"),
+            BundleError::BeingDeleted(_) => told(StatusCode::CONFLICT, "being_deleted"),
+            BundleError::NotEmpty(..) => told(StatusCode::CONFLICT, "not_empty"),
+            BundleError::Conflict(..) => told(StatusCode::CONFLICT, "exists"),
+            BundleError::TooMany(_) => told(StatusCode::CONFLICT, "too_many"),
+            BundleError::Disabled(_) => told(StatusCode::FORBIDDEN, "disabled"),
+            BundleError::BuiltIn(_) => told(StatusCode::FORBIDDEN, "built_in"),
+            BundleError::Invalid(wrong) => {
+                told(StatusCode::BAD_REQUEST, "invalid").with_member("pointer", wrong.pointer.as_str())
+            }
+            BundleError::Name(_) => told(StatusCode::BAD_REQUEST, "invalid_name"),
+            BundleError::Archive(_) => told(StatusCode::BAD_REQUEST, "invalid_archive"),
+            BundleError::Busy => Self::busy(error.to_string()),
+            BundleError::Storage { kind, .. } => {
+                tracing::error!(%error, "a change of the bundles could not be stored");
+                Self::storage_failed(match kind {
+                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StateErrorKind::Full,
+                    std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                        StateErrorKind::Unwritable
+                    }
+                    _ => StateErrorKind::Other,
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The page of bundles: lists stored tools, switches them, stores new versions, and leads to the
+//! page of each tool, where it can be tried.
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, StatusCode};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::bundles::{BundleChange, BundleError, StoredBundle, StoredTool, ToolContent, new_id};
+use crate::model::ToolId;
+use crate::protocols::bundle;
+use crate::server::SharedState;
+use crate::server::dashboard::links;
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::text::{count, foreign, segment};
+use crate::server::http::body::JsonBody;
+use crate::server::http::error::Problem;
+use crate::server::http::params::{Param, once};
+use crate::server::http::query::{NoQuery, QueryParams};
+
+/// The header by which htmx goes to another page.
+const GO_TO: HeaderName = HeaderName::from_static("hx-redirect");
+/// The address of the page.
+const PAGE: &str = "/dashboard/bundles";
+
+/// `GET /dashboard/bundles`.
+pub(super) async fn page(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    let main = html! {
+        h1 { "Bundles" }
+        p class="lead" { "Tools that are stored as files: requests over HTTP, functions of the program, and built-in ones. A bundle is switched on and off as a whole." }
+        @if shared.bundles.is_on() {
+            (new_bundle())
+            div id="bundles" hx-get="/dashboard/bundles/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (bundles(&shared)) }
+        } @else {
+            p class="card" id="empty" { "No folder is configured: set " code { "bundles.path" } " to the folder for them, and restart the daemon." }
+        }
+    };
+    let page = Page { nav: Some(NavPage::Bundles), title: "Bundles", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
+}
+
+/// `GET /dashboard/bundles/now`: the part that changes.
+pub(super) async fn part(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    html_response(&asked, bundles(&shared))
+}
+
+fn new_bundle() -> Markup {
+    html! {
+        form id="new-bundle" class="card filter" hx-post={ (PAGE) "/new" } hx-swap="none" hx-disabled-elt="find button" aria-labelledby="new-bundle-title" {
+            h2 id="new-bundle-title" { "Add a bundle" }
+            label { "Slug" input name="slug" required maxlength="64" placeholder="letters, digits and -"; }
+            label { "Name" input class="long" name="displayName" required; }
+            label { "Description" input class="long" name="description"; }
+            button type="submit" class="primary" { "Add" }
+        }
+    }
+}
+
+fn bundles(shared: &SharedState) -> Markup {
+    let set = shared.bundles.set();
+    let all: Vec<_> = set.listed().collect();
+    html! {
+        @if all.is_empty() { p class="card" id="empty" { "There is no bundle yet. Add one above." } }
+        @for stored in all { (one(shared, stored)) }
+    }
+}
+
+fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
+    let about = &stored.definition;
+    let id = about.id.to_string();
+    html! {
+        section class="card" id={ "bundle-" (id) } data-bundle=(id) {
+            h2 { (foreign(&about.display_name, 100)) " " span class="quiet" { (foreign(about.slug.as_str(), 64)) ", " (count(stored.tools.len(), "tool")) @if !about.is_enabled { ", disabled" } } }
+            @if !about.description.is_empty() { p { (foreign(&about.description, 400)) } }
+            p class="actions" {
+                (switch(&id, None, about.is_enabled, about.slug.as_str()))
+                @if !about.is_built_in && about.is_enabled { a href={ (PAGE) "/" (id) "/edit" } { "Add a tool" } }
+            }
+            @if !stored.tools.is_empty() {
+                table class="cards" {
+                    thead { tr { @for head in ["Tool", "Version", "What it does", "Enabled", "Actions"] { th scope="col" { (head) } } } }
+                    tbody { @for tool in &stored.tools { (row(shared, stored, tool)) } }
+                }
+            }
+            @for finding in &stored.findings { p class="quiet" { (foreign(&finding.message, 400)) } }
+        }
+    }
+}
+
+fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup {
+    let (id, slug, version) = (stored.definition.id.to_string(), tool.slug.as_str(), tool.version.as_str());
+    let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
+    let missing = bundle::unavailable(tool, &shared.bundles);
+    html! {
+        tr data-tool=(tool.name()) {
+            th scope="row" data-label="Tool" { (foreign(slug, 64)) }
+            td data-label="Version" { (foreign(version, 64)) }
+            td data-label="What it does" { p { (foreign(&tool.description, 200)) } @if let Some(why) = &missing { p class="quiet" { "cannot run here: it " (foreign(why, 300)) } } }
+            td data-label="Enabled" { @if tool.is_enabled { "yes" } @else { "no" } }
+            td data-label="Actions" class="actions" {
+                @if missing.is_none() && stored.definition.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
+                (switch(&id, Some((slug, version)), tool.is_enabled, slug))
+                @if !stored.definition.is_built_in {
+                    @if stored.definition.is_enabled { a href={ (PAGE) "/" (id) "/edit?tool=" (segment(slug)) "&version=" (segment(version)) } { "New version" } " " }
+                    button type="button" class="danger" hx-delete={ "/tools/bundles/" (id) "/tools/" (segment(slug)) "/version/" (segment(version)) } hx-swap="none"
+                        hx-confirm={ "Delete version " (foreign(version, 64)) " of " (foreign(slug, 64)) " for good?" } { "Delete" }
+                }
+            }
+        }
+    }
+}
+
+/// The button that switches a bundle, or one version of a tool.
+fn switch(id: &str, tool: Option<(&str, &str)>, is_enabled: bool, name: &str) -> Markup {
+    let mut values = json!({"enabled": (!is_enabled).to_string()});
+    if let (Some((slug, version)), Some(values)) = (tool, values.as_object_mut()) {
+        values.insert("tool".to_owned(), slug.into());
+        values.insert("version".to_owned(), version.into());
+    }
+    let word = if is_enabled { "Disable" } else { "Enable" };
+    html! {
+        button type="button" hx-post={ (PAGE) "/" (id) "/switch" } hx-vals=(values) hx-swap="none" hx-disabled-elt="this"
+            aria-label={ (word) " " (foreign(name, 64)) } { (word) }
+    }
+}
+
+/// The version that a form begins with.
+const EDIT: &[Param] = &[once("tool"), once("version")];
+
+/// `GET /dashboard/bundles/{id}/edit`: the form for a new version of a tool, with the document of
+/// another one where the query names it.
+pub(super) async fn edit(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let query = QueryParams::parse(raw.as_deref(), EDIT)?;
+    let (set, id) = (shared.bundles.set(), bundle_id(&id)?);
+    let stored = set.bundle(id).map_err(Problem::from)?;
+    let named = |tool: &&std::sync::Arc<StoredTool>| {
+        query.optional("tool") == Some(tool.slug.as_str()) && query.optional("version") == Some(tool.version.as_str())
+    };
+    let document = stored.tools.iter().find(named).map_or_else(example, |tool| edited(&tool.document));
+    let text = serde_json::to_string_pretty(&document).map_err(|error| Problem::internal(&error))?;
+    let (snapshot, now) = current_snapshot(&shared);
+    let main = html! {
+        h1 { "A tool of " (foreign(&stored.definition.display_name, 100)) }
+        p class="lead" { "What is stored is never replaced: write another version. Every member is described in the documents, under bundles." }
+        form id="store-tool" class="card" hx-post={ (PAGE) "/" (id) "/tool" } hx-swap="none" hx-disabled-elt="find button" {
+            label { "Document (JSON)" textarea name="document" rows="28" spellcheck="false" required { (text) } }
+            button type="submit" class="primary" { "Store" }
+            " " a href=(PAGE) { "Back" }
+        }
+    };
+    let page = Page { nav: Some(NavPage::Bundles), title: "A stored tool", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
+}
+
+/// A tool to begin with.
+fn example() -> Value {
+    json!({
+        "slug": "", "version": "v1", "displayName": "", "description": "", "type": "http",
+        "argSchema": {"type": "object", "properties": {}, "required": []},
+        "impl": {"method": "GET", "urlTemplate": "https://"},
+    })
+}
+
+/// A document without the members that the store sets.
+fn edited(document: &Map<String, Value>) -> Value {
+    let own = ["schemaVersion", "toolID", "id", "bundleID", "isBuiltIn", "createdAt", "modifiedAt"];
+    document
+        .iter()
+        .filter(|(name, _)| !own.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// `POST /dashboard/bundles/new` with `slug`, `displayName` and `description`: adds a bundle.
+pub(super) async fn create(State(shared): State<SharedState>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
+    let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
+    shared.bundles.put_bundle(new_id(shared.clock.wall()), content).await?;
+    Ok(gone_to_page())
+}
+
+/// `POST /dashboard/bundles/{id}/tool` with `document`, the text of a tool: adds a version of it.
+pub(super) async fn store(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    let document: Map<String, Value> = serde_json::from_str(body.text("document")?)
+        .map_err(|error| Problem::bad_request(format!("the document is no JSON object: {error}")))?;
+    let part = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let slug = part("slug").parse().map_err(BundleError::from)?;
+    let version = part("version").parse().map_err(BundleError::from)?;
+    let content = ToolContent::parse(document).map_err(BundleError::from)?;
+    shared.bundles.put_tool((bundle_id(&id)?, slug, version), content).await?;
+    Ok(gone_to_page())
+}
+
+/// `POST /dashboard/bundles/{id}/switch` with `enabled`, and with `tool` and `version` for one of its
+/// tools.
+pub(super) async fn set_enabled(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    let (id, is_enabled) = (bundle_id(&id)?, body.0.get("enabled").and_then(Value::as_bool));
+    let is_enabled = is_enabled.ok_or_else(|| Problem::bad_request("`enabled` is missing from the body"))?;
+    if body.0.contains_key("tool") {
+        let slug = body.text("tool")?.parse().map_err(BundleError::from)?;
+        let version = body.text("version")?.parse().map_err(BundleError::from)?;
+        shared.bundles.switch_tool((id, slug, version), is_enabled).await?;
+    } else {
+        shared.bundles.switch_bundle(id, is_enabled).await?;
+    }
+    Ok(gone_to_page())
+}
+
+fn bundle_id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| Problem::not_found("no bundle has this id"))
+}
+
+/// The answer after a change: the page anew.
+fn gone_to_page() -> Response {
+    (StatusCode::NO_CONTENT, [(GO_TO, PAGE)]).into_response()
+}

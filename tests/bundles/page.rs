@@ -1,0 +1,73 @@
+//! The page of bundles on the dashboard.
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, Home};
+use crate::{NET, bundle, config, expect, http_tool, tool, with_tools};
+
+async fn page(daemon: &Daemon, target: &str) -> String {
+    let answer = daemon.get(target).await;
+    assert_eq!(answer.status, 200, "{target}: {answer:?}");
+    assert!(answer.header("content-type").starts_with("text/html"), "{answer:?}");
+    String::from_utf8(answer.body).unwrap()
+}
+
+/// S1-08, S1-09, S1-92: the page lists, switches, adds and leads to where a tool is tried.
+#[tokio::test]
+async fn the_page_lists_switches_and_adds() {
+    let home = Home::new();
+    let mut content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/${city}"}));
+    content["description"] = json!("<script>alert(1)</script>");
+    let far = http_tool(&json!({"urlTemplate": "http://far.example/"}));
+    let daemon = with_tools(config(&home), &[("weather", content), ("far", far)]).await;
+    daemon.until_tools(&["weather_v1"]).await;
+    let text = page(&daemon, "/dashboard/bundles").await;
+    assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");
+    assert!(text.contains("href=\"/dashboard/tool?id=net%2Fweather_v1\""), "it can be tried: {text}");
+    assert!(!text.contains("<script>alert"), "foreign text is escaped");
+    assert!(text.contains("cannot run here: it sends requests to `far.example`, which is not allowed"), "{text}");
+    let post = |target: String, body: Value| {
+        let daemon = &daemon;
+        async move {
+            let answer = expect(daemon, 204, "POST", &target, &body).await;
+            assert_eq!(answer.header("hx-redirect"), "/dashboard/bundles");
+        }
+    };
+    let at = format!("/dashboard/bundles/{NET}");
+    post(format!("{at}/switch"), json!({"enabled": false, "tool": "weather", "version": "v1"})).await;
+    assert_eq!(daemon.json(&tool(NET, "weather", "v1")).await["isEnabled"], false);
+    // A new version begins with the document of another one.
+    let edit = page(&daemon, &format!("{at}/edit?tool=weather&version=v1")).await;
+    assert!(edit.contains("http://127.0.0.1:9/${city}") && !edit.contains("toolID"), "{edit}");
+    let mut document = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/two"}));
+    document["slug"] = json!("weather");
+    document["version"] = json!("v2");
+    post(format!("{at}/tool"), json!({"document": document.to_string()})).await;
+    daemon.until_tools(&["weather_v2"]).await;
+    post(format!("{at}/switch"), json!({"enabled": false})).await;
+    daemon.until_tools(&[]).await;
+    post("/dashboard/bundles/new".to_owned(), json!({"slug": "web", "displayName": "Web"})).await;
+    assert!(page(&daemon, "/dashboard/bundles/now").await.contains("Web"));
+    for (target, body, status) in [
+        (format!("{at}/tool"), json!({"document": "{"}), 400),
+        (format!("{at}/tool"), json!({"document": document.to_string()}), 403),
+        (format!("{at}/switch"), json!({}), 400),
+        ("/dashboard/bundles/new".to_owned(), json!({"slug": "a_b", "displayName": "x"}), 400),
+        ("/dashboard/bundles/x/switch".to_owned(), json!({"enabled": true}), 404),
+    ] {
+        expect(&daemon, status, "POST", &target, &body).await;
+    }
+    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
+    daemon.stop().await;
+}
+
+/// Without a folder the page says what to set.
+#[tokio::test]
+async fn without_a_folder_the_page_says_what_to_set() {
+    let home = Home::new();
+    let mut off = config(&home);
+    off.bundles.path = None;
+    let daemon = Daemon::start(off).await;
+    assert!(page(&daemon, "/dashboard/bundles").await.contains("bundles.path"));
+    daemon.stop().await;
+}
