@@ -142,8 +142,8 @@ impl Builder {
     }
 
     /// Adds a function for stored tools of the type `go` that name it, by its qualified name such
-    /// as `github.com/acme/agent/tools.Weather`. It gets the arguments after they were checked against
-    /// the tool's `argSchema`. A later one of the same name replaces it.
+    /// as `github.com/acme/agent/tools.Weather`. It gets the arguments after they were checked
+    /// against the tool's `argSchema`. A later one of the same name replaces it.
     pub fn function<F, A, E>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Value) -> A + Send + Sync + 'static,

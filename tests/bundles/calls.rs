@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::daemon::Home;
+use crate::support::mcp_client::McpClient;
 use crate::support::upstream_server::{Request, UpstreamServer, answer, hang};
 use crate::{NET, bundle, config, expect, http_tool, invoke, tool, with_tools};
 
@@ -304,7 +305,11 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     let mcp = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "net__weather_v1", "arguments": {"city": "Paris"}}});
     let rpc = expect(&daemon, 200, "POST", "/rpc", &mcp).await.json();
-    assert!(rpc.get("result").is_some(), "{rpc}");
+    assert_eq!(rpc["result"], json!({"sunny": true}), "{rpc}");
+    let client = McpClient::modern(daemon.address, json!({}));
+    let result = client.result("tools/call", json!({"name": "net__weather_v1", "arguments": {"city": "Paris"}})).await;
+    assert!(result["content"].to_string().contains("sunny"), "{result}");
+    assert_ne!(result["isError"], true, "{result}");
     let approve = json!({"scope": "global", "target": "tool:net/weather_v1", "approval": "require"});
     expect(&daemon, 200, "PUT", "/api/v1/preferences", &approve).await;
     let (status, waits) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;
