@@ -25,7 +25,7 @@ async fn the_page_lists_switches_and_adds() {
     assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");
     assert!(text.contains("href=\"/dashboard/tool?id=net%2Fweather_v1\""), "it can be tried: {text}");
     assert!(!text.contains("<script>alert"), "foreign text is escaped");
-    assert!(text.contains("cannot run here: it sends requests to `far.example`, which is not allowed"), "{text}");
+    assert!(text.contains("sends requests to `far.example`, which is not allowed"), "{text}");
     let post = |target: String, body: Value| {
         let daemon = &daemon;
         async move {

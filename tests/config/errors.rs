@@ -472,3 +472,22 @@ fn an_old_and_a_new_name_with_different_values_are_refused() {
     assert_eq!(token(format!("calls.approval_token = \"{other}\"\n")), other);
     assert_eq!(token(format!("server.operator_token = \"{other}\"\n")), other);
 }
+
+#[test]
+fn hosts_and_secrets_of_stored_tools_are_judged_one_by_one() {
+    let file = "[bundles]\nallowed_hosts = [\"http://x\", \"api.example.com\", \"10.0.0.0/40\"]\n\n[bundles.secrets]\n\
+        EMPTY = { value = \"\", hosts = [\"a.example\"] }\n\"a b\" = { value = \"x\", hosts = [\"a.example\"] }\n\
+        NOWHERE = { value = \"x\" }\nODD = { value = \"x\", hosts = [\"*\"] }\n";
+    let error = Machine::new().file(file).error();
+    for told in [
+        "bundles.allowed_hosts[0]: \"http://x\" cannot be allowed",
+        "bundles.allowed_hosts[2]: \"10.0.0.0/40\" cannot be allowed",
+        "bundles.secrets.EMPTY.value: the secret is empty",
+        "\"a b\" cannot be the name of a secret",
+        "bundles.secrets.NOWHERE.hosts: it does not say which hosts it may be sent to",
+        "bundles.secrets.ODD.hosts[0]: \"*\" cannot be allowed",
+    ] {
+        assert!(error.contains(told), "{told}:\n{error}");
+    }
+    assert!(!error.contains("api.example.com\" cannot"), "{error}");
+}
