@@ -39,6 +39,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("login.hosts", "[h]"),
     ("login.client_metadata_url", "https://h/c.json"),
     ("state.path", "/s.db"),
+    ("calls.require_approval", "[\"hint:destructive\"]"),
+    ("calls.unannotated", "[\"hint:open-world\"]"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),
 ];

@@ -106,6 +106,28 @@ fn a_burst_of_writes_is_one_reload() {
 }
 
 #[test]
+fn approval_by_tags_follows_the_file() {
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    let entry = format!(
+        "[[scenarios]]\nname = \"files\"\ncommand = \"python3\"\nargs = [{server:?}, \"modern\"]\n\
+         env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
+    );
+    let entries = file(&[entry]);
+    let following = Following::start(&entries);
+    following.until_tools(&["read", "write"]);
+    let needing = || {
+        let list = following.json("/api/v1/tools");
+        list["tools"].as_array().unwrap().iter().filter(|tool| tool["requires_approval"] == true).count()
+    };
+    assert_eq!(needing(), 0);
+    let required = format!("calls.require_approval = [\"risky\"]\n{entries}");
+    replace(&following.path, &format!("calls.unannotated = [\"risky\"]\n{required}"));
+    until("both need approval", || needing() == 2);
+    replace(&following.path, &required);
+    until("none does", || needing() == 0);
+}
+
+#[test]
 fn a_hangup_has_the_file_read_at_once() {
     let notes = Counted::offering("notes", &["add_note"]);
     let following = Following::start(&file(&[notes.entry("notes")]));

@@ -110,11 +110,11 @@ fn a_command_comes_from_a_file_only() {
 
 #[test]
 fn what_an_mcp_server_may_request_is_allowed_by_name() {
-    let text = "[[scenarios]]\nname = \"files\"\nurl = \"http://h/mcp\"\ninteraction = [\"roots\", \"sampling\"]\nroots = [\"/srv/files\", \"~/work\"]\nrevision = \"2025-06-18\"\n";
+    let text = "[[scenarios]]\nname = \"files\"\nurl = \"http://h/mcp\"\ninteraction = [\"roots\", \"sampling\"]\nroots = [\"/srv/files\", \"~/work\"]\ninstructions = true\nrevision = \"2025-06-18\"\n";
     let machine = Machine::new().file(text);
     let target = target(&machine);
     let interaction = target.interaction().unwrap();
-    assert!(interaction.roots && interaction.sampling && !interaction.elicitation);
+    assert!(interaction.roots && interaction.sampling && !interaction.elicitation && interaction.instructions);
     assert_eq!(interaction.folders[0].as_str(), "file:///srv/files");
     assert!(interaction.folders[1].as_str().ends_with("/home/work"), "{:?}", interaction.folders);
     assert_eq!(target.revision(), Some("2025-06-18"));
