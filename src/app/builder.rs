@@ -204,7 +204,7 @@ impl Builder {
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
-            settings: watch::Sender::new(Vec::new()),
+            settings: watch::Sender::default(),
             load_options: OnceLock::new(),
             id,
             client,

@@ -17,8 +17,8 @@ use crate::model::ScenarioName;
 pub(super) struct AddArgs {
     /// The scenario's name, which its tools get where another scenario has one of the same name.
     name: String,
-    /// Its address, such as http://127.0.0.1:8080; that of an MCP server is whole, such as
-    /// http://127.0.0.1:8080/mcp.
+    /// Its address, such as 127.0.0.1:8080; that of an MCP server is whole, such as
+    /// 127.0.0.1:8080/mcp.
     #[arg(value_name = "ADDRESS", conflicts_with = "command")]
     address: Option<String>,
     /// An MCP server to start, and its arguments.
@@ -111,9 +111,8 @@ impl RemoveArgs {
         let written = edit.write().map_err(edited::failed)?;
         let json = self.remote.json;
         if !json {
-            output::line(&format!("taken out of {}:", written.path.display()));
-            edited::print_lines(&written.lines);
-            if written.lines.contains("secrets.toml") {
+            output::line(&format!("taken out of {}", written.path.display()));
+            if written.leaves_secrets {
                 output::note(&format!("the values of [{name}] stay in secrets.toml beside it"));
             }
         }
@@ -169,7 +168,14 @@ fn print_state(health: &Value) {
         ));
         return;
     }
-    output::line(&format!("{name} is {state}: {}", text("/reason")));
+    let reason = text("/reason");
+    match reason.strip_prefix("not working yet: ") {
+        Some(why) => {
+            output::line(&format!("{name} is not working yet: {why}"));
+            output::line(&format!("the daemon keeps trying; `callsheet remove {name}` takes it out again"));
+        }
+        None => output::line(&format!("{name} is {state}: {reason}")),
+    }
 }
 
 fn scenario_name(text: &str) -> Result<ScenarioName, CommandError> {

@@ -16,6 +16,8 @@ use crate::runtime::Clock;
 const RELOAD: Duration = Duration::from_secs(10);
 /// How long a new scenario is waited for: `npx` may have to download its program first.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
+/// Characters of a line that is shown.
+const LINE: usize = 100;
 /// How often the daemon is asked meanwhile.
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -145,10 +147,10 @@ pub(super) fn print_secrets(written: &WrittenConfig) {
     }
 }
 
-/// Prints lines of a file, indented.
+/// Prints lines of a file, indented; a long one, such as that with `PATH`, is cut.
 pub(super) fn print_lines(lines: &str) {
     for line in lines.trim_end().lines() {
-        output::line(&if line.is_empty() { String::new() } else { format!("  {line}") });
+        output::line(&format!("  {}", output::cut(line, LINE)));
     }
 }
 

@@ -42,22 +42,22 @@ impl ConfigFile {
             message: format!("the configuration cannot be read: {error}"),
             hint: "make it a readable text file, or name another one with `--config`".to_owned(),
         })?;
-        Self::parse(path, text)
+        Self::parse(path, &text)
     }
 
     /// The file at `path`, with this text.
-    pub(super) fn parse(path: &Path, text: String) -> Result<(Self, Table), Diagnostic> {
-        let lines = LineStarts::new(&text);
+    pub(super) fn parse(path: &Path, text: &str) -> Result<(Self, Table), Diagnostic> {
+        let lines = LineStarts::new(text);
         let refused = |message: &str, span: Option<Range<usize>>| Diagnostic {
             origin: ValueOrigin::File {
                 path: path.to_owned(),
-                position: span.map(|span| lines.position(&text, span.start)),
+                position: span.map(|span| lines.position(text, span.start)),
             },
             key: None,
             message: format!("this is not TOML: {}", message.trim_end().replace('\n', ", ")),
             hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
         };
-        let document = Document::parse(text.clone()).map_err(|error| refused(error.message(), error.span()))?;
+        let document = Document::parse(text.to_owned()).map_err(|error| refused(error.message(), error.span()))?;
         let values = text.parse().map_err(|error: toml::de::Error| refused(error.message(), error.span()))?;
         Ok((Self { path: path.to_owned(), document, lines }, values))
     }

@@ -59,7 +59,7 @@ pub fn load_usable(options: &LoadOptions) -> (LoadedConfig, Option<ConfigError>)
 }
 
 /// Loads the configuration as if the file that `options` name had this text.
-pub(super) fn load_text(options: &LoadOptions, text: String) -> Result<LoadedConfig, ConfigError> {
+pub(super) fn load_text(options: &LoadOptions, text: &str) -> Result<LoadedConfig, ConfigError> {
     let file = options.find_file();
     let read = file.as_deref().map(|path| ConfigFile::parse(path, text));
     match load_read(options, file, read) {

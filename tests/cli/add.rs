@@ -82,7 +82,8 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let _daemon = home.serve(&[]);
     let url = nobody();
     let added = home.run(&["add", "gone", url.strip_prefix("http://").unwrap()]).ok();
-    assert!(added.contains("\ngone is connecting: ") && added.contains("refused"), "{added}");
+    assert!(added.contains("\ngone is not working yet: ") && added.contains("refused"), "{added}");
+    assert!(added.contains("`callsheet remove gone` takes it out again"), "{added}");
     let shown = json(&home.run(&["remove", "gone", "--json"]).ok());
     assert_eq!(shown["name"], "gone");
     assert_eq!(shown["file"], home.path("callsheet.toml").to_str().unwrap());

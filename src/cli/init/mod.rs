@@ -53,8 +53,9 @@ impl InitArgs {
         }
         if !self.write {
             let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
-            let files: String = self.files.iter().map(|file| format!(" {}", file.display())).collect();
-            output::line(&format!("`callsheet init --write{config}{files}` writes {}", place.display()));
+            let files = self.files.iter().map(|file| file.display().to_string());
+            let command: Vec<_> = [format!("callsheet init --write{config}")].into_iter().chain(files).collect();
+            output::line(&format!("`{}` writes {}", command.join(" "), place.display()));
             return Ok(());
         }
         self.write(&place, &servers)

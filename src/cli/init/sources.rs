@@ -38,10 +38,10 @@ pub(super) async fn scan(config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
 
 /// What one source finds.
 async fn one(source: SourceId, make: MakeSource, config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
-    let Some(made) = make(config, clock) else { return Vec::new() };
+    let Some(finder) = make(config, clock) else { return Vec::new() };
     let (out, mut sets) = watch::channel(EndpointSet::default());
     let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
-    let running = tasks.spawn(made.run(out, stop));
+    let running = tasks.spawn(finder.run(out, stop));
     tokio::select! {
         // A source that has ended has sent its last set.
         _ = sets.wait_for(|set| set.initial_scan_done) => {}

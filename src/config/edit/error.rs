@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::error::ConfigError;
+use crate::config::error::{ConfigError, Diagnostic};
 use crate::config::suggest::nearest;
 
 /// Why a file was not changed.
@@ -78,5 +78,5 @@ impl EditError {
 
 /// The first problem; each is a sentence of its own.
 fn first(error: &ConfigError) -> String {
-    error.problems.first().map(|problem| problem.line()).unwrap_or_default()
+    error.problems.first().map(Diagnostic::line).unwrap_or_default()
 }

@@ -43,6 +43,8 @@ pub(crate) struct ConfigEdit {
     /// What a person writes, if this program cannot.
     lines: String,
     by_hand: &'static str,
+    /// Whether an entry is taken out whose values are in the file of secrets.
+    leaves_secrets: bool,
 }
 
 /// What was written.
@@ -50,10 +52,12 @@ pub(crate) struct ConfigEdit {
 pub(crate) struct WrittenConfig {
     /// The file.
     pub(crate) path: PathBuf,
-    /// The lines that were added or taken out.
+    /// The lines that were added.
     pub(crate) lines: String,
     /// The file with the secrets, if the change brought some.
     pub(crate) secrets: Option<PathBuf>,
+    /// Whether an entry was taken out whose values stay in the file of secrets.
+    pub(crate) leaves_secrets: bool,
 }
 
 impl ConfigEdit {
@@ -63,7 +67,8 @@ impl ConfigEdit {
         let options = LoadOptions { file: Some(path.to_owned()), ..options.clone() };
         let file = FileEdit::open(path);
         let text = file.text().unwrap_or_default().to_owned();
-        Self { file, text, options, secrets: Vec::new(), lines: String::new(), by_hand: PASTE }
+        let (secrets, lines) = (Vec::new(), String::new());
+        Self { file, text, options, secrets, lines, by_hand: PASTE, leaves_secrets: false }
     }
 
     /// The names of the scenarios in it, in order.
@@ -119,11 +124,10 @@ impl ConfigEdit {
         };
         self.by_hand = TAKE_OUT;
         if spans.is_empty() {
-            self.lines = format!("name = {}\n", toml::Value::from(name));
             return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
         }
-        let texts: Vec<_> = spans.iter().filter_map(|span| self.text.get(span.clone())).collect();
-        self.lines = format!("{}\n", texts.join("\n"));
+        let mut texts = spans.iter().filter_map(|span| self.text.get(span.clone()));
+        self.leaves_secrets |= texts.any(|text| text.contains(SECRETS));
         self.text = without(&self.text, spans);
         Ok(())
     }
@@ -135,7 +139,7 @@ impl ConfigEdit {
     /// has changed.
     pub(crate) fn write(self) -> Result<WrittenConfig, EditError> {
         let secrets = self.write_secrets()?;
-        let written = load_text(&self.options, self.text.clone())
+        let written = load_text(&self.options, &self.text)
             .map_err(|problems| EditError::Invalid { path: self.file.path().to_owned(), problems })
             .and_then(|_| self.file.write(&self.text, FileReaders::AsBefore, (self.lines.as_str(), self.by_hand)));
         if let (Err(_), Some(file)) = (&written, &secrets) {
@@ -144,7 +148,8 @@ impl ConfigEdit {
         }
         written?;
         let secrets = secrets.map(|file| file.path().to_owned());
-        Ok(WrittenConfig { path: self.file.path().to_owned(), lines: self.lines, secrets })
+        let (path, leaves_secrets) = (self.file.path().to_owned(), self.leaves_secrets);
+        Ok(WrittenConfig { path, lines: self.lines, secrets, leaves_secrets })
     }
 
     /// Writes the secrets first, so that the configuration never refers to what is not there.
