@@ -96,3 +96,22 @@ fn wrong_usage_and_wrong_configurations_are_objects() {
     let text = home.run(&["tools", "--no-such-flag"]).failed(2);
     assert!(text.starts_with("error: unexpected argument '--no-such-flag' found"), "{text}");
 }
+
+/// What the daemon says names routes; the command line says commands.
+#[test]
+fn hints_of_the_command_line_name_commands() {
+    let (home, daemon, _scenarios) = office();
+    for (args, hint) in [
+        (&["approvals", "approve", "zz"][..], "`callsheet approvals` lists those that are known"),
+        (&["operations", "cancel", "zz"], "`callsheet operations` lists those that are known"),
+        (&["call", "wipe", "--text", "x"], "`callsheet prefs set tool:notes/wipe --enabled true` switches it on"),
+        (&["explain", "zebra"], "`callsheet tools --all` lists those that are known"),
+        (&["scenarios", "zebra"], "`callsheet scenarios` lists those that are known"),
+        (&["forget", "zebra"], "`callsheet scenarios` lists those that are known"),
+    ] {
+        let mut command = home.command(args);
+        let error = crate::support::command::run(command.env("CALLSHEET_URL", &daemon.url)).failed(1);
+        assert!(error.contains(&format!("\n  hint: {hint}\n")), "{args:?}: {error}");
+        assert!(!error.contains("/api/"), "{args:?}: {error}");
+    }
+}

@@ -70,7 +70,8 @@
 
   function reason(xhr) {
     try {
-      return JSON.parse(xhr.responseText).detail;
+      // A next step that names a route of the API is for programs: the page has a button for it.
+      return JSON.parse(xhr.responseText).detail.replace(/; [^;]*`(GET|POST|PUT|DELETE) [^;]*$/, '');
     } catch (error) {
       return 'the daemon answered ' + xhr.status;
     }
