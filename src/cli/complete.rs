@@ -32,7 +32,9 @@ impl CompleteArgs {
         // Whoever is typing has no use for an error.
         let found = tokio::time::timeout(PATIENCE, candidates(&self.words)).await;
         let found = found.unwrap_or(Ok(Vec::new())).unwrap_or_default();
-        found.iter().for_each(|candidate| output::line(candidate));
+        for candidate in &found {
+            output::line(candidate);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::{DaemonClient, QueryPairs};
@@ -63,20 +64,25 @@ impl LogsArgs {
         }
         let calls = output::list(&answer.value, "calls");
         if self.remote.json {
-            calls.iter().for_each(|call| log.print(call));
+            for call in calls {
+                log.print(call);
+            }
             return Ok(());
         }
         let scenarios = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value;
         let wanted = |scenario: &&Value| self.scenario.as_deref().is_none_or(|name| scenario["name"] == name);
         let states = output::list(&scenarios, "scenarios").iter().filter(wanted);
-        let states = states.map(|scenario| (output::text(scenario, "/since"), state_line(scenario)));
-        let calls = calls.iter().take(self.last).map(|call| (output::text(call, "/at"), call_line(call)));
-        let mut lines: Vec<(String, String)> = calls.chain(states).collect();
+        let at = |value: &Value, pointer| output::text(value, pointer).parse::<Timestamp>().ok();
+        let states = states.map(|scenario| (at(scenario, "/since"), state_line(scenario)));
+        let calls = calls.iter().take(self.last).map(|call| (at(call, "/at"), call_line(call)));
+        let mut lines: Vec<(Option<Timestamp>, String)> = calls.chain(states).collect();
         lines.sort();
         if lines.is_empty() {
             output::line("no calls yet");
         }
-        lines.iter().for_each(|(_, line)| output::line(line));
+        for (_, line) in &lines {
+            output::line(line);
+        }
         Ok(())
     }
 
@@ -133,7 +139,9 @@ impl PrintedCalls {
             return;
         }
         self.seen = last;
-        output::list(&answer.value, "calls").iter().for_each(|call| self.print(call));
+        for call in output::list(&answer.value, "calls") {
+            self.print(call);
+        }
     }
 
     fn print(&self, call: &Value) {
@@ -152,13 +160,13 @@ fn call_line(call: &Value) -> String {
         id if id.is_empty() => text("/tool_name"),
         id => id,
     };
-    let took = output::number(call, "/execution_time_ms");
+    let millis = output::number(call, "/execution_time_ms");
     let client = Some(text("/client")).filter(|client| !client.is_empty()).map(|client| format!("by {client}"));
     let caller = Some(by_id::caller(call)).filter(|caller| !caller.is_empty());
     let who: Vec<String> = client.into_iter().chain(caller).collect();
     let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
     let outcome = text("/outcome").replace('_', " ");
-    format!("{}  {tool}: {outcome} in {took} ms{who}", time(&text("/at")))
+    format!("{}  {tool}: {outcome} in {millis} ms{who}", time(&text("/at")))
 }
 
 /// `2026-03-01 09:30:00  notes is live: up to date`.
@@ -176,5 +184,5 @@ fn change_line(event: &WatchedEvent) -> String {
 
 /// A time to the second, in UTC.
 fn time(text: &str) -> String {
-    text.parse::<jiff::Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
