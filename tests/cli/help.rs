@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::command::{Home, nobody, office, run};
+use crate::support::command::{Home, is_installed, nobody, office, run};
 
 const COMMANDS: [&str; 19] = [
     "serve",
@@ -148,8 +148,7 @@ fn offered(home: &Home, line: &str) -> Vec<String> {
 
 #[test]
 fn bash_offers_the_names_of_the_running_daemon() {
-    if Command::new("bash").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no bash");
+    if !is_installed("bash") {
         return;
     }
     let (home, daemon, _scenarios) = office();
@@ -179,8 +178,7 @@ fn bash_offers_the_names_of_the_running_daemon() {
 fn zsh_and_fish_offer_the_same_names() {
     let (home, _daemon, _scenarios) = office();
     for shell in ["zsh", "fish"] {
-        if Command::new(shell).arg("--version").output().is_err() {
-            eprintln!("skipped: there is no {shell}");
+        if !is_installed(shell) {
             continue;
         }
         home.write("script", &home.run(&["completions", shell]).ok());

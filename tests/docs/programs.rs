@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::llm::{Llm, calls, says};
 use crate::markdown::{Document, documents, root};
-use crate::support::command::{Home, Running};
+use crate::support::command::{Home, Running, is_installed};
 
 const QUESTION: &str = "Note two lemons";
 
@@ -52,16 +52,6 @@ fn example(file: &str) -> String {
 /// annotations and no others.
 pub(crate) fn without_types(program: &str) -> String {
     program.replace(": any[]", "").replace(": any", "").replace(": string", "")
-}
-
-/// Whether this program is installed. Where it is not, the log says that a test is skipped.
-#[expect(clippy::print_stderr, reason = "the log has to show that a test was skipped")]
-pub(crate) fn is_installed(name: &str) -> bool {
-    let installed = Command::new(name).arg("--version").output().is_ok();
-    if !installed {
-        eprintln!("skipped: `{name}` is not installed");
-    }
-    installed
 }
 
 /// Runs an agent whose model calls a tool wrongly, then rightly, then tools of two other scenarios,

@@ -201,6 +201,16 @@ impl Drop for Running {
     }
 }
 
+/// Whether this program is installed. Where it is not, the log says that a test is skipped.
+#[expect(clippy::print_stderr, reason = "the log has to show that a test was skipped")]
+pub(crate) fn is_installed(name: &str) -> bool {
+    let installed = Command::new(name).arg("--version").output().is_ok();
+    if !installed {
+        eprintln!("skipped: `{name}` is not installed");
+    }
+    installed
+}
+
 /// Waits for a condition.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
