@@ -7,7 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::markdown::root;
-use crate::programs::{is_installed, without_types};
+use crate::programs::without_types;
+use crate::support::command::is_installed;
 use crate::support::command::{Home, Running, json as parsed};
 
 /// The demo's tool that needs a person's approval is told from the others by its answer.

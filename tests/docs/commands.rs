@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::markdown::{Block, Directive, Document, Step, documents, root};
-use crate::programs::is_installed;
+use crate::support::command::is_installed;
 use crate::support::command::{Home, Running, json, until};
 
 /// The daemon's address in the documents.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::markdown::root;
-use crate::programs::is_installed;
+use crate::support::command::is_installed;
 use crate::support::command::{Home, json as parsed};
 use crate::support::rpc_server::{RpcServer, listed, offer};
 
