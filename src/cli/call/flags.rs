@@ -173,7 +173,8 @@ fn after_help(unflagged: &[&str]) -> String {
     let mut text =
         "The other options of `callsheet call --help` stand before the name, as `--args` may, too.".to_owned();
     if !unflagged.is_empty() {
-        let unflagged = format!("\n\nOnly with `--args`: {}", unflagged.join(", "));
+        let unflagged = format!("Only with `--args`: {}", unflagged.join(", "));
+        text.push_str("\n\n");
         text.push_str(&output::cut(&output::sanitize(&unflagged), UNFLAGGED));
     }
     text
