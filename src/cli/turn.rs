@@ -50,8 +50,8 @@ pub(super) struct TurnArgs {
     /// Cut longer results, in tokens as estimated.
     #[arg(long, value_name = "TOKENS")]
     max_result_tokens: Option<u32>,
-    /// A tool of the calling program itself; may be given more than once. Then the model is told of
-    /// any other name that no tool has.
+    /// A tool of the calling program itself; may be given more than once. Then calls of any other
+    /// name that no tool has are refused.
     #[arg(long, value_name = "NAME")]
     own_tool: Vec<String>,
     #[command(flatten)]

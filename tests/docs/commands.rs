@@ -43,6 +43,11 @@ fn the_requests_of_the_http_page_work() {
 }
 
 #[test]
+fn the_request_of_the_turns_page_works() {
+    run_document("docs/turns.md");
+}
+
+#[test]
 fn the_request_of_the_json_rpc_page_works() {
     run_document("docs/protocols/json-rpc.md");
 }

@@ -427,3 +427,19 @@ async fn an_operation_is_waited_for_or_said_to_go_on() {
     assert_eq!(waited["messages"][0]["content"], "built");
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_turn_goes_on_when_its_caller_goes_away() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let body = json!({"response": calls(&["hold", "look", "look"]), "parallel": 1, "turn_id": "turn-left-alone"});
+    tokio::select! {
+        answer = post(&daemon, &body) => panic!("answered: {answer:?}"),
+        () = stage.callee.until_ran(1) => {}
+    }
+    stage.open.send_replace(true);
+    let turn = complete(&daemon, "turn-left-alone").await;
+    assert_eq!(statuses(&turn), ["result", "result", "result"]);
+    assert_eq!(stage.callee.ran().len(), 3);
+    daemon.stop().await;
+}

@@ -39,7 +39,7 @@ pub struct TurnRequest {
     /// The tools of the calling program itself. With them, any other name that no tool has is a
     /// mistake of the model; without them it may be a tool of the program.
     pub own_tools: Option<Vec<String>>,
-    /// Whether the model is told that a call waits for approval.
+    /// Whether the model gets a text that a call waits for approval.
     pub tells_approvals: bool,
     /// The most bytes of text of one result.
     pub text_bytes: Option<usize>,

@@ -36,6 +36,12 @@ impl Calls {
     /// Begins a turn, or finds the one that was begun with the same request. Its calls go on
     /// whether or not the caller waits.
     pub async fn begin_turn(&self, request: TurnRequest) -> Result<Arc<Turn>, TurnError> {
+        // A task of its own, so that it is not cut off with the request: a turn that was added must
+        // be run.
+        self.0.tasks.spawn(self.clone().add_turn(request)).await.unwrap_or(Err(TurnError::Stopping))
+    }
+
+    async fn add_turn(self, request: TurnRequest) -> Result<Arc<Turn>, TurnError> {
         let turns = self.turns().ok_or(TurnError::Stopping)?;
         if let Some(id) = request.id.as_ref().filter(|id| !is_id(id)) {
             return Err(TurnError::InvalidId(id.clone()));
@@ -217,9 +223,14 @@ impl Calls {
 
     /// Waits until a call that needed input is over.
     async fn follow_input(self, turn: Arc<Turn>, names: Arc<TurnNames>, number: usize, call: Arc<ActiveCall>) {
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         let mut known: Arc<str> = call.pending_input().map_or_else(|| "".into(), |input| Arc::clone(&input.id));
         loop {
-            match call.settled(&known).await {
+            let phase = tokio::select! {
+                phase = call.settled(&known) => phase,
+                () = stop.wait() => return,
+            };
+            match phase {
                 CallPhase::Over(ended) => return self.ended(&turn, &names, number, &ended).await,
                 CallPhase::NeedsInput(input) => {
                     known = Arc::clone(&input.id);

@@ -65,7 +65,7 @@ impl TurnCallStatus {
         }
     }
 
-    /// Whether the model is told that the call did not succeed.
+    /// Whether the answer to the model is marked as an error.
     pub fn is_error(self) -> bool {
         matches!(self, Self::Failed | Self::Refused | Self::UnknownOutcome)
     }
@@ -76,10 +76,10 @@ impl TurnCallStatus {
 pub struct Settled {
     /// Its state.
     pub status: TurnCallStatus,
-    /// What the model is told in place of a result.
+    /// What the model gets in place of a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// What the model is told behind the result.
+    /// What the model gets behind the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The result, any JSON value.
@@ -112,7 +112,7 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// A call of which nothing but its state is known yet.
+    /// A call of which only the state is known yet.
     pub(super) fn new(status: TurnCallStatus) -> Self {
         Self {
             status,
@@ -130,7 +130,7 @@ impl Settled {
         }
     }
 
-    /// A call about which the model is told this.
+    /// A call for which the model gets this text.
     pub(super) fn said(status: TurnCallStatus, code: &str, said: impl Into<String>) -> Self {
         Self { said: Some(said.into()), code: Some(code.to_owned()), ..Self::new(status) }
     }

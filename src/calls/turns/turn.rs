@@ -52,7 +52,7 @@ pub struct Turn {
 /// What the messages of a turn depend on besides its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnSettings {
-    /// Whether the model is told that a call waits for approval, instead of being kept waiting.
+    /// Whether the model gets a text that a call waits for approval, instead of being kept waiting.
     pub tells_approvals: bool,
     /// The most bytes of text of one result.
     pub text_bytes: usize,
@@ -234,7 +234,7 @@ impl Turn {
     }
 
     /// Ends the calls that are not waited for any longer, if then every call is over: operations
-    /// that go on, and, where the model is told so, calls that wait for approval.
+    /// that go on, and, where the model gets a text instead, calls that wait for approval.
     pub(super) fn close(&self) {
         let mut phases = self.locked();
         let ends = |phase: &TurnPhase| match phase {

@@ -1,4 +1,4 @@
-//! What a model is told when a call has no result: what happened, and what it can do.
+//! What a model gets when a call has no result: what happened, and what it can do.
 //!
 //! Tools are named as the model's list names them.
 

@@ -41,7 +41,7 @@ pub(in crate::server) struct TurnBody<'a> {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^[A-Za-z0-9._-]{8,90}$"))]
     pub(super) turn_id: Option<String>,
-    /// `wait`: the turn is answered 202 while a call waits for approval. `tell`: the model is told.
+    /// `wait`: the turn is answered 202 while a call waits for approval. `tell`: the model gets a text that says so.
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^(wait|tell)$"))]
     pub(super) approvals: Option<String>,
@@ -49,8 +49,8 @@ pub(in crate::server) struct TurnBody<'a> {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", range(min = 1))]
     pub(super) max_result_tokens: Option<usize>,
-    /// The names of the program's own tools. With them, the model is told of any other name that no
-    /// tool has; without them, such calls are left to the program.
+    /// The names of the program's own tools. With them, calls of any other name that no tool has are
+    /// refused; without them, such calls are left to the program.
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub(super) own_tools: Option<Vec<String>>,
@@ -95,7 +95,7 @@ struct TurnCallJson<'a> {
     tool_name: Option<&'a str>,
     /// Whether the model gets less than the whole result: `GET /api/v1/results/{call_id}` has it.
     is_cut: bool,
-    /// What the model is told where there is no result.
+    /// What the model gets where there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// The short word for it.
@@ -150,7 +150,7 @@ pub(in crate::server) struct ResultJson<'a> {
     /// The whole result of an MCP server, with its content blocks.
     #[schemars(with = "Option<Value>")]
     content: Option<RawJson<'a>>,
-    /// What the model is told where there is no result.
+    /// What the model gets where there is no result.
     error: Option<&'a str>,
     /// The short word for it.
     code: Option<&'a str>,

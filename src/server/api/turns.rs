@@ -123,8 +123,8 @@ fn answer(turn: &Turn) -> Result<Response, Problem> {
     Ok(answer)
 }
 
-/// The identity that a turn belongs to. A turn that was made with the operator's token is shown to
-/// nobody without it.
+/// The identity that a turn belongs to. A turn that was made with the operator's token is not
+/// shown without it.
 fn owner(access: Access) -> &'static str {
     match access {
         Access::Full => "full",
