@@ -443,3 +443,35 @@ async fn a_turn_goes_on_when_its_caller_goes_away() {
     assert_eq!(stage.callee.ran().len(), 3);
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_stored_runs_no_call() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let refuse = "CREATE TRIGGER no_turns BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'there is no room'); END";
+    let allow = "DROP TRIGGER no_turns";
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    store.execute_batch(refuse).unwrap();
+    let body = json!({"response": calls(&["look"]), "turn_id": "turn-without-room"});
+    let answer = post(&daemon, &body).await;
+    assert_eq!(answer.status, 500, "{answer:?}");
+    assert!(answer.problem().contains("could not be stored"), "{answer:?}");
+    assert_eq!(stage.callee.ran().len(), 0);
+    assert_eq!(post(&daemon, &calls(&["look"])).await.status, 200, "one without an id is not stored");
+    store.execute_batch(allow).unwrap();
+    assert_eq!(post(&daemon, &body).await.status, 200, "its id is free");
+    assert_eq!(stage.callee.ran().len(), 2);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let (home, stage) = (Home::new(), stage().await);
+    let mut config = stage.config(&home);
+    config.server.max_body = 1_000;
+    let daemon = Daemon::ready(config).await;
+    assert_eq!(post(&daemon, &calls(&["look"; 20])).await.status, 413);
+    assert_eq!(post(&daemon, &calls(&["look"])).await.status, 200);
+    assert_eq!(stage.callee.ran().len(), 1);
+    daemon.stop().await;
+}
