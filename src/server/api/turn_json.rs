@@ -49,8 +49,8 @@ pub(in crate::server) struct TurnBody<'a> {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", range(min = 1))]
     pub(super) max_result_tokens: Option<usize>,
-    /// The names of the program's own tools. With them, calls of any other name that no tool has are
-    /// refused; without them, such calls are left to the program.
+    /// The names of the program's own tools. With them, calls of any other name that no tool has
+    /// are refused; without them, such calls are left to the program.
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub(super) own_tools: Option<Vec<String>>,
