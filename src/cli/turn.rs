@@ -1,5 +1,5 @@
-//! `callsheet turn --format FORMAT < RESPONSE`: runs the tool calls in a model's response, and prints
-//! the messages for the next request.
+//! `callsheet turn --format FORMAT < RESPONSE`: runs the tool calls in a model's response, and
+//! prints the messages for the next request.
 
 use std::fmt::Write as _;
 use std::io::Read as _;

@@ -41,7 +41,8 @@ pub(in crate::server) struct TurnBody<'a> {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^[A-Za-z0-9._-]{8,90}$"))]
     pub(super) turn_id: Option<String>,
-    /// `wait`: the turn is answered 202 while a call waits for approval. `tell`: the model gets a text that says so.
+    /// `wait`: the turn is answered 202 while a call waits for approval. `tell`: the model gets a
+    /// text that says so.
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^(wait|tell)$"))]
     pub(super) approvals: Option<String>,
