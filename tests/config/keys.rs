@@ -21,7 +21,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("preferences", "[{target = \"tag:x\", enabled = false}]"),
     (
         "definitions",
-        r#"[{schema = '{"type": "object", "properties": {"_tool": {"const": "d"}, "_output": {"type": "object"}}}'}]"#,
+        r#"[{schema = "{\"type\": \"object\", \"properties\": {\"_tool\": {\"const\": \"d\"}, \"_output\": {\"type\": \"object\"}}}"}]"#,
     ),
     ("permissions.unknown", "guest"),
     ("permissions.default_profile", "base"),
