@@ -107,7 +107,7 @@ fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup
             th scope="row" data-label="Tool" { (foreign(slug, 64)) }
             td data-label="Version" { (foreign(version, 64)) }
             td data-label="What it does" { p { (foreign(&tool.description, 200)) } @if let Some(why) = &missing { p class="quiet" { "cannot run here: it " (foreign(why, 300)) } } }
-            td data-label="Enabled" { @if tool.is_enabled { "yes" } @else { "no" } }
+            td data-label="Enabled" { span { @if tool.is_enabled { "on" } @else { "off" } } }
             td data-label="Actions" class="actions" {
                 @if missing.is_none() && stored.definition.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
                 (switch(&id, Some((slug, version)), tool.is_enabled, slug))
