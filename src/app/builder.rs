@@ -168,18 +168,13 @@ impl Builder {
             watchdog,
         } = self;
         let (definitions, tasks) = (DefinitionRegistry::new(definitions, &config.definitions), Tasks::new());
-        let path = config.state.path.clone();
-        let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
-        // The id is stored beside the store, in the folder that opening the store has made.
-        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
-        config.discovery.mdns.id = Some(id.clone());
+        let OpenedState { store, id, mut restored, server_key } =
+            Box::pin(open_state(&mut config, clock, &tasks)).await?;
         let config = Arc::new(config);
         let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
-        let mut restored = store.load().await?;
         let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
-        let server_key = server_key(&*store, restored.server_key.take()).await;
-        let bundles = bundles(&config, functions, (clock, &tasks), &stop).await;
+        let bundles = Box::pin(bundles(&config, functions, (clock, &tasks), &stop)).await;
         let children = Children::watched(clock, watchdog);
         let inside = InsideProcess { native: &native, definitions: &definitions, bundles: &bundles };
         let setup = engine::Setup {
@@ -195,12 +190,12 @@ impl Builder {
             sources: inside.sources(own, &config, clock),
         };
         let ending = stop.clone();
-        let (engine, reader) = tasks.blocking(move || engine::start(setup, &ending)).await;
+        let (engine, reader) = Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
         calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
-        calls.resume().await;
+        Box::pin(calls.resume()).await;
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
@@ -227,6 +222,25 @@ impl Builder {
             stop,
         })
     }
+}
+
+/// The store with what it held.
+struct OpenedState {
+    store: Arc<dyn StateStore>,
+    id: String,
+    restored: Restored,
+    server_key: Option<Secret>,
+}
+
+/// Opens the store. The daemon's own id is stored beside it, in the folder that opening it makes.
+async fn open_state(config: &mut Config, clock: Clock, tasks: &Tasks) -> Result<OpenedState, StartError> {
+    let path = config.state.path.clone();
+    let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
+    let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
+    config.discovery.mdns.id = Some(id.clone());
+    let mut restored = store.load().await?;
+    let server_key = server_key(&*store, restored.server_key.take()).await;
+    Ok(OpenedState { store, id, restored, server_key })
 }
 
 /// What calls need besides the catalog.

@@ -166,7 +166,7 @@ impl Calls {
         let rules = self.0.config.load_full();
         // Before the check, so that what is checked, approved and sent is the same.
         let SplitArguments { arguments, output, reasoning } = meta_fields::split(&tool, request.arguments);
-        note.set_reasoning(reasoning);
+        note.set_reasoning(reasoning.as_deref());
         let runner = activity::runner(&snapshot.catalog, &scope, &tool)?;
         let (mut arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &arguments) {
             Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),

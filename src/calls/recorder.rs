@@ -56,8 +56,8 @@ impl CallRecorder {
     }
 
     /// Sets the reason that the caller's model gave for the call, for the audit log.
-    pub(super) fn set_reasoning(&mut self, reasoning: Option<String>) {
-        self.reasoning = reasoning.as_deref().map(short);
+    pub(super) fn set_reasoning(&mut self, reasoning: Option<&str>) {
+        self.reasoning = reasoning.map(short);
     }
 
     /// The call was sent. From now on it continues to its end, so a missing outcome is a failure

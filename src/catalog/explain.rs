@@ -74,7 +74,7 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     }
     findings.sort_unstable();
     let listed = entry.is_published() && is_listed(&tool) && in_bounds;
-    Explanation { listed, verdict, tool, steps, findings }
+    Explanation { tool, listed, verdict, steps, findings }
 }
 
 /// Whether the tool is in the list, and of several causes that it is not the one that counts first.

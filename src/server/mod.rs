@@ -139,6 +139,51 @@ struct ServerState {
 /// The state of the axum routes.
 type SharedState = Arc<ServerState>;
 
+impl ServerState {
+    /// What handlers share from now on, with the tasks that keep it up to date until `stop`.
+    fn new(parts: ServerParts, stop: &Stop) -> Self {
+        let ServerParts {
+            reader,
+            views,
+            engine,
+            calls,
+            logins,
+            bundles,
+            events,
+            readiness,
+            config,
+            settings,
+            load_options,
+            key,
+            connections: _,
+            clock,
+            tasks,
+        } = parts;
+        Self {
+            dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
+            reader,
+            views,
+            engine,
+            calls,
+            logins,
+            bundles,
+            events,
+            readiness,
+            clock,
+            tasks: tasks.clone(),
+            stop: stop.clone(),
+            response_cache: http::response_cache::ResponseCache::default(),
+            requests: routes::request_counters(),
+            mcp: mcp::McpFace::new(key.as_ref(), clock),
+            identities: json_rpc::Identities::default(),
+            used_formats: api::findings::UsedFormats::default(),
+            config,
+            load_options,
+            config_edits: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
 /// Serves until `stop`. Then no more connections are accepted, answers that have begun may finish
 /// within `server.stop_timeout`, and the remaining connections are cut.
 ///
@@ -147,52 +192,15 @@ type SharedState = Arc<ServerState>;
 /// # Errors
 /// [`ServeError::Cut`] if connections had to be cut; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
-    let ServerParts {
-        reader,
-        views,
-        engine,
-        calls,
-        logins,
-        bundles,
-        events,
-        readiness,
-        config,
-        settings,
-        load_options,
-        key,
-        connections,
-        clock,
-        tasks,
-    } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
-    let server = config.borrow().server.clone();
+    let server = parts.config.borrow().server.clone();
     let limits = http::accept::ConnectionLimits {
         connections: server.max_connections,
         stop_timeout: server.stop_timeout,
         ..http::accept::ConnectionLimits::default()
     };
-    let shared = Arc::new(ServerState {
-        dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
-        reader,
-        views,
-        engine,
-        calls,
-        logins,
-        bundles,
-        events,
-        readiness,
-        clock,
-        tasks: tasks.clone(),
-        stop: stop.clone(),
-        response_cache: http::response_cache::ResponseCache::default(),
-        requests: routes::request_counters(),
-        mcp: mcp::McpFace::new(key.as_ref(), clock),
-        identities: json_rpc::Identities::default(),
-        used_formats: api::findings::UsedFormats::default(),
-        config,
-        load_options,
-        config_edits: tokio::sync::Mutex::default(),
-    });
+    let (connections, clock, tasks) = (parts.connections.clone(), parts.clock, parts.tasks.clone());
+    let shared = Arc::new(ServerState::new(parts, &stop));
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {
         json_rpc::listen(path, server.max_body, &shared)
