@@ -25,7 +25,7 @@ fn scenarios_that_collide_have_one_paragraph_and_the_worst_comes_first() {
     assert!(out.contains(together), "{out}");
     let severities: Vec<_> = out.lines().filter_map(|line| line.split_once('[')).map(|(word, _)| word).collect();
     let rank = |word: &&str| ["error", "warning", "info"].iter().position(|known| known == word);
-    assert!(severities.is_sorted_by_key(|word| rank(word)), "{out}");
+    assert!(severities.is_sorted_by_key(rank), "{out}");
     let narrow = run(home.command(&["findings", "--url", &daemon.url]).env("COLUMNS", "60")).ok();
     let long = |line: &&str| line.chars().count() > 60 && line.trim_start().split(' ').count() > 2;
     assert_eq!(narrow.lines().find(long), None, "{narrow}");

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::markdown::{Block, Directive, Document, Step, documents, root};
-use crate::support::command::is_installed;
-use crate::support::command::{Home, Running, json, until};
+use crate::support::command::{Home, Running, is_installed, json, until};
 
 /// The daemon's address in the documents.
 const DAEMON: &str = "127.0.0.1:7400";
