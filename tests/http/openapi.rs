@@ -129,7 +129,7 @@ async fn each_path_takes_the_described_methods_and_no_others() {
             methods.insert("HEAD".into());
         }
         let target = path.replace("{name}", "files").replace("{id}", "1").replace("{module}", "desk");
-        for method in ["PATCH", "TRACE", "OPTIONS"] {
+        for method in ["PATCH", "TRACE", "OPTIONS"].into_iter().filter(|method| !methods.contains(*method)) {
             let refused = daemon.send(method, &target).await;
             assert_eq!(refused.status, 405, "{method} {target}");
             let told: BTreeSet<String> = refused.header("allow").split(',').map(|m| m.trim().to_owned()).collect();

@@ -90,11 +90,14 @@ impl ImportArchiveArgs {
             }
         }
         let count = tools.len() - left_out.len();
-        output::line(&format!("{} with {} is stored: {id}", definition.slug, output::count(count, "tool")));
+        let told = format!("{} with {} is stored: {id}", definition.slug, output::count(count, "tool"));
         match left_out.first() {
-            None => Ok(()),
+            None => {
+                output::line(&told);
+                Ok(())
+            }
             Some(first) => Err(CommandError::Refused {
-                message: format!("{} left out: {first}", output::count(left_out.len(), "tool")),
+                message: format!("{told}, but {} left out: {first}", output::count(left_out.len(), "tool")),
                 hint: Some("import it as a new bundle with `--new`, or delete what is there first".to_owned()),
             }),
         }
