@@ -9,7 +9,8 @@ use crate::server::openapi::{RefusalSpec, refusal};
 use crate::state::StateErrorKind;
 
 /// Nothing of that name.
-pub(super) const UNKNOWN: RefusalSpec = refusal(404, "No bundle or tool is stored under this name.");
+pub(super) const UNKNOWN: RefusalSpec = refusal(404, "No bundle or tool is stored under this name.")
+    .with_example(|| BundleError::UnknownBundle(Uuid::nil()).into());
 /// Reads of a bundle that is going.
 pub(super) const GOING: RefusalSpec =
     refusal(409, "The bundle is being deleted.").with_example(|| BundleError::BeingDeleted(Uuid::nil()).into());
