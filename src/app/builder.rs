@@ -157,25 +157,16 @@ impl Builder {
     /// Starts everything but the HTTP server. When it returns, the content of the store is
     /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self {
-            mut config,
-            clock,
-            sources: ProgramSources(own),
-            protocols,
-            native,
-            definitions,
-            functions,
-            watchdog,
-        } = self;
-        let (definitions, tasks) = (DefinitionRegistry::new(definitions, &config.definitions), Tasks::new());
+        let (mut config, clock, native, tasks) = (self.config, self.clock, self.native, Tasks::new());
+        let definitions = DefinitionRegistry::new(self.definitions, &config.definitions);
         let OpenedState { store, id, mut restored, server_key } =
             Box::pin(open_state(&mut config, clock, &tasks)).await?;
         let config = Arc::new(config);
         let ((trigger, stop), readiness) = (StopTrigger::new(), Readiness::new());
         let (client, logins) = http_client(&config, (clock, &tasks), &store, take(&mut restored.logins));
         let of_calls = take_stored_calls(&mut restored);
-        let bundles = Box::pin(bundles(&config, functions, (clock, &tasks), &stop)).await;
-        let children = Children::watched(clock, watchdog);
+        let bundles = Box::pin(bundles(&config, self.functions, (clock, &tasks), &stop)).await;
+        let children = Children::watched(clock, self.watchdog);
         let inside = InsideProcess { native: &native, definitions: &definitions, bundles: &bundles };
         let setup = engine::Setup {
             config: Arc::clone(&config),
@@ -183,11 +174,11 @@ impl Builder {
             restored,
             client: Arc::clone(&client),
             children: Arc::clone(&children),
-            protocols: inside.protocols(protocols),
+            protocols: inside.protocols(self.protocols),
             clock,
             tasks: tasks.clone(),
             readiness: readiness.clone(),
-            sources: inside.sources(own, &config, clock),
+            sources: inside.sources(self.sources.0, &config, clock),
         };
         let ending = stop.clone();
         let (engine, reader) = Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;

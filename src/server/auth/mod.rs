@@ -183,18 +183,24 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 14] = [
+    const RESERVED: [&str; 20] = [
         "acceptStateLoss",
         "addScenario",
         "approveCall",
         "beginLogin",
         "blockScenario",
         "cancelOperation",
+        "deleteBundle",
+        "deleteStoredTool",
         "finishLogin",
         "forgetScenario",
         "logout",
+        "putBundle",
+        "putStoredTool",
         "rejectCall",
         "removeScenario",
+        "switchBundle",
+        "switchStoredTool",
         "trustScenario",
         "unblockScenario",
         "untrustScenario",
