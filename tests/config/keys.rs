@@ -43,6 +43,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("calls.unannotated", "[\"hint:open-world\"]"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),
+    ("bundles.path", "/bundles"),
+    ("bundles.allowed_hosts", "[h]"),
+    ("bundles.secrets", "{K = {value = s, hosts = [h]}}"),
+    ("bundles.folders", "[\"/f\"]"),
 ];
 
 /// Keys that are read from the file only.
