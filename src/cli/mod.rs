@@ -159,7 +159,7 @@ enum Command {
     /// Print manual pages.
     #[command(hide = true)]
     Man(man::ManArgs),
-    /// Run the sample MCP server of `demo` over standard input and output; started by `demo` itself.
+    /// Run the sample MCP server of `demo` over standard input and output; started by `demo`.
     #[command(hide = true)]
     DemoServer,
     /// End the child processes of a daemon that was killed; started by the daemon itself.

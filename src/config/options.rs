@@ -66,8 +66,8 @@ impl LoadOptions {
         usual.into_iter().flatten().collect()
     }
 
-    /// The file of this user: the one that `CALLSHEET_CONFIG` names, or the one in the configuration
-    /// folder. `None` without a home folder.
+    /// The file of this user: the one that `CALLSHEET_CONFIG` names, or the one in the
+    /// configuration folder. `None` without a home folder.
     pub(crate) fn user_file(&self) -> Option<PathBuf> {
         let own = || Some(self.base_folder("XDG_CONFIG_HOME", ".config")?.join("callsheet").join("callsheet.toml"));
         self.named_file().or_else(own)

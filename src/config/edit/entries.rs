@@ -14,8 +14,8 @@ const BY_KEY: [&str; 2] = ["modules", "mcpServers"];
 /// The scenarios of a file.
 #[derive(Debug, Default)]
 pub(super) struct FileEntries {
-    /// The bytes of each entry, by the scenario's name. The entries of a list in brackets have none:
-    /// no program can take one out of it without touching its neighbours.
+    /// The bytes of each entry, by the scenario's name. The entries of a list in brackets have
+    /// none: no program can take one out of it without touching its neighbours.
     pub(super) spans: BTreeMap<String, Vec<Range<usize>>>,
     /// Whether the file can get `[[scenarios]]`: it has no list in brackets of that name.
     pub(super) is_open: bool,

@@ -30,8 +30,8 @@ impl FileEdit {
         self.before.as_ref().map(|text| text.as_deref().unwrap_or_default()).map_err(String::as_str)
     }
 
-    /// Replaces what was read, unless the file has other content by now. `by_hand` has the lines that
-    /// a person writes otherwise, and what to do with them.
+    /// Replaces what was read, unless the file has other content by now. `by_hand` has the lines
+    /// that a person writes otherwise, and what to do with them.
     pub(super) fn write(
         &self,
         text: &str,

@@ -61,8 +61,8 @@ pub(crate) struct WrittenConfig {
 }
 
 impl ConfigEdit {
-    /// Reads the file, which need not exist. `options` are those that it is loaded with. A file that
-    /// cannot be read is refused when it is to be changed.
+    /// Reads the file, which need not exist. `options` are those that it is loaded with. A file
+    /// that cannot be read is refused when it is to be changed.
     pub(crate) fn open(path: &Path, options: &LoadOptions) -> Self {
         let options = LoadOptions { file: Some(path.to_owned()), ..options.clone() };
         let file = FileEdit::open(path);

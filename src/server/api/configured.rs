@@ -151,8 +151,8 @@ pub(in crate::server) async fn remove(
 }
 
 impl ServerState {
-    /// Changes the file of the configuration; the inner error says why it was not changed. One change at a time: two would each find that the
-    /// file has changed meanwhile.
+    /// Changes the file of the configuration; the inner error says why it was not changed. One
+    /// change at a time: two would each find that the file has changed meanwhile.
     async fn edit(
         &self,
         change: impl FnOnce(&mut ConfigEdit) -> Result<(), EditError> + Send + 'static,

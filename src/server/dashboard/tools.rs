@@ -264,10 +264,9 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
 
 /// The number of tools, and boxes that tick them all.
 fn counted(found: usize, shown: usize, snapshot: &Snapshot) -> Markup {
-    let is_any = snapshot.catalog.entries().next().is_some();
     html! {
         span role="status" { (count(found, "tool")) }
-        @if !is_any {
+        @if snapshot.catalog.entries().next().is_none() {
             " yet. " a href="/#add" { "Add a scenario" }
         } @else if found == 0 {
             " match. " a href="/dashboard/tools" { "Show all" }
