@@ -51,9 +51,10 @@ fn an_address_is_written_to_the_file_and_followed_and_taken_out_again() {
     until("it is live", || state(&daemon, "notes") == "live");
     let full = page(&daemon, "/");
     assert!(full.contains("1 tool</a> of 1 scenario; none needs attention"), "{full}");
-    assert!(
-        full.contains("hx-delete=\"/api/v1/scenarios/notes\"") && full.contains("<details class=\"card\" id=\"add\">")
-    );
+    assert!(full.contains("<details class=\"card\" id=\"add\">"), "it is folded");
+    let remove = "hx-delete=\"/api/v1/scenarios/notes\"";
+    assert!(!full.contains(remove), "what works is taken out on its own page");
+    assert!(page(&daemon, "/dashboard/scenarios/notes").contains(remove));
 
     let again = post(&daemon, &json!({"name": "notes", "url": notes.url}));
     assert_eq!(again.status, 409);

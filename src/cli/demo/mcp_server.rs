@@ -122,7 +122,7 @@ mod tests {
         };
         let done = call(json!({"value": 2, "from": "kilometre", "to": "metre"}));
         assert_eq!(done["id"], "a");
-        assert_eq!(done["result"]["content"][0]["text"], r#"{"unit":"metre","value":2000.0}"#);
+        assert_eq!(done["result"]["content"][0]["text"], r#"{"value":2000.0,"unit":"metre"}"#);
         assert_eq!(call(json!({"value": 2, "from": "yard", "to": "metre"}))["result"]["isError"], true);
     }
 }
