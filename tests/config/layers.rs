@@ -139,6 +139,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
     config.modules = ModulesConfig::default();
     assert_eq!(std::mem::take(&mut config.mcp.servers).len(), 1);
+    assert_eq!(std::mem::take(&mut config.bundles.secrets).len(), 1);
     assert_eq!(config.default_profile.take().as_deref(), Some("guest"));
     assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
