@@ -470,7 +470,7 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
             "scenarios[1].url = \"http://***@h\" 7",
         ]
     );
-    assert!(values.iter().all(|value| !value.value.to_string().contains("cret")));
+    assert!(values.iter().all(|value| !value.value.contains("cret")));
     let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
     // The daemon's id has no value until the daemon has made one.
     let unset = |key: &str| {
