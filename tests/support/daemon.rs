@@ -101,7 +101,7 @@ impl Home {
 
     /// Starts a daemon with [`config`](Self::config).
     pub(crate) async fn start(&self, scenarios: &[&Scenario]) -> Daemon {
-        Daemon::start(self.config(scenarios)).await
+        Box::pin(Daemon::start(self.config(scenarios))).await
     }
 }
 
@@ -114,7 +114,8 @@ impl Daemon {
     /// Starts and serves at once: what is published now may be no more than what the store
     /// remembered.
     pub(crate) async fn start(config: Config) -> Self {
-        Self::at(config, Clock::system()).await
+        // A configuration is large, and each step of a future would hold one.
+        Box::pin(Self::at(config, Clock::system())).await
     }
 
     /// The same with a clock of the test's own.
@@ -126,7 +127,7 @@ impl Daemon {
 
     /// The same, once every configured scenario was polled.
     pub(crate) async fn ready(config: Config) -> Self {
-        let daemon = Self::start(config).await;
+        let daemon = Box::pin(Self::start(config)).await;
         daemon.until_ready().await;
         daemon
     }

@@ -34,7 +34,7 @@ pub(crate) struct InProcess {
 
 impl InProcess {
     pub(crate) async fn start(builder: Builder) -> Self {
-        let app = Arc::new(builder.start().await.unwrap());
+        let app = Arc::new(Box::pin(builder.start()).await.unwrap());
         Self { reader: app.reader(), app, serving: Mutex::default() }
     }
 
