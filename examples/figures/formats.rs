@@ -9,7 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use callsheet::formats::{self, FORMATS, Format, FormatOptions, Loading, Spent, schema};
 use callsheet::model::{
-    Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId, ViewTool,
+    Effective, Execution, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId,
+    ViewTool,
 };
 use callsheet::runtime::Clock;
 use serde_json::Value;
@@ -98,6 +99,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         metadata: raw("{}")?,
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
+        definition: None,
     };
     Ok(ViewTool {
         name: PublishedName::qualified(&id),
@@ -112,6 +114,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
             pinned: false,
         },
         companions: Arc::default(),
+        execution: Execution::default(),
     })
 }
 

@@ -128,6 +128,7 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
         metadata: JsonText::parse("{}")?,
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
+        definition: None,
     })
 }
 

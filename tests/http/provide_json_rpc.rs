@@ -94,6 +94,8 @@ async fn one_handler_answers_all_methods() {
     let of_a_page = [("origin", "http://127.0.0.1:80"), ("content-type", "text/plain")];
     let called = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"cut","arguments":{"length":8}},"id":1}"#;
     assert_eq!(ask(address, "POST", "/rpc", &of_a_page, called).await.status, 403);
+    let called = r#"{"tool_name":"cut","arguments":{"length":8}}"#;
+    assert_eq!(ask(address, "POST", "/api/v1/tools/execute", &of_a_page, called).await.status, 403);
     trigger.stop();
 }
 

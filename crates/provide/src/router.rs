@@ -92,6 +92,9 @@ async fn tool_of_that_name(registry: State<Registry>, headers: HeaderMap) -> Res
     tool(registry, Path(EXECUTE.to_owned()), headers).await
 }
 
+/// The refusal of a request that a web page had its browser send.
+const NO_PAGES: &str = "web pages may not call tools here";
+
 /// What a call says. Members beyond these are ignored.
 #[derive(Deserialize)]
 struct ExecuteRequest {
@@ -100,7 +103,12 @@ struct ExecuteRequest {
     arguments: Option<Map<String, Value>>,
 }
 
-async fn execute(State(registry): State<Registry>, body: Bytes) -> Response {
+/// `POST /api/v1/tools/execute`. A web page is refused: a browser sends its request without a
+/// question, so it could call tools of a program on the machine of its reader.
+async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Bytes) -> Response {
+    if headers.contains_key(ORIGIN) {
+        return failed(StatusCode::FORBIDDEN, "forbidden", NO_PAGES);
+    }
     let asked: ExecuteRequest = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
         Err(error) => {
@@ -131,11 +139,10 @@ fn called(status: StatusCode, answer: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
 }
 
-/// `POST /rpc`. A web page is refused: it could call tools of a program on the machine of its
-/// reader.
+/// `POST /rpc`. Web pages are refused, as by [`execute`].
 async fn messages(State(registry): State<Registry>, headers: HeaderMap, body: Bytes) -> Response {
     if headers.contains_key(ORIGIN) {
-        return refuse(StatusCode::FORBIDDEN, "web pages may not call tools here");
+        return refuse(StatusCode::FORBIDDEN, NO_PAGES);
     }
     json_rpc::receive(&registry, &body).await
 }
