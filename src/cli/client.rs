@@ -6,19 +6,21 @@ use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{CommandError, RemoteArgs, output, sse};
+use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
 mod answer_cache;
 mod commands;
 mod configuration;
+mod event_stream;
 mod location;
 mod mcp_messages;
 mod turns;
 
 use answer_cache::AnswerCache;
 use commands::as_commands;
+pub(super) use event_stream::DaemonEventStream;
 use location::located;
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
@@ -62,29 +64,6 @@ pub(super) struct DaemonAnswer {
     pub(super) selection: Option<String>,
     /// What a list says of how its tools were chosen.
     pub(super) notes: Option<String>,
-}
-
-/// Events as they come.
-#[derive(Debug)]
-pub(super) struct DaemonEventStream {
-    response: reqwest::Response,
-    reader: sse::SseParser,
-}
-
-impl DaemonEventStream {
-    /// The next event; `None` when the stream has ended, for any reason. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<sse::SseEvent> {
-        loop {
-            if let Some(received) = self.reader.next() {
-                return Some(received);
-            }
-            let chunk = self.response.chunk().await.ok()??;
-            self.reader.push(&chunk);
-            if self.reader.buffered() > MAX_ANSWER {
-                return None;
-            }
-        }
-    }
 }
 
 impl DaemonClient {
@@ -333,7 +312,7 @@ impl DaemonClient {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE);
         if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
-            return Ok(DaemonEventStream { response, reader: sse::SseParser::default() });
+            return Ok(DaemonEventStream::new(response));
         }
         self.receive(response).await?;
         Err(self.unexpected_answer("it has no events"))

@@ -29,7 +29,7 @@ pub(super) struct CompleteArgs {
 
 impl CompleteArgs {
     pub(super) async fn run(self) {
-        // Whoever is typing has no use for an error.
+        // A person who is typing has no use for an error.
         let found = tokio::time::timeout(PATIENCE, candidates(&self.words)).await;
         let found = found.unwrap_or(Ok(Vec::new())).unwrap_or_default();
         for candidate in &found {

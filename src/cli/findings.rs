@@ -52,7 +52,7 @@ impl FindingsArgs {
         let many = many.into_iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value.clone())));
         let mut query: QueryPairs = many.collect();
         query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
-        // Whoever names a kind wants to see what there is of it.
+        // A kind that is named is shown, also one that is hidden otherwise.
         if !self.all && self.code.is_empty() {
             query.push(("formats", "used".to_owned()));
         }

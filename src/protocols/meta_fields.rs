@@ -25,7 +25,7 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
         return Ok(());
     }
     let text = tool.parameters.clone();
-    // What cannot be read as a tree is judged by whoever uses the schema.
+    // What cannot be read as a tree is judged where the schema is used.
     let Ok(Node::Object(mut schema)) = Node::parse(text.get(), budget) else { return Ok(()) };
     let Some(Node::Object(properties)) = member(&mut schema, "properties") else { return Ok(()) };
     if !speaks_tool_protocol(properties) {

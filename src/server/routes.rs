@@ -91,9 +91,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Get, Read, Daemon, "listRoutes", "all routes", json::<health::Index>("every route"), || get(root))
             .about("Browsers, which ask for `text/html`, get the dashboard."),
     ]),
-    route("/healthz", &[], &[
-        operation(Get, Read, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live)),
-    ]),
+    route("/healthz", &[], &[operation(Get, Read, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live))]),
     route("/readyz", &[], &[
         operation(Get, Read, Daemon, "isReady", "whether every configured scenario was polled, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
             .also(&[json::<health::Ready<'_>>("some are still awaited").status(503)]),
@@ -264,13 +262,13 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/turns/{id}", &[params::TURN_ID], &[
-        operation(Get, Call, Calls, "getTurn", "a turn that was begun", json::<turn_json::TurnJson<'_>>("the messages with its results").with_example(turn_examples::complete), || get(turns::show))
+        operation(Get, Read, Calls, "getTurn", "a turn that was begun", json::<turn_json::TurnJson<'_>>("the messages with its results").with_example(turn_examples::complete), || get(turns::show))
             .query(turns::WAIT)
             .also(&[json::<turn_json::TurnJson<'_>>("a call waits for approval or for input, or is under way").status(202).with_example(turn_examples::waiting)])
             .refuses(&[turns::NO_TURN]),
     ]),
     route("/api/v1/results/{id}", &[params::RESULT_ID], &[
-        operation(Get, Call, Calls, "getResult", "the whole result of a call of a turn", json::<turn_json::ResultJson<'_>>("the result, however long").with_example(turn_examples::result), || get(turns::result))
+        operation(Get, Read, Calls, "getResult", "the whole result of a call of a turn", json::<turn_json::ResultJson<'_>>("the result, however long").with_example(turn_examples::result), || get(turns::result))
             .refuses(&[turns::NO_RESULT]),
     ]),
     route("/api/v1/operations", &[], &[

@@ -2,7 +2,7 @@
 
 use crate::support::command::{Home, json, run};
 
-const FILE: &str = "[refresh]\nconcurrency = 4\ntimeout = \"3s\"\n\n[[scenarios]]\nname = \"notes\"\nurl = \"http://u:secret@127.0.0.1:9\"\n";
+const FILE: &str = "[refresh]\nconcurrency = 4\ntimeout = \"3s\"\n\n[[scenarios]]\nname = \"notes\"\nurl = \"http://u:lemon@127.0.0.1:9\"\n";
 
 #[test]
 fn shows_every_value_in_force() {
@@ -17,7 +17,7 @@ fn shows_every_value_in_force() {
     ] {
         assert!(out.lines().any(|shown| shown == line), "{line}: {out}");
     }
-    assert!(!out.contains("secret"), "{out}");
+    assert!(!out.contains("lemon"), "{out}");
     assert!(!out.contains('#'), "{out}");
 }
 

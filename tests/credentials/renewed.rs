@@ -50,7 +50,7 @@ impl TokenSource for Tokens {
         let next = refused.and_then(|_| self.all.get(self.at.fetch_add(1, Ordering::SeqCst) + 1));
         let token = match next {
             Some(text) => Token::new(Secret::new(*text)),
-            None => Err(CredentialError::LoginNeeded("nobody is logged in".to_owned())),
+            None => Err(CredentialError::LoginNeeded("not logged in".to_owned())),
         };
         Box::pin(async move { token })
     }
@@ -129,7 +129,7 @@ async fn a_renewal_that_is_refused_says_so() {
     let (server, tokens) = (guarded("new").await, Tokens::new(&["old"]));
     let error = upstream(&server, &tokens).get("", None).await.unwrap_err();
     assert_eq!(error.kind(), "credential");
-    assert!(error.to_string().contains("nobody is logged in"), "{error}");
+    assert!(error.to_string().contains("not logged in"), "{error}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub enum InvalidDefinition {
         "`{0}` is not a scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
     )]
     ScenarioName(String),
-    /// A base address that nobody could use.
+    /// A base address that no client could use.
     #[error("`{0}` is not a base address: use an absolute `http` or `https` URL")]
     BaseUrl(String),
 }

@@ -46,7 +46,7 @@ pub enum CallPhase {
     NeedsInput(Arc<PendingInput>),
     /// It is over.
     Over(Arc<Result<CallResponse, ExecuteError>>),
-    /// Its caller went away: nobody gives input.
+    /// Its caller went away: no input comes.
     Abandoned,
 }
 

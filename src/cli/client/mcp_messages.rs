@@ -4,7 +4,7 @@ use http::HeaderName;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 
 use super::{DaemonClient, DaemonEventStream, FOREVER, MAX_ANSWER};
-use crate::cli::{CommandError, sse};
+use crate::cli::CommandError;
 
 /// A daemon's answer to a message of MCP.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl DaemonClient {
         let session = response.headers().get(SESSION_ID).cloned();
         let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);
         if is("text/event-stream") {
-            let stream = DaemonEventStream { response, reader: sse::SseParser::default() };
+            let stream = DaemonEventStream::new(response);
             return Ok((McpAnswer::Stream(Box::new(stream)), session));
         }
         if response.status() == http::StatusCode::ACCEPTED {

@@ -43,7 +43,7 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
     };
     let lacks_scope = challenge.is_some_and(Challenge::lacks_scope);
     match &target.auth {
-        Some(Auth::OAuth(client)) if client.token_url.is_none() => ("nobody is logged in", login(record)),
+        Some(Auth::OAuth(client)) if client.token_url.is_none() => ("not logged in", login(record)),
         Some(Auth::OAuth(_)) if lacks_scope => {
             ("its token does not allow enough", "add the scopes that it wants to its `auth.oauth.scopes`".to_owned())
         }

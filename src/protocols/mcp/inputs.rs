@@ -11,7 +11,7 @@ use crate::protocols::{CallIo, CallerOffers, InputMethod, InputReply, InputWante
 
 /// The code with which a client refuses a message of its model (MCP 2025-11-25, sampling).
 const REJECTED: i64 = -1;
-/// The answer to a question that nobody answers.
+/// The answer to a request for input that no person gives.
 const DECLINED: &str = r#"{"action":"decline"}"#;
 
 /// What one request of the server was answered.

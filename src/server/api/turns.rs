@@ -40,7 +40,8 @@ pub(in crate::server) const WAIT: &[Param] = &[once("wait")
     .about("How many seconds approvals, input and operations are waited for.", "30")];
 /// The refusals of a turn.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
-    refusal(400, "The body is no response of this format: the answer names the format that it looks like."),
+    refusal(400, "The body is no response of this format: the answer names the format that it looks like.")
+        .with_example(|| ReadError::OtherFormat { format: "openai", like: "anthropic" }.into()),
     refusal(403, "The profile is not known."),
     refusal(409, "Another turn has this `turn_id`, with another body.")
         .with_example(|| TurnError::Taken("my-turn-1".into()).into()),

@@ -93,7 +93,7 @@ pub(super) fn state(shared: &ServerState, name: &ScenarioName, now: Timestamp) -
             dt { "Login" }
             dd id={ "login-state-" (name) } data-login=(state.as_str()) {
                 @match state {
-                    LoginState::LoggedOut => "nobody is logged in",
+                    LoginState::LoggedOut => "not logged in",
                     LoginState::Waiting => "waits for a person to finish it",
                     LoginState::Ended => "ended",
                     LoginState::LoggedIn => {

@@ -79,7 +79,7 @@ pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedStat
     Ok(())
 }
 
-/// Makes the socket under another name first, so that nobody else can open it before its mode is
+/// Makes the socket under another name first, so that no other user can open it before its mode is
 /// set.
 fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     match fs::symlink_metadata(path) {

@@ -6,7 +6,7 @@ pub enum CredentialError {
     /// It cannot be read where the configuration says it is, or it can be shown in no header.
     #[error("{0}")]
     Unreadable(String),
-    /// A person has to log in: nobody has, or the login was refused when it was to be renewed.
+    /// A person has to log in: there is no login, or it was refused when it was to be renewed.
     #[error("{0}")]
     LoginNeeded(String),
     /// An authorization server does not answer as it should; a later request may succeed.

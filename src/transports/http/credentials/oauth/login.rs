@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(30);
 /// How often a token is renewed at most, however short it lives.
 const PACE: Duration = Duration::from_secs(1);
 /// What is said where there is no login.
-const NOBODY: &str = "nobody is logged in";
+const NOT_LOGGED_IN: &str = "not logged in";
 /// What is said where the daemon is about to end.
 pub(super) const STOPS: &str = "the daemon stops";
 
@@ -212,7 +212,7 @@ impl LoginTokens {
         saved.is_ok()
     }
 
-    /// Renews this token, unless it was renewed meanwhile. It goes on when nobody waits any more: a
+    /// Renews this token, unless it was renewed meanwhile. It goes on when no call waits any more: a
     /// renewal that is broken off could lose the only token that renews the login.
     async fn renewed(&self, old: Token) -> Result<Token, CredentialError> {
         let stops = || CredentialError::Unavailable(STOPS.to_owned());
@@ -223,7 +223,7 @@ impl LoginTokens {
                 let held = own.held();
                 match &held.token {
                     Some(token) if *token != old => return Ok(token.clone()),
-                    None => return Err(own.needed(NOBODY)),
+                    None => return Err(own.needed(NOT_LOGGED_IN)),
                     Some(_) => {}
                 }
                 // Those who waited for a renewal that failed do not try it again one by one.
@@ -238,7 +238,7 @@ impl LoginTokens {
 
     /// Renews the login (RFC 6749 section 6). Only called while `changing` is locked.
     async fn renew(&self) -> Result<Token, CredentialError> {
-        let Some(mut login) = self.known() else { return Err(self.needed(NOBODY)) };
+        let Some(mut login) = self.known() else { return Err(self.needed(NOT_LOGGED_IN)) };
         let tokens = login.tokens.take();
         let Some((refresh, scopes)) = tokens.and_then(|tokens| Some((tokens.refresh?, tokens.scopes))) else {
             return Err(self.needed("the token of the login is not accepted any more, and it cannot be renewed"));
@@ -295,7 +295,7 @@ impl LoginTokens {
     fn other_than(&self, refused: &Token, challenge: &Challenge) -> Result<Option<Token>, CredentialError> {
         let held = self.held();
         match &held.token {
-            None => return Err(self.needed(NOBODY)),
+            None => return Err(self.needed(NOT_LOGGED_IN)),
             Some(token) if token != refused => return Ok(Some(token.clone())),
             Some(_) => {}
         }
@@ -335,7 +335,7 @@ impl TokenSource for LoginTokens {
             self.wanted().challenge = Some(challenge.clone());
             match refused {
                 Some(refused) => self.after_refusal(refused, challenge).await,
-                None => Err(self.needed(NOBODY)),
+                None => Err(self.needed(NOT_LOGGED_IN)),
             }
         })
     }

@@ -15,7 +15,7 @@ use super::token_request;
 /// How long the server may take for all tokens.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Forgets a login, and has its tokens revoked. It goes on when nobody waits any more.
+/// Forgets a login, and has its tokens revoked. It goes on when its caller does not wait any more.
 ///
 /// Fails with [`LoginError::NotStored`] when the login may be back after a restart.
 pub(super) async fn logout(tokens: Arc<LoginTokens>) -> Result<Logout, LoginError> {

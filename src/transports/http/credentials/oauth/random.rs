@@ -1,4 +1,4 @@
-//! Texts that nobody can guess: `state` and the proof key of a login (RFC 7636).
+//! Texts that cannot be guessed: `state` and the proof key of a login (RFC 7636).
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use ring::rand::{SecureRandom as _, SystemRandom};

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 /// The state of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginState {
-    /// Nobody is logged in.
+    /// There is no login.
     LoggedOut,
     /// A person has to finish it in a browser.
     Waiting,

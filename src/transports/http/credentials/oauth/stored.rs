@@ -58,8 +58,8 @@ impl StoredLogin {
         self.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
     }
 
-    /// Reads what [`Self::document`] wrote. `None` where it cannot be read: then nobody is logged
-    /// in.
+    /// Reads what [`Self::document`] wrote. `None` where it cannot be read: then there is no
+    /// login.
     pub(super) fn parse(document: &Secret) -> Option<Self> {
         serde_json::from_str(document.expose()).ok()
     }
