@@ -3,6 +3,7 @@
 //!
 //! Every result of a tool that declares such a schema is checked, and given to the caller whether
 //! or not it fits: the tool has done its work. A definition and its activity may declare one each.
+//! A later result that fits takes the finding back.
 //! Checks run beside the answer, one at a time, so results that come meanwhile stay unchecked.
 
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(super) fn note(inner: &Arc<CallsInner>, ready: &PreparedCall, outcome: &Outc
     let tools = [Some(&ready.tool), ready.definition.as_ref()].into_iter().flatten();
     let declared = tools.filter_map(|tool| Some((tool.id.clone(), tool.tool.output()?.clone())));
     let unknown: Vec<(ToolId, JsonText)> =
-        declared.filter(|(_, schema)| !inner.validators.result_plainly_fits(schema, result)).collect();
+        declared.filter(|(id, schema)| !inner.validators.result_plainly_fits(id, schema, result)).collect();
     if unknown.is_empty() {
         return;
     }

@@ -4,9 +4,9 @@
 //! format alone, with a finding.
 
 use super::limits::{self, FormatLimits};
+use super::mcp;
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
-use super::write::sound;
 use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
 use crate::model::{Finding, FindingCode, ViewTool};
 
@@ -119,14 +119,9 @@ impl Vendor {
     fn lost_output(&self, tool: &ViewTool) -> Option<Finding> {
         // Its lists for clients have ids of their own, such as `mcp:always`.
         let shows = self.id.split(':').next() == Some("mcp");
-        let lost = tool.tool.output().filter(|schema| shows && !sound(schema.get()));
-        lost.map(|_| {
-            let message =
-                format!("the schema of its results is left out of `{}`: common JSON readers refuse it", self.id);
-            lossy(tool, message)
-                .at("/outputSchema")
-                .hint("nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double")
-        })
+        let (why, hint) = mcp::lost_output(&tool.tool).filter(|_| shows)?;
+        let message = format!("the schema of its results is left out of `{}`: {why}", self.id);
+        Some(lossy(tool, message).at("/outputSchema").hint(hint))
     }
 
     fn tell(tool: &ViewTool, note: TransformNote) -> Finding {

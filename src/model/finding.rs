@@ -264,8 +264,6 @@ codes! {
     /// A stored tool cannot be run here, so it is left out: its host is not allowed, a placeholder
     /// has no meaning, or its function is not registered.
     ToolUnavailable = "tool-unavailable", Error;
-    /// The result of a stored tool does not fit its `outputSchema`; it was passed on.
-    OutputUnfit = "output-unfit", Warning;
     /// A prompt, a resource or a template of an MCP server is left out, or their list failed.
     OfferLeftOut = "offer-left-out", Warning;
 }

@@ -274,8 +274,10 @@ async fn a_result_that_does_not_fit_is_a_finding() {
     content["outputSchema"] = json!({"type": "string"});
     let daemon = with_tools(config(&home), &[("number", content)]).await;
     assert_eq!(invoke(&daemon, "number", &json!({"v": "number"})).await.1, json!({"ok": true, "value": 7}));
-    let found = "/api/v1/findings?code=output-unfit";
+    let found = "/api/v1/findings?code=output-mismatch";
     daemon.until(found, |answer| answer.json()["findings"].to_string().contains("number_v1")).await;
+    let listed = daemon.json("/api/v1/tools?format=native").await;
+    assert_eq!(listed["tools"][0]["outputSchema"], json!({"type": "string"}), "{listed}");
     assert_eq!(invoke(&daemon, "number", &json!({"v": "text"})).await.1["value"], "seven");
     daemon.until(found, |answer| answer.json()["findings"] == json!([])).await;
     daemon.stop().await;

@@ -107,13 +107,21 @@ fn every_spelling_of_a_result_schema_is_the_tools_own_and_what_mcp_cannot_show_i
         assert_eq!(encoded(&tool, "mcp")["outputSchema"], json!({"type": "object"}), "{name}");
         assert_eq!(encoded(&tool, "calls")["properties"]["_output"]["type"], "object", "{name}");
     }
-    // A number that no double holds.
+    // A number that no double holds, and what is no object.
     let unreadable = format!(r#"{{"type":"object","maxProperties":1{}}}"#, "0".repeat(400));
-    let tool = offered(tool("s", "t", empty), |tool| tool.extra = extra(&[("outputSchema", &unreadable)]));
-    let encoded = formats::by_id("mcp").unwrap().encode(&tool);
-    let shown: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
-    assert_eq!(shown.get("outputSchema"), None);
-    assert_eq!(encoded.findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), [FindingCode::Lossy]);
+    for (schema, why) in [
+        (&*unreadable, "common JSON readers refuse it"),
+        (r#"{"type":"string"}"#, "an output that is no object"),
+        (r#"{"properties":{}}"#, "an output that is no object"),
+    ] {
+        let tool = offered(tool("s", "t", empty), |tool| tool.extra = extra(&[("outputSchema", schema)]));
+        let encoded = formats::by_id("mcp").unwrap().encode(&tool);
+        let shown: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
+        assert_eq!(shown.get("outputSchema"), None);
+        let [finding] = &encoded.findings[..] else { panic!("{:?}", encoded.findings) };
+        assert_eq!(finding.code, FindingCode::Lossy);
+        assert!(finding.message.contains(why), "{}", finding.message);
+    }
 }
 
 /// The samples that the protocol's own document was recorded with, where they are.

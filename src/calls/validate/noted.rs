@@ -19,7 +19,7 @@ const MOST_TOOLS: usize = 1_000;
 pub(super) enum SchemaNote {
     /// A call was sent with unchecked arguments.
     Unchecked,
-    /// A result did not fit.
+    /// The last result that was checked did not fit.
     UnfitResult,
 }
 
@@ -42,6 +42,11 @@ impl NotedTools {
             self.reasons.pop_first();
         }
         self.reasons.insert(tool.clone(), (schema, reason));
+    }
+
+    /// Forgets a tool.
+    pub(super) fn remove(&mut self, tool: &ToolId) {
+        self.reasons.remove(tool);
     }
 
     /// A finding for each tool that still has that schema. Forgets the others.
@@ -76,7 +81,7 @@ impl SchemaNote {
             }
             Self::UnfitResult => {
                 let message = format!(
-                    "a result does not fit the schema of results that the tool declares: {reason}; it was passed on"
+                    "its last result does not fit the schema of results that it declares: {reason}; it was passed on"
                 );
                 let hint = "correct the schema or the results; clients that check results refuse such a one";
                 Finding::new(FindingCode::OutputMismatch, message).hint(hint)

@@ -15,8 +15,13 @@ use crate::model::{JsonText, ToolId};
 
 impl ArgumentValidator {
     /// Whether a result fits, as far as that can be found out at once with a schema that is kept.
-    pub(in crate::calls) fn result_plainly_fits(&self, schema: &JsonText, result: &JsonText) -> bool {
-        self.known(xxh3_128(schema.get().as_bytes())).is_some_and(|schema| schema.fits_at_once(result))
+    /// Then an earlier one that did not fit is forgotten.
+    pub(in crate::calls) fn result_plainly_fits(&self, tool: &ToolId, schema: &JsonText, result: &JsonText) -> bool {
+        let fits = self.known(xxh3_128(schema.get().as_bytes())).is_some_and(|schema| schema.fits_at_once(result));
+        if fits {
+            self.forget_unfit(tool);
+        }
+        fits
     }
 
     /// The turn to check a result, unless others are checked. Dropping it ends the turn.
@@ -24,7 +29,7 @@ impl ArgumentValidator {
         Arc::clone(&self.result_turns).try_acquire_owned().ok()
     }
 
-    /// Checks a result, and notes the tool if it does not fit.
+    /// Checks a result, and notes the tool if it does not fit. One that fits takes that back.
     pub(in crate::calls) async fn check_result(
         &self,
         tool: &ToolId,
@@ -43,8 +48,9 @@ impl ArgumentValidator {
         match self.pool.run(&tool.scenario, limits, work).await {
             Ok((compiled, broken)) => {
                 self.keep(digest, compiled, rules);
-                if let Some(place) = broken {
-                    self.note_unfit(tool, schema, format!("it breaks `{place}` of the schema").into());
+                match broken {
+                    Some(place) => self.note_unfit(tool, schema, format!("it breaks `{place}` of the schema").into()),
+                    None => self.forget_unfit(tool),
                 }
             }
             Err(PoolError::Overdue) => {
@@ -56,6 +62,10 @@ impl ArgumentValidator {
             }
             Err(PoolError::QueueFull | PoolError::NotStarted | PoolError::OwnerOverdue | PoolError::NoThread) => {}
         }
+    }
+
+    fn forget_unfit(&self, tool: &ToolId) {
+        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).remove(tool);
     }
 
     fn note_unfit(&self, tool: &ToolId, schema: &JsonText, reason: Arc<str>) {

@@ -10,20 +10,20 @@ use crate::protocols::Outcome;
 use crate::transports::http::HttpResponse;
 use crate::transports::status_text;
 
-/// The outcome of a tool for an answer, and the value of a success.
-pub(super) fn outcome(tool: &HttpTool, answer: &HttpResponse) -> (Outcome, Option<Value>) {
+/// The outcome of a tool for an answer.
+pub(super) fn outcome(tool: &HttpTool, answer: &HttpResponse) -> Outcome {
     let status = answer.head.status.as_u16();
     match value(tool, answer) {
         Ok(value) => {
             let done = Outcome::done(JsonText::known(value.to_string()));
-            (Outcome { status: Some(status), ..done }, Some(value))
+            Outcome { status: Some(status), ..done }
         }
         Err(_) if tool.error_mode == ErrorMode::Empty => {
-            (Outcome { status: Some(status), ..Outcome::done(JsonText::known("null")) }, None)
+            Outcome { status: Some(status), ..Outcome::done(JsonText::known("null")) }
         }
         Err((code, why)) => {
             let failed = Outcome::failed(Some(status), why, Some(code.to_owned()));
-            (Outcome { retry_after: answer.retry_after(), ..failed }, None)
+            Outcome { retry_after: answer.retry_after(), ..failed }
         }
     }
 }

@@ -5,11 +5,9 @@
 //! or when its method may be repeated and the connection broke or the API is overloaded.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, HeaderValue};
-use jsonschema::PatternOptions;
 use serde_json::{Map, Value};
 
 use super::destination::{self, NoDestination};
@@ -18,7 +16,6 @@ use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
     BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth, ToolImplementation,
 };
-use crate::model::finding::quoted_excerpt;
 use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::transports::TransportError;
@@ -32,10 +29,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(300);
 /// The time of a built-in tool whose call has no limit.
 const BUILT_IN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of a compiled pattern in `outputSchema` at most.
-const PATTERN_MAX: usize = 1024 * 1024;
-/// Bytes of a result that is compared with `outputSchema`, at most.
-const CHECKED_MAX: usize = 1024 * 1024;
 
 /// A failure of a tool that is not an answer of its API: a code and a sentence.
 struct ToolFailure(&'static str, String);
@@ -64,39 +57,35 @@ impl BundleSession {
         let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
         let arguments: Map<String, Value> =
             serde_json::from_str(call.arguments.get()).map_err(|_| gone("the arguments are no JSON object"))?;
-        let (outcome, value) = match &tool.implementation {
+        Ok(match &tool.implementation {
             ToolImplementation::Http(http) => {
                 let limit = call.limit(http.timeout).min(http.timeout);
                 match self.answer(tool, http, &arguments, (call, limit)).await {
                     Ok(answer) => answer::outcome(http, &answer),
-                    Err(failure) => (failure.into(), None),
+                    Err(failure) => failure.into(),
                 }
             }
             ToolImplementation::BuiltIn(tool) => {
                 let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
                 match built_in::run(*tool, arguments, &settings, &self.transports, limits).await {
-                    Ok(value) => (Outcome::done(JsonText::known(value.to_string())), Some(value)),
-                    Err(why) => (ToolFailure("failed", why).into(), None),
+                    Ok(value) => Outcome::done(JsonText::known(value.to_string())),
+                    Err(why) => ToolFailure("failed", why).into(),
                 }
             }
             ToolImplementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,
-        };
-        if let (Some(schema), Some(value)) = (&tool.output_schema, value) {
-            self.compare(tool, schema.clone(), value).await;
-        }
-        Ok(outcome)
+        })
     }
 
     /// Runs a function of the embedding program.
-    async fn function(&self, name: &str, arguments: Map<String, Value>, limit: Duration) -> (Outcome, Option<Value>) {
+    async fn function(&self, name: &str, arguments: Map<String, Value>, limit: Duration) -> Outcome {
         let Some(function) = self.store.functions().get(name) else {
             let why = format!("the function `{name}` is not registered in this program");
-            return (ToolFailure("unavailable", why).into(), None);
+            return ToolFailure("unavailable", why).into();
         };
         match tokio::time::timeout(limit, function(Value::Object(arguments))).await {
-            Ok(Ok(value)) => (Outcome::done(JsonText::known(value.to_string())), Some(value)),
-            Ok(Err(message)) => (Outcome::failed(None, message, None), None),
-            Err(_) => (ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(), None),
+            Ok(Ok(value)) => Outcome::done(JsonText::known(value.to_string())),
+            Ok(Err(message)) => Outcome::failed(None, message, None),
+            Err(_) => ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(),
         }
     }
 
@@ -189,12 +178,6 @@ impl BundleSession {
         let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
         Ok(upstream.request(request.method.clone(), request.url.clone(), request.body.clone(), limits).await)
     }
-
-    /// Compares a result with its schema, and notes a misfit for the list of findings.
-    async fn compare(&self, tool: &StoredTool, schema: Value, value: Value) {
-        let misfit = self.transports.tasks().blocking(move || misfit(&schema, &value)).await;
-        self.misfits.note(&Arc::from(tool.name()), misfit.as_ref());
-    }
 }
 
 /// Whether an API says that it may answer later.
@@ -219,21 +202,4 @@ fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
         resource: None,
         issuer: None,
     })))
-}
-
-/// The first way in which a result does not fit its schema.
-fn misfit(schema: &Value, value: &Value) -> Option<String> {
-    if value.to_string().len() > CHECKED_MAX {
-        return Some(format!("it is larger than {CHECKED_MAX} bytes, and was not compared"));
-    }
-    let patterns = PatternOptions::regex().size_limit(PATTERN_MAX);
-    let options = jsonschema::options().offline().with_pattern_options(patterns);
-    match options.build(schema) {
-        Ok(validator) => validator.iter_errors(value).next().map(|error| {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "the result".to_owned() } else { format!("`{place}`") };
-            format!("{place}: {}", quoted_excerpt(&error.to_string()))
-        }),
-        Err(error) => Some(format!("the schema cannot be used: {}", quoted_excerpt(&error.to_string()))),
-    }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Misfits;
 use super::usable::{self, Unusable};
 use crate::bundles::{BundleStore, StoredBundle, StoredTool, ToolImplementation};
 use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest};
@@ -16,7 +15,6 @@ use crate::protocols::{ListError, ListRequest};
 pub(super) fn decode(
     bundle: &StoredBundle,
     store: &BundleStore,
-    misfits: &Misfits,
     request: &ListRequest,
 ) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
     let (settings, mut findings, mut tools, mut left_out) =
@@ -31,13 +29,8 @@ pub(super) fn decode(
                 Err(Unusable { why, hint }) => {
                     left_out += 1;
                     let finding = Finding::new(FindingCode::ToolUnavailable, format!("the tool {why}"));
-                    findings.push(finding.of_tool(Arc::clone(&name)).hint(hint));
+                    findings.push(finding.of_tool(name).hint(hint));
                 }
-            }
-            if let Some(misfit) = misfits.of(&name) {
-                let message = format!("its last result did not fit its `outputSchema`: {misfit}");
-                let finding = Finding::new(FindingCode::OutputUnfit, message).of_tool(name);
-                findings.push(finding.hint("correct `outputSchema` or `extractExpr`"));
             }
         }
     } else {
@@ -91,5 +84,10 @@ fn offer(tool: &StoredTool, name: &str) -> Value {
         }
     }
     let description = if tool.description.is_empty() { &tool.display_name } else { &tool.description };
-    json!({"name": name, "description": description, "parameters": tool.arg_schema, "metadata": metadata})
+    let mut offer =
+        json!({"name": name, "description": description, "parameters": tool.arg_schema, "metadata": metadata});
+    if let Some(output) = &tool.output_schema {
+        offer["outputSchema"] = output.clone();
+    }
+    offer
 }

@@ -12,9 +12,8 @@ mod destination;
 mod listing;
 mod usable;
 
-use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -47,14 +46,6 @@ pub struct BundleSession {
     id: Uuid,
     store: BundleStore,
     transports: Transports,
-    misfits: Misfits,
-}
-
-/// The tools whose last result did not fit their schema, with how.
-#[derive(Debug)]
-struct Misfits {
-    tools: Mutex<BTreeMap<Arc<str>, String>>,
-    changed: watch::Sender<()>,
 }
 
 impl Protocol for BundleProtocol {
@@ -77,7 +68,7 @@ impl Protocol for BundleProtocol {
         let session = match target {
             Target::Bundle(id) => {
                 let (store, transports) = (self.0.clone(), transports.clone());
-                Ok(Arc::new(BundleSession { id: id.uuid(), store, transports, misfits: Misfits::default() }) as _)
+                Ok(Arc::new(BundleSession { id: id.uuid(), store, transports }) as _)
             }
             other => Err(ConnectError::NotThisProtocol(format!("{other} is no bundle"))),
         };
@@ -110,7 +101,7 @@ impl Session for BundleSession {
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
         let listed = self.bundle().ok_or_else(|| ListError::Malformed("its bundle was deleted".to_owned()));
         let listed = listed.and_then(|bundle| {
-            let decoded = listing::decode(&bundle, &self.store, &self.misfits, request)?;
+            let decoded = listing::decode(&bundle, &self.store, request)?;
             let validity = Validity::made_here(self.transports.clock(), LIFETIME);
             let (manifest, findings, quarantined) = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
@@ -122,14 +113,13 @@ impl Session for BundleSession {
         Box::pin(self.run(call))
     }
 
-    /// Every change of the bundle, of the settings, and of what results are worth.
+    /// Every change of the bundle and of the settings.
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         let followed = BundleChanges {
             id: self.id,
             bundle: self.bundle(),
             sets: self.store.subscribe(),
             settings: self.store.follow_settings(),
-            misfits: self.misfits.changed.subscribe(),
         };
         let changes = stream::unfold(followed, |mut followed| async move {
             followed.changed().await?;
@@ -146,7 +136,6 @@ struct BundleChanges {
     bundle: Option<Arc<StoredBundle>>,
     sets: watch::Receiver<Arc<crate::bundles::BundleSet>>,
     settings: watch::Receiver<Arc<crate::bundles::BundleSettings>>,
-    misfits: watch::Receiver<()>,
 }
 
 impl BundleChanges {
@@ -156,7 +145,6 @@ impl BundleChanges {
             tokio::select! {
                 changed = self.sets.changed() => changed.ok()?,
                 changed = self.settings.changed() => return changed.ok(),
-                changed = self.misfits.changed() => return changed.ok(),
             }
             let now = self.sets.borrow_and_update().bundle(self.id).ok().cloned();
             if now != self.bundle {
@@ -164,30 +152,5 @@ impl BundleChanges {
                 return Some(());
             }
         }
-    }
-}
-
-impl Misfits {
-    /// Notes whether the last result of a tool fitted its schema.
-    fn note(&self, tool: &Arc<str>, misfit: Option<&String>) {
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match misfit {
-            Some(misfit) => tools.insert(Arc::clone(tool), misfit.clone()),
-            None => tools.remove(tool),
-        };
-        if before.as_ref() != misfit {
-            self.changed.send_replace(());
-        }
-    }
-
-    /// The misfit of a tool.
-    fn of(&self, tool: &str) -> Option<String> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
-    }
-}
-
-impl Default for Misfits {
-    fn default() -> Self {
-        Self { tools: Mutex::default(), changed: watch::Sender::new(()) }
     }
 }
