@@ -1,15 +1,16 @@
 //! The meta fields of the Tool Protocol in the arguments of a call: taken out, because they are no
 //! arguments.
 //!
-//! A tool that has a parameter of that name gets it. Everything else keeps its bytes. This module
-//! never judges whether arguments or a result fit.
+//! A tool that has a parameter of that name gets it. Everything else keeps its bytes. The constants
+//! of a call are judged here; whether arguments or a result fit is not.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::Violation;
 use super::unset::rewrite;
-use crate::model::{JsonText, META_FIELDS, ViewTool};
+use crate::model::{Execution, JsonText, META_FIELDS, ViewTool};
 
 /// The arguments of a call, and its meta fields.
 #[derive(Debug)]
@@ -20,15 +21,51 @@ pub(super) struct SplitArguments {
     pub(super) output: Option<JsonText>,
     /// Why the model made the call.
     pub(super) reasoning: Option<String>,
+    /// The tool that the call names.
+    called: Option<Value>,
+    /// The activity that the call names.
+    activity: Option<Value>,
 }
 
-/// The meta fields that matter here, each with any value.
-#[derive(Deserialize)]
+impl SplitArguments {
+    /// How the constants of a call of `tool`, by this name, differ from what `format=calls` says of
+    /// the tool. A constant that is left out is none.
+    pub(super) fn other_constants(&self, tool: &ViewTool, name: &str) -> Vec<Violation> {
+        let (own, id, activity) = (tool.name.as_str(), tool.id.to_string(), tool.activity());
+        // In an earlier list, a tool that runs its own calls may have had another name.
+        let is_own = matches!(tool.execution, Execution::Own | Execution::ActivityOf(_));
+        let differs = |given: &Option<Value>, allowed: &[&str]| {
+            given.as_ref().is_some_and(|given| given.as_str().is_none_or(|given| !allowed.contains(&given)))
+        };
+        let violation = |pointer: &str, message: String| Violation { pointer: pointer.to_owned(), message };
+        let mut found = Vec::new();
+        if differs(&self.called, &[own, name, &id]) {
+            found.push(violation("/_tool", format!("must be \"{own}\", the tool that is called")));
+        }
+        let known = [activity, name, own, &id];
+        if differs(&self.activity, if is_own { &known } else { &known[..1] }) {
+            let message = if activity.is_empty() {
+                "must be \"\": no program runs this tool now, so give its result as `_output`".to_owned()
+            } else {
+                format!("must be \"{activity}\", which runs this tool now")
+            };
+            found.push(violation("/_activity", message));
+        }
+        found
+    }
+}
+
+/// The meta fields, each with any value.
+#[derive(Default, Deserialize)]
 struct MetaFields<'a> {
     #[serde(borrow, rename = "_output")]
     output: Option<&'a RawValue>,
     #[serde(rename = "_reasoningForCall")]
     reasoning: Option<Value>,
+    #[serde(rename = "_tool")]
+    called: Option<Value>,
+    #[serde(rename = "_activity")]
+    activity: Option<Value>,
 }
 
 /// A schema, as far as it lists parameters.
@@ -40,7 +77,7 @@ struct ListedParameters {
 
 /// Takes the meta fields out of arguments, unless they are parameters of the tool.
 pub(super) fn split(tool: &ViewTool, arguments: JsonText) -> SplitArguments {
-    let plain = |arguments| SplitArguments { arguments, output: None, reasoning: None };
+    let plain = |arguments| SplitArguments { arguments, output: None, reasoning: None, called: None, activity: None };
     // Without an escape, a member's name stands in the text as it is.
     if !arguments.get().contains("\"_") && !arguments.get().contains("\\u005") {
         return plain(arguments);
@@ -53,13 +90,13 @@ pub(super) fn split(tool: &ViewTool, arguments: JsonText) -> SplitArguments {
     if kept.len() == before {
         return plain(arguments);
     }
-    let fields = serde_json::from_str::<MetaFields<'_>>(arguments.get()).ok();
-    let output = fields.as_ref().and_then(|fields| fields.output).filter(|_| is_meta("_output"));
-    let reasoning =
-        fields.as_ref().and_then(|fields| fields.reasoning.as_ref()).filter(|_| is_meta("_reasoningForCall"));
+    let fields: MetaFields<'_> = serde_json::from_str(arguments.get()).unwrap_or_default();
+    let reasoning = fields.reasoning.filter(|_| is_meta("_reasoningForCall"));
     SplitArguments {
-        output: output.map(|raw| JsonText::known(raw.get())),
-        reasoning: reasoning.and_then(Value::as_str).map(str::to_owned),
+        output: fields.output.filter(|_| is_meta("_output")).map(|raw| JsonText::known(raw.get())),
+        reasoning: reasoning.as_ref().and_then(Value::as_str).map(str::to_owned),
+        called: fields.called.filter(|_| is_meta("_tool")),
+        activity: fields.activity.filter(|_| is_meta("_activity")),
         arguments: match rewrite::without_removed(arguments.get(), &Value::Object(kept)) {
             Some(text) => JsonText::known(text),
             None => arguments,

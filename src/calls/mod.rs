@@ -165,8 +165,13 @@ impl Calls {
         }
         let rules = self.0.config.load_full();
         // Before the check, so that what is checked, approved and sent is the same.
-        let SplitArguments { arguments, output, reasoning } = meta_fields::split(&tool, request.arguments);
-        note.set_reasoning(reasoning.as_deref());
+        let split = meta_fields::split(&tool, request.arguments);
+        note.set_reasoning(split.reasoning.as_deref());
+        let violations = split.other_constants(&tool, &request.name);
+        if !violations.is_empty() {
+            return Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more: false });
+        }
+        let SplitArguments { arguments, output, .. } = split;
         let runner = activity::runner(&snapshot.catalog, &scope, &tool)?;
         let (mut arguments, adjusted) = match unset::without_unset(&tool.tool.parameters, &arguments) {
             Some(unset::WithoutUnset { arguments, removed }) => (arguments, removed),

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
+use crate::calls::CallMode;
 use crate::calls::turns::TURN_FORMATS;
 
 /// Bytes of a response; no daemon takes more.
@@ -41,6 +42,9 @@ pub(super) struct TurnArgs {
     /// Run at most so many calls at once.
     #[arg(long, value_name = "COUNT")]
     parallel: Option<u32>,
+    /// Which calls are wanted: all, the first that succeeds, or the first that ends.
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    mode: Option<String>,
     /// How many seconds approvals, input and operations are waited for.
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u32>,
@@ -67,6 +71,10 @@ struct AnsweredTurn<'a> {
 
 fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(TURN_FORMATS.iter().map(|format| format.id()))
+}
+
+fn modes() -> PossibleValuesParser {
+    PossibleValuesParser::new([CallMode::All, CallMode::Any, CallMode::Race].map(CallMode::as_str))
 }
 
 impl TurnArgs {
@@ -111,7 +119,8 @@ impl TurnArgs {
             }
             return Err(unusable(&format!("is not JSON: {error}")));
         }
-        let texts = [("revision", &self.revision), ("turn_id", &self.turn_id), ("user_id", &self.user)];
+        let texts =
+            [("revision", &self.revision), ("turn_id", &self.turn_id), ("user_id", &self.user), ("mode", &self.mode)];
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Value::from(text.clone()?))));
         let counts = [("parallel", self.parallel), ("wait", self.wait), ("max_result_tokens", self.max_result_tokens)];
         let counts = counts.into_iter().filter_map(|(name, count)| Some((name, Value::from(count?))));

@@ -136,6 +136,13 @@ async fn why_a_model_made_a_call_stands_in_its_line() {
     let reasoning = lines(&office.path())[0]["reasoning"].as_str().unwrap().to_owned();
     assert!(reasoning.starts_with("they asked xxx") && reasoning.chars().count() <= 201, "{reasoning}");
     assert_eq!(office.callee.ran()[0].arguments, json!({"path": "a"}));
+    // The same for the calls of a turn.
+    let turn = json!({"calls": [{"_tool": "read", "_reasoningForCall": "still", "path": "b"}]});
+    let target = "/api/v1/turns?format=calls";
+    assert_eq!(ask(office.address, "POST", target, &[JSON], &turn.to_string()).await.status, 200);
+    office.until("written", 2).await;
+    assert_eq!(lines(&office.path())[1]["reasoning"], "still");
+    assert_eq!(office.callee.ran()[1].arguments, json!({"path": "b"}));
     office.house.finish().await;
 }
 

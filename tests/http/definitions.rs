@@ -55,6 +55,70 @@ async fn a_latent_call_is_answered_over_http_or_told_what_is_missing() {
 }
 
 #[tokio::test]
+async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say() {
+    let ratings = Callee::echo(manifest("ratings", &[tool("rate")])).await;
+    let house = house(&ratings).await;
+    let address = house.serve().await;
+    let turn = async |format: &str, body: Value| {
+        let target = format!("/api/v1/turns?format={format}");
+        let answer = ask(address, "POST", &target, &[JSON], &body.to_string()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    };
+    let latent = json!({"_tool": "guess", "_activity": "", "text": "good", "_output": {"stars": 4}});
+    let explicit = json!({"_tool": "rate", "_activity": "rate", "_reasoningForCall": "they asked", "text": "good",
+        "_output": {"stars": 1}});
+    let told = turn("calls", json!({"calls": [latent.clone(), explicit]})).await;
+    let statuses = [&told["calls"][0]["status"], &told["calls"][1]["status"]];
+    assert_eq!(statuses, ["result", "result"], "{told}");
+    assert_eq!(told["messages"][0], latent, "the call with its own result");
+    // What the model says as the result of an explicit call does not count.
+    assert_eq!(told["messages"][1]["_output"], json!({"text": "good"}));
+    assert_eq!(told["messages"][1]["_reasoningForCall"], "they asked");
+    assert_eq!(ratings.ran().len(), 1, "a latent call is sent nowhere");
+    assert_eq!(ratings.ran()[0].arguments, json!({"text": "good"}), "no meta field is an argument");
+
+    for (call, code, pointer, words) in [
+        (json!({"_tool": "guess", "text": "x"}), "output_missing", "", "Call it again with the result as `_output`."),
+        (
+            json!({"_tool": "guess", "text": "x", "_output": {"stars": "many"}}),
+            "invalid_output",
+            "/_output/stars",
+            "Correct it and call again.",
+        ),
+        (json!({"_tool": "guess", "_output": {}}), "invalid_arguments", "", "\"text\" is a required property"),
+        (
+            json!({"_tool": "guess", "_activity": "guess", "text": "x"}),
+            "invalid_arguments",
+            "/_activity",
+            "must be \"\": no program runs this tool now, so give its result as `_output`",
+        ),
+        (
+            json!({"_tool": "rate", "_activity": "", "text": "x", "_output": {"stars": 1}}),
+            "invalid_arguments",
+            "/_activity",
+            "must be \"rate\", which runs this tool now",
+        ),
+    ] {
+        let told = turn("calls", json!({"calls": [call]})).await;
+        let refused = &told["calls"][0];
+        assert_eq!(refused["status"], "refused", "{told}");
+        assert_eq!(refused["code"], code, "{told}");
+        assert_eq!(refused["violations"][0]["pointer"].as_str().unwrap_or_default(), pointer, "{told}");
+        assert!(told["messages"][0]["_error"].as_str().unwrap().contains(words), "{told}");
+    }
+    // Other vendors' calls of a latent tool are answered in the same way.
+    let content = json!([{"type": "tool_use", "id": "t1", "name": "guess", "input": {"text": "x"}}]);
+    let told = turn("anthropic", json!({"role": "assistant", "content": content})).await;
+    let said = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
+    assert_eq!(told["messages"][0]["content"][0]["content"], said, "{told}");
+    let other = execute(address, json!({"tool_name": "rate", "arguments": {"_tool": "guess", "text": "x"}})).await;
+    assert_eq!(other.json()["violations"][0]["pointer"], "/_tool", "{other:?}");
+    assert_eq!(ratings.ran().len(), 1);
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn lists_findings_and_explanations_show_what_runs_a_definition() {
     let ratings = Callee::echo(manifest("ratings", &[tool("rate"), tool("read")])).await;
     let house = house(&ratings).await;

@@ -34,4 +34,5 @@ mod search;
 mod tool_selection;
 mod tools;
 mod turns;
+mod turns_several;
 mod turns_waiting;

@@ -1,6 +1,6 @@
 //! One call whose caller takes part.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -30,6 +30,8 @@ pub struct ActiveCall {
     reply: Mutex<Option<oneshot::Sender<InputReply>>>,
     cancelling: StopTrigger,
     cancelled: Stop,
+    /// Requested once another call makes this one needless.
+    unneeded: OnceLock<Stop>,
     pace: Mutex<EventPace>,
     clock: Clock,
     hub: Option<Hub>,
@@ -86,6 +88,7 @@ impl ActiveCall {
             reply: Mutex::default(),
             cancelling,
             cancelled,
+            unneeded: OnceLock::new(),
             pace: Mutex::new(EventPace::new(clock.now())),
             clock,
             hub,
@@ -124,6 +127,11 @@ impl ActiveCall {
     /// Cancels it: its scenario is informed as its protocol has it, and it is not tried again.
     pub fn cancel(&self) {
         self.cancelling.stop();
+    }
+
+    /// Cancels it as soon as `stop` is requested. Only the first of these counts.
+    pub(in crate::calls) fn cancel_on(&self, stop: Stop) {
+        let _ = self.unneeded.set(stop);
     }
 
     /// Gives the input that it waits for. Whether it still waited.
@@ -248,7 +256,15 @@ impl Caller for ActiveCall {
     }
 
     fn cancelled(&self) -> BoxFuture<'static, ()> {
-        let cancelled = self.cancelled.clone();
-        Box::pin(async move { cancelled.wait().await })
+        let (cancelled, unneeded) = (self.cancelled.clone(), self.unneeded.get().cloned());
+        Box::pin(async move {
+            match unneeded {
+                None => cancelled.wait().await,
+                Some(unneeded) => tokio::select! {
+                    () = cancelled.wait() => {}
+                    () = unneeded.wait() => {}
+                },
+            }
+        })
     }
 }

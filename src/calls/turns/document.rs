@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::read::{ProtocolCall, ReadCall};
+use super::read::ReadCall;
 use super::settled::Settled;
 use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
 use super::{vendors, words};
+use crate::calls::CallMode;
 use crate::model::{JsonText, StoredTurn};
 
 /// The calls of a turn and what its messages depend on.
@@ -46,7 +47,7 @@ pub(super) fn stored(turn: &Turn) -> Result<StoredTurn, serde_json::Error> {
             TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => (None, Some(Settled::clone(&settled))),
             TurnPhase::Queued | TurnPhase::Running | TurnPhase::NeedsInput(_) => (None, None),
         };
-        let whole = call.read.protocol.as_ref().map(|call| serde_json::from_str(call.whole.get())).transpose()?;
+        let whole = call.read.whole.as_ref().map(|whole| serde_json::from_str(whole.get())).transpose()?;
         Ok(CallDocument {
             id: call.read.id.clone(),
             name: call.read.name.clone(),
@@ -85,10 +86,7 @@ pub(super) fn restored(stored: &StoredTurn) -> Option<Turn> {
             (None, None) => TurnPhase::Over(Arc::new(words::unknown_outcome())),
         };
         let mut read = ReadCall { is_foreign: call.is_foreign, ..ReadCall::new(call.id, Some(call.name), None) };
-        read.protocol = call.whole.map(|whole| {
-            let whole = JsonText::known(whole.get());
-            Box::new(ProtocolCall { whole, activity: None, reasoning: None, output: None })
-        });
+        read.whole = call.whole.map(|whole| JsonText::known(whole.get()));
         (TurnCall { read, tool: call.tool.and_then(|tool| tool.parse().ok()) }, phase)
     });
     let turn = Turn::new(NewTurn {
@@ -98,6 +96,8 @@ pub(super) fn restored(stored: &StoredTurn) -> Option<Turn> {
         format,
         begun_at: stored.begun_at,
         settings,
+        // None of its calls is sent any more.
+        mode: CallMode::All,
         calls: calls.collect(),
     });
     turn.set_stored();

@@ -24,7 +24,7 @@ mod vendors;
 mod words;
 
 pub use model_answer::{ModelAnswer, ModelBlock};
-pub use read::{ProtocolCall, ReadCall, ReadError, ReadTurn};
+pub use read::{ReadCall, ReadError, ReadTurn};
 pub use register::{TurnError, Turns};
 pub use request::TurnRequest;
 pub use settled::{Settled, TurnCallStatus};

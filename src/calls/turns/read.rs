@@ -21,26 +21,14 @@ pub struct ReadCall {
     pub id: Option<String>,
     /// The name that the model used.
     pub name: String,
-    /// The arguments, as one JSON object.
+    /// The arguments, as one JSON object. Those of the Tool Protocol have their meta fields, which
+    /// the path of a call takes out.
     pub arguments: Result<JsonText, GivenArgumentsError>,
-    /// What only calls of the Tool Protocol have.
-    pub protocol: Option<Box<ProtocolCall>>,
+    /// A call of the Tool Protocol as it came: its result repeats it.
+    pub whole: Option<JsonText>,
     /// Whether it is a call of a kind that no list of callsheet offers, such as one with a text for
     /// input. The calling program answers it.
     pub is_foreign: bool,
-}
-
-/// A call of the Tool Protocol with its meta fields, which are no arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProtocolCall {
-    /// The whole call as it came.
-    pub whole: JsonText,
-    /// `_activity`: the implementation; empty for a latent call.
-    pub activity: Option<String>,
-    /// `_reasoningForCall`.
-    pub reasoning: Option<String>,
-    /// `_output`, as the model filled it in.
-    pub output: Option<JsonText>,
 }
 
 /// Why a body cannot be read as a response of its format. Each text says what to do instead.
@@ -84,7 +72,7 @@ impl ReadCall {
             id,
             name: name.unwrap_or_default(),
             arguments: given_arguments::parse(arguments),
-            protocol: None,
+            whole: None,
             is_foreign: false,
         }
     }

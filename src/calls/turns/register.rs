@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use super::document;
 use super::turn::Turn;
+use crate::calls::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
 use crate::config::TurnsConfig;
 use crate::model::StoredTurn;
@@ -30,6 +31,9 @@ pub enum TurnError {
     /// Another turn has the id that the caller gave.
     #[error("the turn {0:?} exists already, with another body; give each turn an id of its own, such as a random UUID")]
     Taken(String),
+    /// Its calls may not compete.
+    #[error(transparent)]
+    CannotCompete(#[from] CannotCompete),
     /// As many turns as possible are not over.
     #[error("as many turns are under way as `turns.max` and `turns.kept_bytes` allow; try again later")]
     Full,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::read::ReadTurn;
 use super::vendors::TurnFormat;
-use crate::calls::Request;
+use crate::calls::{CallMode, Request};
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
 
@@ -36,6 +36,8 @@ pub struct TurnRequest {
     pub revision: Option<String>,
     /// How many calls are under way at once, at most.
     pub parallel: Option<usize>,
+    /// Which of its calls are wanted.
+    pub mode: CallMode,
     /// The tools of the calling program itself. With them, any other name that no tool has is a
     /// mistake of the model; without them it may be a tool of the program.
     pub own_tools: Option<Vec<String>>,
@@ -64,10 +66,10 @@ impl TurnRequest {
     /// Everything that the calls and messages depend on, as one text. Two requests with the same
     /// text are the same turn.
     pub(super) fn identity(&self) -> String {
-        let Self { format, response, owner, profile, chat, user_id, list, own_tools, tells_approvals, .. } = self;
+        let Self { format, response, owner, profile, chat, user_id, list, mode, own_tools, tells_approvals, .. } = self;
         let scope = (owner, profile, chat, user_id);
         format!(
-            "{} {scope:?} {list:?} {own_tools:?} {tells_approvals} {:?} {}",
+            "{} {scope:?} {list:?} {mode} {own_tools:?} {tells_approvals} {:?} {}",
             format.id(),
             self.text_bytes,
             response.get()

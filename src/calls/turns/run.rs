@@ -7,8 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::meaning::TurnNames;
@@ -21,16 +20,22 @@ use super::words;
 use crate::calls::active::{ActiveCall, Attended, CallPhase};
 use crate::calls::approval::binding;
 use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, Calls, ExecuteError, GivenArgumentsError, Request};
+use crate::calls::{CallMode, CallResponse, Calls, ExecuteError, GivenArgumentsError, Request, run_several};
 use crate::config::TurnsConfig;
 use crate::model::ToolId;
 use crate::protocols::LogLevel;
+use crate::runtime::Stop;
 
 /// How long one look at an approval or operation lasts. Both end, so this only bounds the wait.
 const LOOK: Duration = Duration::from_secs(600);
+/// Why a call that waits for approval is rejected when its turn needs it no more.
+const UNNEEDED: &str = "another call of the same turn was enough";
 
 /// The calls of a turn that are still to be sent, by their numbers.
 type CallsToSend = Vec<(usize, Request)>;
+
+/// Waits until a call that did not end at once is over.
+type Following = BoxFuture<'static, ()>;
 
 impl Calls {
     /// Begins a turn, or finds the one that was begun with the same request. Its calls go on
@@ -53,6 +58,11 @@ impl Calls {
             request.revision.clone(),
         ));
         let (turn, to_send) = self.new_turn(&request, &names, &turns.limits());
+        // A turn that was begun stays, whatever its tools declare since then.
+        if turns.get(&turn.id, &turn.owner).is_none() {
+            let requests: Vec<Request> = to_send.iter().map(|(_, call)| call.clone()).collect();
+            self.may_compete(&requests, request.mode)?;
+        }
         let turn = match turns.admit(turn)? {
             TurnAdmission::Known(turn) => return Ok(turn),
             TurnAdmission::New(turn) => turn,
@@ -137,44 +147,101 @@ impl Calls {
             format: request.format,
             begun_at: self.0.clock.wall(),
             settings,
+            mode: request.mode,
             calls,
         });
         (turn, to_send)
     }
 
-    /// Sends the calls in their order, at most `parallel` at once.
+    /// Sends the calls in their order, at most `parallel` at once. Where one may make the others
+    /// needless, a call that waits for a person or an operation keeps its place.
     async fn run_turn(self, turn: Arc<Turn>, names: Arc<TurnNames>, to_send: CallsToSend, parallel: Option<usize>) {
-        let (calls, turn, names) = (&self, &turn, &names);
-        let runs = stream::iter(to_send);
-        runs.for_each_concurrent(parallel, |(number, request)| calls.run_one(turn, names, number, request)).await;
+        let (calls, turn, names, to_send) = (&self, &turn, &names, &to_send);
+        let run = |index: usize, stop: Stop| async move {
+            let Some((number, request)) = to_send.get(index).cloned() else { return false };
+            // A task of its own, so that a call is not cut off when it is not needed any more: it
+            // is cancelled, and what became of it is known.
+            let run = calls.clone().run_one(Arc::clone(turn), Arc::clone(names), (number, request), stop);
+            match calls.0.tasks.spawn(run).await.ok().flatten() {
+                Some(following) if turn.mode == CallMode::All || turn.tells(number) => {
+                    // Other calls are not kept waiting by a person.
+                    calls.0.tasks.spawn(following);
+                }
+                Some(following) => following.await,
+                None => {}
+            }
+            turn.has_result(number)
+        };
+        let at_once = parallel.unwrap_or(usize::MAX);
+        let ended = run_several(turn.mode, (to_send.len(), at_once), run, |succeeded| *succeeded).await;
+        if self.is_stopped() {
+            return;
+        }
+        for ((number, _), ended) in to_send.iter().zip(ended) {
+            if ended.is_none() {
+                self.end_unneeded(turn, *number).await;
+            }
+        }
     }
 
-    async fn run_one(&self, turn: &Arc<Turn>, names: &Arc<TurnNames>, number: usize, request: Request) {
-        if self.parts().is_some_and(|parts| parts.stop.is_stopped()) {
-            return;
+    /// Ends a call that is not needed any more. One that is under way was cancelled already.
+    async fn end_unneeded(&self, turn: &Turn, number: usize) {
+        let Some(before) = turn.phases().into_iter().nth(number) else { return };
+        let was_begun = !matches!(before, TurnPhase::Queued | TurnPhase::WaitsForApproval(_));
+        self.release(before).await;
+        self.settle(turn, number, words::not_needed(was_begun)).await;
+    }
+
+    /// Ends what an unneeded call left: its approval, or its operation. What cannot be ended runs
+    /// on, as the words for such a call say.
+    async fn release(&self, phase: TurnPhase) {
+        match phase {
+            TurnPhase::WaitsForApproval(id) => {
+                if let Some(approvals) = self.approvals() {
+                    let _ = approvals.reject(&id, "callsheet", Some(UNNEEDED)).await;
+                }
+            }
+            TurnPhase::GoesOn(begun) => {
+                if let Some(id) = &begun.operation_id {
+                    let _ = self.cancel(id).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.parts().is_some_and(|parts| parts.stop.is_stopped())
+    }
+
+    /// Runs one call until it is over, or waits for a person or an operation.
+    async fn run_one(
+        self,
+        turn: Arc<Turn>,
+        names: Arc<TurnNames>,
+        (number, request): (usize, Request),
+        stop: Stop,
+    ) -> Option<Following> {
+        if self.is_stopped() {
+            return None;
         }
         turn.set(number, TurnPhase::Running);
         let call = match self.attend(&request, Some(turn.call_id(number)), LogLevel::Info) {
             Ok(call) => call,
             Err(error) => {
                 let said = format!("{error}. The tool did not run.");
-                return self.settle(turn, number, Settled::said(TurnCallStatus::Refused, "busy", said)).await;
+                self.settle(&turn, number, Settled::said(TurnCallStatus::Refused, "busy", said)).await;
+                return None;
             }
         };
-        match self.answer_call(request, Arc::clone(&call)).await {
-            Attended::Over(ended) => self.ended(turn, names, number, &ended).await,
+        call.cancel_on(stop);
+        match self.execute_attended(request, Arc::clone(&call)).await {
+            Attended::Over(ended) => self.ended(&turn, &names, number, &ended).await,
             Attended::NeedsInput(input) => {
                 turn.set(number, TurnPhase::NeedsInput(input));
-                // A task of its own, so that other calls are not kept waiting by a person.
-                let follow = self.clone().follow_input(Arc::clone(turn), Arc::clone(names), number, call);
-                self.0.tasks.spawn(follow);
+                Some(Box::pin(self.follow_input(turn, names, number, call)))
             }
         }
-    }
-
-    /// Runs one call of a turn.
-    async fn answer_call(&self, request: Request, call: Arc<ActiveCall>) -> Attended {
-        self.execute_attended(request, call).await
     }
 
     /// A call was answered, refused, or waits for approval.
@@ -184,29 +251,39 @@ impl Calls {
         names: &TurnNames,
         number: usize,
         ended: &Result<CallResponse, ExecuteError>,
-    ) {
+    ) -> Option<Following> {
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
         if let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = ended {
             let id = Arc::clone(&waiting.id);
-            // The turn outlives a restart as the approval does.
-            if let Some(turns) = self.turns() {
-                turn.set(number, TurnPhase::WaitsForApproval(Arc::clone(&id)));
-                if let Err(error) = turns.save(turn).await {
-                    tracing::error!(error = %error, "a turn that waits for approval could not be stored");
-                }
+            let phase = TurnPhase::WaitsForApproval(Arc::clone(&id));
+            if !turn.set(number, phase.clone()) {
+                self.release(phase).await;
+                return None;
             }
-            self.0.tasks.spawn(self.clone().follow_approval(Arc::clone(turn), number, id));
-            return;
+            // The turn outlives a restart as the approval does.
+            if let Some(turns) = self.turns()
+                && let Err(error) = turns.save(turn).await
+            {
+                tracing::error!(error = %error, "a turn that waits for approval could not be stored");
+            }
+            return Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), number, id)));
         }
         let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
         match ended {
             Ok(CallResponse { going: FollowUp::Followed(operation), .. }) => {
                 let settled = Arc::new(settled);
-                turn.set(number, TurnPhase::GoesOn(Arc::clone(&settled)));
+                let phase = TurnPhase::GoesOn(Arc::clone(&settled));
+                if !turn.set(number, phase.clone()) {
+                    self.release(phase).await;
+                    return None;
+                }
                 let id = Arc::clone(&operation.id);
-                self.0.tasks.spawn(self.clone().follow_operation(Arc::clone(turn), number, settled, id));
+                Some(Box::pin(self.clone().follow_operation(Arc::clone(turn), number, settled, id)))
             }
-            _ => self.settle(turn, number, settled).await,
+            _ => {
+                self.settle(turn, number, settled).await;
+                None
+            }
         }
     }
 
@@ -231,7 +308,12 @@ impl Calls {
                 () = stop.wait() => return,
             };
             match phase {
-                CallPhase::Over(ended) => return self.ended(&turn, &names, number, &ended).await,
+                CallPhase::Over(ended) => {
+                    if let Some(following) = self.ended(&turn, &names, number, &ended).await {
+                        following.await;
+                    }
+                    return;
+                }
                 CallPhase::NeedsInput(input) => {
                     known = Arc::clone(&input.id);
                     turn.set(number, TurnPhase::NeedsInput(input));

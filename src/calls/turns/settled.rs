@@ -29,6 +29,8 @@ pub enum TurnCallStatus {
     Refused,
     /// Its tool is none of callsheet's: the calling program answers it.
     NotOurs,
+    /// Another call of its turn was enough.
+    NotNeeded,
     /// It had begun when an earlier daemon ended. It is not sent again.
     #[serde(rename = "unknown-outcome")]
     UnknownOutcome,
@@ -36,7 +38,7 @@ pub enum TurnCallStatus {
 
 impl TurnCallStatus {
     /// All states, in the order in which a call may pass through them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Queued,
         Self::Running,
         Self::WaitingForInput,
@@ -46,6 +48,7 @@ impl TurnCallStatus {
         Self::Failed,
         Self::Refused,
         Self::NotOurs,
+        Self::NotNeeded,
         Self::UnknownOutcome,
     ];
 
@@ -61,6 +64,7 @@ impl TurnCallStatus {
             Self::Failed => "failed",
             Self::Refused => "refused",
             Self::NotOurs => "not_ours",
+            Self::NotNeeded => "not_needed",
             Self::UnknownOutcome => "unknown-outcome",
         }
     }

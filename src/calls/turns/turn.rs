@@ -15,6 +15,7 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
+use crate::calls::CallMode;
 use crate::calls::active::PendingInput;
 use crate::model::ToolId;
 
@@ -36,6 +37,8 @@ pub struct Turn {
     pub begun_at: Timestamp,
     /// What its messages depend on besides its calls.
     pub settings: TurnSettings,
+    /// Which of its calls are wanted.
+    pub mode: CallMode,
     /// Its calls, in the model's order.
     pub calls: Vec<TurnCall>,
     phases: Mutex<Vec<TurnPhase>>,
@@ -102,9 +105,9 @@ impl TurnPhase {
         }
     }
 
-    /// Whether it changes without a person, and soon.
-    fn is_under_way(&self) -> bool {
-        matches!(self, Self::Queued | Self::Running)
+    /// Whether it waits for a person or an operation.
+    fn waits(&self) -> bool {
+        matches!(self, Self::NeedsInput(_) | Self::WaitsForApproval(_) | Self::GoesOn(_))
     }
 
     fn is_over(&self) -> bool {
@@ -120,12 +123,13 @@ pub(super) struct NewTurn {
     pub(super) format: &'static dyn TurnFormat,
     pub(super) begun_at: Timestamp,
     pub(super) settings: TurnSettings,
+    pub(super) mode: CallMode,
     pub(super) calls: Vec<(TurnCall, TurnPhase)>,
 }
 
 impl Turn {
     pub(super) fn new(new: NewTurn) -> Self {
-        let NewTurn { id, owner, digest, format, begun_at, settings, calls } = new;
+        let NewTurn { id, owner, digest, format, begun_at, settings, mode, calls } = new;
         let (calls, phases): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
         let turn = Self {
             id,
@@ -134,6 +138,7 @@ impl Turn {
             format,
             begun_at,
             settings,
+            mode,
             calls,
             phases: Mutex::new(phases),
             changes: watch::Sender::new(1),
@@ -189,7 +194,7 @@ impl Turn {
     fn weigh(&self) {
         let calls = self.calls.iter().map(|call| {
             let arguments = call.read.arguments.as_ref().map_or(0, |arguments| arguments.get().len());
-            let whole = call.read.protocol.as_ref().map_or(0, |call| call.whole.get().len());
+            let whole = call.read.whole.as_ref().map_or(0, |whole| whole.get().len());
             call.read.name.len() + arguments + whole
         });
         let phases = self.locked();
@@ -200,14 +205,15 @@ impl Turn {
         self.weight.store(FIXED + calls.sum::<usize>() + results.sum::<usize>(), Ordering::Relaxed);
     }
 
-    /// Moves a call on. One that is over stays as it is.
-    pub(super) fn set(&self, number: usize, phase: TurnPhase) {
+    /// Moves a call on. One that is over stays as it is; `false` says so.
+    pub(super) fn set(&self, number: usize, phase: TurnPhase) -> bool {
         match self.locked().get_mut(number) {
             Some(own) if !own.is_over() => *own = phase,
-            _ => return,
+            _ => return false,
         }
         self.weigh();
         self.changes.send_modify(|count| *count += 1);
+        true
     }
 
     /// Ends every call that is not over in the same way.
@@ -217,9 +223,29 @@ impl Turn {
         }
     }
 
-    /// Waits until no call is under way: each is over, or waits for a person or an operation.
+    /// Waits until no call is under way: each is over, waits for a person or an operation, or has
+    /// to wait for those, because they may make it needless.
     pub(super) async fn until_quiet(&self) {
-        self.until(|phases| !phases.iter().any(TurnPhase::is_under_way)).await;
+        self.until(|phases| {
+            let is_held = self.mode != CallMode::All && phases.iter().any(TurnPhase::waits);
+            !phases.iter().any(|phase| match phase {
+                TurnPhase::Running => true,
+                TurnPhase::Queued => !is_held,
+                _ => false,
+            })
+        })
+        .await;
+    }
+
+    /// Whether the model gets a text that a call waits for approval, so that it is over for it.
+    pub(super) fn tells(&self, number: usize) -> bool {
+        let waits = |phase: &TurnPhase| matches!(phase, TurnPhase::WaitsForApproval(_));
+        self.settings.tells_approvals && self.locked().get(number).is_some_and(waits)
+    }
+
+    /// Whether the tool of a call succeeded.
+    pub(super) fn has_result(&self, number: usize) -> bool {
+        self.locked().get(number).is_some_and(|phase| phase.status() == TurnCallStatus::Result)
     }
 
     /// Waits until every call is over.

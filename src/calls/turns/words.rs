@@ -74,7 +74,9 @@ fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> Str
     };
     let mut settled = Settled::said(status, refused.kind(), refusal_text(name, refused, names));
     match refused {
-        ExecuteError::Invalid { violations, .. } => settled.violations.clone_from(violations),
+        ExecuteError::Invalid { violations, .. } | ExecuteError::OutputUnfit { violations, .. } => {
+            settled.violations.clone_from(violations);
+        }
         ExecuteError::Ambiguous { candidates, .. } => settled.candidates = candidates.iter().map(names).collect(),
         _ => {}
     }
@@ -84,7 +86,22 @@ fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> Str
 /// Why a call was not made or failed, for the model.
 fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> String {
     match refused {
-        ExecuteError::Invalid { violations, more, .. } => invalid(name, violations, *more),
+        ExecuteError::Invalid { violations, more, .. } => {
+            let places = places(violations, *more);
+            format!(
+                "The arguments do not fit the parameters of `{name}`:{places}. The tool did not run. Correct the arguments and call it again."
+            )
+        }
+        ExecuteError::OutputMissing { .. } => {
+            format!("No program runs `{name}`: you produce its result. Call it again with the result as `_output`.")
+        }
+        ExecuteError::OutputUnfit { violations, more, .. } => {
+            let places = places(violations, *more);
+            format!("Your `_output` does not fit the results of `{name}`:{places}. Correct it and call again.")
+        }
+        ExecuteError::NoActivity { .. } => {
+            format!("The program that runs `{name}` is not there. Do without it, or tell the user.")
+        }
         ExecuteError::Ambiguous { candidates, .. } => {
             let candidates: Vec<String> = candidates.iter().map(|id| format!("`{}`", names(id))).collect();
             format!("`{name}` may mean several tools. Call {} instead.", candidates.join(" or "))
@@ -109,8 +126,9 @@ fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> S
     }
 }
 
-fn invalid(name: &str, violations: &[Violation], more: bool) -> String {
-    let mut text = format!("The arguments do not fit the parameters of `{name}`:");
+/// What does not fit, with its place, each after a space.
+fn places(violations: &[Violation], more: bool) -> String {
+    let mut text = String::new();
     for violation in violations {
         let place = if violation.pointer.is_empty() { "the whole" } else { &violation.pointer };
         let _ = write!(text, " {place}: {};", violation.message);
@@ -119,7 +137,6 @@ fn invalid(name: &str, violations: &[Violation], more: bool) -> String {
         text.push_str(" and more;");
     }
     text.pop();
-    text.push_str(". The tool did not run. Correct the arguments and call it again.");
     text
 }
 
@@ -161,6 +178,16 @@ pub(super) fn repeated_id() -> Settled {
 pub(super) fn too_many(most: usize) -> Settled {
     let said = format!("Only the first {most} calls of a message are run. The tool did not run. Call it again.");
     Settled::said(TurnCallStatus::Refused, "too_many_calls", said)
+}
+
+/// A call that is not needed after another one of its turn.
+pub(super) fn not_needed(was_begun: bool) -> Settled {
+    let said = if was_begun {
+        "Another call of this message was enough, so this one was cancelled. Its tool may have done its work."
+    } else {
+        "Another call of this message was enough, so this one was not made."
+    };
+    Settled::said(TurnCallStatus::NotNeeded, "not_needed", said)
 }
 
 /// A call of a turn that could not be stored.

@@ -85,19 +85,19 @@ impl ImportArchiveArgs {
             document.remove("bundleID");
             match put_tool(&daemon, &id, &document).await {
                 Ok(_) => {}
-                Err(CommandError::Refused { message, .. }) => left_out.push(message),
+                Err(CommandError::Problem { message, .. }) => left_out.push(message),
                 Err(error) => return Err(error),
             }
         }
         let count = tools.len() - left_out.len();
-        let told = format!("{} with {} is stored: {id}", definition.slug, output::count(count, "tool"));
+        let stored = format!("{} with {} is stored: {id}", definition.slug, output::count(count, "tool"));
         match left_out.first() {
             None => {
-                output::line(&told);
+                output::line(&stored);
                 Ok(())
             }
             Some(first) => Err(CommandError::Refused {
-                message: format!("{told}, but {} left out: {first}", output::count(left_out.len(), "tool")),
+                message: format!("{stored}, but {} left out: {first}", output::count(left_out.len(), "tool")),
                 hint: Some("import it as a new bundle with `--new`, or delete what is there first".to_owned()),
             }),
         }

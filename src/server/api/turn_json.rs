@@ -33,6 +33,12 @@ pub(in crate::server) struct TurnBody<'a> {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", range(min = 1))]
     pub(super) parallel: Option<usize>,
+    /// `all` calls, which is the default; `any`: the first one that succeeds; `race`: the first one
+    /// that ends. The others are cancelled where their scenario can. `any` and `race` are for
+    /// idempotent tools.
+    #[serde(default)]
+    #[schemars(skip_serializing_if = "Option::is_none", regex(pattern = "^(all|any|race)$"))]
+    pub(super) mode: Option<String>,
     /// How many seconds approvals, input and operations are waited for; 0 without it.
     #[serde(default)]
     #[schemars(skip_serializing_if = "Option::is_none", range(max = WAIT_MAX))]

@@ -11,6 +11,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::calls::CallMode;
 use crate::calls::turns::{self, ReadError, TURN_FORMATS, Turn, TurnError, TurnFormat, TurnRequest, Turns};
 use crate::engine::EngineError;
 use crate::formats;
@@ -40,8 +41,11 @@ pub(in crate::server) const WAIT: &[Param] = &[once("wait")
     .about("How many seconds approvals, input and operations are waited for.", "30")];
 /// The refusals of a turn.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
-    refusal(400, "The body is no response of this format: the answer names the format that it looks like.")
-        .with_example(|| ReadError::OtherFormat { format: "openai", like: "anthropic" }.into()),
+    refusal(
+        400,
+        "The body is no response of this format: the answer names the format that it looks like. Or `mode` is `any` or `race`, and the `tools` in the answer are not declared idempotent.",
+    )
+    .with_example(|| ReadError::OtherFormat { format: "openai", like: "anthropic" }.into()),
     refusal(403, "The profile is not known."),
     refusal(409, "Another turn has this `turn_id`, with another body.")
         .with_example(|| TurnError::Taken("my-turn-1".into()).into()),
@@ -61,8 +65,8 @@ fn ids() -> Vec<&'static str> {
 }
 
 /// `POST /api/v1/turns?format=...`: the body is the vendor's response, or `{"response",
-/// "revision"?, "parallel"?, "wait"?, "turn_id"?, "approvals"?, "max_result_tokens"?,
-/// "own_tools"?, "user_id"?}`.
+/// "revision"?, "parallel"?, "mode"?, "wait"?, "turn_id"?, "approvals"?,
+/// "max_result_tokens"?, "own_tools"?, "user_id"?}`.
 /// 200 with the messages, or 202 while a call waits for a person.
 pub(in crate::server) async fn begin(
     State(shared): State<SharedState>,
@@ -149,6 +153,10 @@ fn parse(
         Some("tell") => true,
         Some(other) => return Err(bad_value("approvals", other, "`wait` or `tell`")),
     };
+    let mode = match given(body.mode) {
+        None => CallMode::All,
+        Some(mode) => mode.parse().map_err(|_| bad_value("mode", &mode, "`all`, `any` or `race`"))?,
+    };
     if body.parallel == Some(0) || body.max_result_tokens == Some(0) {
         return Err(Problem::bad_request(
             "`parallel` and `max_result_tokens` are above 0; leave them out for no limit",
@@ -169,6 +177,7 @@ fn parse(
         list,
         revision,
         parallel: body.parallel,
+        mode,
         own_tools: body.own_tools,
         tells_approvals,
         text_bytes: body.max_result_tokens.map(|tokens| tokens.saturating_mul(token_bytes) / 10),
@@ -200,6 +209,7 @@ fn options(body: &str) -> Result<TurnBody<'_>, Problem> {
         response,
         revision: None,
         parallel: None,
+        mode: None,
         wait: None,
         turn_id: None,
         approvals: None,
@@ -271,6 +281,10 @@ impl From<TurnError> for Problem {
         match &error {
             TurnError::InvalidId(_) => code(StatusCode::BAD_REQUEST, "invalid_turn_id"),
             TurnError::Taken(_) => code(StatusCode::CONFLICT, "turn_id_taken"),
+            TurnError::CannotCompete(refused) => {
+                let tools: Vec<String> = refused.tools.iter().map(ToString::to_string).collect();
+                code(StatusCode::BAD_REQUEST, "cannot_compete").with_member("tools", tools)
+            }
             TurnError::Full => code(StatusCode::TOO_MANY_REQUESTS, "busy").retry_after(Duration::from_secs(1)),
             TurnError::State(cause) => EngineError::State(cause.clone()).into(),
             TurnError::Stopping => EngineError::Stopping.into(),

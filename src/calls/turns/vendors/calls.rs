@@ -1,7 +1,8 @@
 //! The Tool Protocol: `{"calls": [...]}`, without a vendor. A result is the call as it came, with
 //! its `_output`; a failure has `_error` in its place.
 //!
-//! Members whose names begin with `_` are meta fields. They are never arguments.
+//! The whole call is the arguments, as in every other call of a tool: the path of a call takes the
+//! meta fields out of them.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::super::members::CallMembers;
 use super::super::model_answer::ModelAnswer;
-use super::super::read::{ProtocolCall, ReadCall, ReadError, ReadTurn};
+use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
 use crate::model::JsonText;
 
@@ -41,27 +42,15 @@ impl TurnFormat for ProtocolTurns {
 
 fn call(sent: &RawValue) -> Result<ReadCall, ReadError> {
     let members = CallMembers::parse(sent.get())?;
-    let text = |name: &str| members.get(name).and_then(|value| serde_json::from_str::<String>(value).ok());
-    let name = text("_tool").filter(|name| !name.is_empty());
+    let name = members.get("_tool").and_then(|value| serde_json::from_str::<String>(value).ok());
+    let name = name.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| ReadError::Malformed("a call has no `_tool`, the name of its tool".to_owned()))?;
-    let arguments = members.filtered(|name| !name.starts_with('_'));
-    let protocol = ProtocolCall {
-        whole: JsonText::known(sent.get()),
-        activity: text("_activity"),
-        reasoning: text("_reasoningForCall"),
-        output: members.get("_output").map(JsonText::known),
-    };
-    Ok(ReadCall {
-        id: None,
-        name,
-        arguments: Ok(JsonText::known(arguments)),
-        protocol: Some(Box::new(protocol)),
-        is_foreign: false,
-    })
+    let whole = JsonText::known(sent.get());
+    Ok(ReadCall { id: None, name, arguments: Ok(whole.clone()), whole: Some(whole), is_foreign: false })
 }
 
 fn message(answer: &ModelAnswer<'_>) -> String {
-    let whole = answer.call.protocol.as_ref().map_or("{}", |call| call.whole.get());
+    let whole = answer.call.whole.as_ref().map_or("{}", JsonText::get);
     let call = CallMembers::parse(whole).unwrap_or_default().filtered(|name| name != "_output" && name != "_error");
     let (name, value) = match &answer.value {
         _ if answer.is_error => ("_error", json!(answer.text()).to_string()),
