@@ -115,7 +115,7 @@ impl BundleStore {
         let Some(root) = &self.0.root else { return };
         if let Err(error) = self.publish(root) {
             let message = format!("the bundles cannot be read, and keep their last good state: {error}");
-            tracing::warn!(folder = %root.display(), %error, "the bundles cannot be read");
+            tracing::warn!(path = %root.display(), %error, "the bundles cannot be read");
             let failed = Finding::new(FindingCode::SourceFailed, message).hint("make the folder readable");
             self.0.set.send_if_modified(|set| {
                 let changed = !set.findings.contains(&failed);

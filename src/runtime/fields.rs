@@ -9,6 +9,7 @@
 pub const FIELDS: &[(&str, &str)] = &[
     ("added", "entries that a reload of the configuration added"),
     ("address", "an address that the daemon listens on or sends requests to, without credentials"),
+    ("bundle", "the id of a bundle of stored tools"),
     ("bytes", "the length of a text"),
     ("changed", "entries that a reload of the configuration changed"),
     ("coding", "a content coding"),
@@ -25,7 +26,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("open_files", "how many files and connections may be open at once"),
     ("origin", "a web origin"),
     ("outcome", "what came of it, as metrics count it"),
-    ("path", "a file"),
+    ("path", "a file or folder"),
     ("readers", "readers of events"),
     ("removed", "entries that a reload of the configuration removed"),
     ("route", "a route of the table, never a path that a client wrote"),
