@@ -127,7 +127,7 @@ async fn a_program_that_never_answers_says_so_in_health() {
     house
         .until_health("child", "says why", |health| {
             let error = health.last_error.as_ref();
-            error.is_some_and(|error| error.kind == "timeout" && error.message.contains("did not answer"))
+            error.is_some_and(|error| error.kind == "timeout" && error.message.contains("no answer within"))
         })
         .await;
     house.finish().await;
