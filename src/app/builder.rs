@@ -287,7 +287,8 @@ struct InsideProcess<'a> {
 }
 
 impl InsideProcess<'_> {
-    /// All protocols: those of the program, those of scenarios inside this process, then the others.
+    /// All protocols: those of the program, those of scenarios inside this process, then the
+    /// others.
     fn protocols(&self, own: ProgramProtocols) -> Protocols {
         let mut protocols = own.0;
         protocols.push(Arc::new(self.definitions.clone()));

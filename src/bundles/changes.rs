@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use uuid::{NoContext, Uuid};
 
 use super::definition::SCHEMA_VERSION;
-use super::document_members::{DefinitionError, DocumentMembers};
+use super::document_members::{DocumentError, DocumentMembers};
 use super::{BundleDefinition, Slug, StoredTool, ToolVersion};
 
 /// The content of a bundle, as a client sent it.
@@ -42,7 +42,7 @@ const OWN_MEMBERS: [&str; 8] = ["toolID", "id", "bundleID", "slug", "version", "
 
 impl BundleChange {
     /// Reads `{slug, displayName, isEnabled, description}`.
-    pub fn parse(body: &Map<String, Value>) -> Result<Self, DefinitionError> {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: body, pointer: "" };
         members.refuse_others(&["slug", "displayName", "isEnabled", "description"])?;
         let slug = members.required_text("slug")?;
@@ -61,7 +61,7 @@ impl BundleChange {
         id: Uuid,
         before: Option<&BundleDefinition>,
         now: Timestamp,
-    ) -> Result<BundleDefinition, DefinitionError> {
+    ) -> Result<BundleDefinition, DocumentError> {
         let same = before.filter(|before| {
             before.slug == self.slug
                 && before.display_name == self.display_name
@@ -89,7 +89,7 @@ impl BundleChange {
 
 impl ToolContent {
     /// Reads what a client sent.
-    pub fn parse(body: Map<String, Value>) -> Result<Self, DefinitionError> {
+    pub fn parse(body: Map<String, Value>) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: &body, pointer: "" };
         members.refuse_others(&[&TOOL_MEMBERS[..], &OWN_MEMBERS].concat())?;
         Ok(Self(body))
@@ -101,7 +101,7 @@ impl ToolContent {
         bundle: Uuid,
         (slug, version): (&Slug, &ToolVersion),
         now: Timestamp,
-    ) -> Result<StoredTool, DefinitionError> {
+    ) -> Result<StoredTool, DocumentError> {
         let mut document = Map::new();
         document.insert("schemaVersion".to_owned(), json!(SCHEMA_VERSION));
         document.insert("toolID".to_owned(), json!(new_id(now)));

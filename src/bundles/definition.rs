@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::document_members::{DefinitionError, DocumentMembers};
+use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
 use super::{BuiltInTool, Slug, ToolVersion};
 
@@ -103,7 +103,7 @@ impl PartialEq for StoredTool {
 
 impl BundleDefinition {
     /// Reads `bundle.json`.
-    pub fn parse(document: Map<String, Value>) -> Result<Self, DefinitionError> {
+    pub fn parse(document: Map<String, Value>) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: &document, pointer: "" };
         schema_version(members)?;
         let (created_at, modified_at) = times(members)?;
@@ -125,7 +125,7 @@ impl BundleDefinition {
 
 impl StoredTool {
     /// Reads the document of a tool of this bundle.
-    pub fn parse(document: Map<String, Value>, bundle: Uuid) -> Result<Self, DefinitionError> {
+    pub fn parse(document: Map<String, Value>, bundle: Uuid) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: &document, pointer: "" };
         schema_version(members)?;
         if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
@@ -169,7 +169,7 @@ pub fn tool_name(slug: &Slug, version: &ToolVersion) -> String {
 }
 
 /// What runs a tool: `impl` by its `type`, or the members of the original's programs.
-fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, DefinitionError> {
+fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, DocumentError> {
     match members.required_text("type")? {
         "http" => {
             let original = members.object("httpImpl")?.map(joined);
@@ -191,43 +191,43 @@ fn implementation(members: DocumentMembers<'_>) -> Result<ToolImplementation, De
     }
 }
 
-fn schema_version(members: DocumentMembers<'_>) -> Result<(), DefinitionError> {
+fn schema_version(members: DocumentMembers<'_>) -> Result<(), DocumentError> {
     match members.required_text("schemaVersion")? {
         SCHEMA_VERSION => Ok(()),
         _ => Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`, the only version that is read"))),
     }
 }
 
-fn wrong_name(members: DocumentMembers<'_>, name: &str, error: &super::InvalidSlug) -> DefinitionError {
+fn wrong_name(members: DocumentMembers<'_>, name: &str, error: &super::InvalidSlug) -> DocumentError {
     members.wrong(name, format!("cannot be used: {error}"))
 }
 
 /// A UUID of version 7.
-fn uuid(members: DocumentMembers<'_>, name: &str) -> Result<Option<Uuid>, DefinitionError> {
+fn uuid(members: DocumentMembers<'_>, name: &str) -> Result<Option<Uuid>, DocumentError> {
     let read = |text: &str| text.parse().ok().filter(|id: &Uuid| id.get_version_num() == 7);
     let text = members.text(name)?;
     text.map(|text| read(text).ok_or_else(|| members.wrong(name, "is not a UUID of version 7"))).transpose()
 }
 
-fn time(members: DocumentMembers<'_>, name: &str) -> Result<Timestamp, DefinitionError> {
+fn time(members: DocumentMembers<'_>, name: &str) -> Result<Timestamp, DocumentError> {
     let text = members.required_text(name)?;
     text.parse().map_err(|_| members.wrong(name, "is not a time such as `2024-05-14T13:44:00Z` (RFC 3339)"))
 }
 
 /// `createdAt` and `modifiedAt`.
-fn times(members: DocumentMembers<'_>) -> Result<(Timestamp, Timestamp), DefinitionError> {
+fn times(members: DocumentMembers<'_>) -> Result<(Timestamp, Timestamp), DocumentError> {
     let created = time(members, "createdAt")?;
     Ok((created, if members.get("modifiedAt").is_some() { time(members, "modifiedAt")? } else { created }))
 }
 
-fn short(members: DocumentMembers<'_>, name: &str, text: &str) -> Result<String, DefinitionError> {
+fn short(members: DocumentMembers<'_>, name: &str, text: &str) -> Result<String, DocumentError> {
     if text.chars().count() > TEXT_MAX {
         return Err(members.wrong(name, format!("is longer than {TEXT_MAX} characters")));
     }
     Ok(text.to_owned())
 }
 
-fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DefinitionError> {
+fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DocumentError> {
     let wrong = || members.wrong("tags", format!("is not a list of at most {TAGS_MAX} texts of 1 to 64 characters"));
     let listed = members.list("tags")?;
     let tag = |tag: &Value| tag.as_str().filter(|tag| (1..=64).contains(&tag.chars().count())).map(str::to_owned);
@@ -236,7 +236,7 @@ fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DefinitionError> {
 }
 
 /// A schema, as an object or as the text of one.
-fn schema(members: DocumentMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DefinitionError> {
+fn schema(members: DocumentMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DocumentError> {
     let wrong = || members.wrong(name, "is not a JSON Schema object");
     match members.get(name) {
         None => Ok(None),
@@ -247,7 +247,7 @@ fn schema(members: DocumentMembers<'_>, name: &str) -> Result<Option<Map<String,
 }
 
 /// The schema of the arguments, with the members that every list of tools needs.
-fn arg_schema(members: DocumentMembers<'_>) -> Result<Map<String, Value>, DefinitionError> {
+fn arg_schema(members: DocumentMembers<'_>) -> Result<Map<String, Value>, DocumentError> {
     let mut schema = schema(members, "argSchema")?.unwrap_or_default();
     if schema.get("type").is_some_and(|kind| kind != "object") {
         return Err(members.wrong("argSchema", "is not the schema of an object"));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// What is wrong with a document, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{pointer}` {message}")]
-pub struct DefinitionError {
+pub struct DocumentError {
     /// A JSON pointer.
     pub pointer: String,
     /// A sentence without its subject.
@@ -21,12 +21,12 @@ pub(super) struct DocumentMembers<'a> {
 
 impl<'a> DocumentMembers<'a> {
     /// The error for a member.
-    pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DefinitionError {
-        DefinitionError { pointer: format!("{}/{name}", self.pointer), message: message.into() }
+    pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DocumentError {
+        DocumentError { pointer: format!("{}/{name}", self.pointer), message: message.into() }
     }
 
     /// Refuses members with other names than these.
-    pub(super) fn refuse_others(&self, known: &[&str]) -> Result<(), DefinitionError> {
+    pub(super) fn refuse_others(&self, known: &[&str]) -> Result<(), DocumentError> {
         match self.object.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(self.wrong(name, format!("is not known; known are {}", known.join(", ")))),
@@ -39,18 +39,18 @@ impl<'a> DocumentMembers<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, DefinitionError> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, DocumentError> {
         self.get(name).map(|value| value.as_str().ok_or_else(|| self.wrong(name, "is not a text"))).transpose()
     }
 
     /// A text that must be there and have something in it.
-    pub(super) fn required_text(&self, name: &str) -> Result<&'a str, DefinitionError> {
+    pub(super) fn required_text(&self, name: &str) -> Result<&'a str, DocumentError> {
         let text = self.text(name)?.filter(|text| !text.trim().is_empty());
         text.ok_or_else(|| self.wrong(name, "is missing or empty"))
     }
 
     /// `true` or `false`.
-    pub(super) fn switch(&self, name: &str, default: bool) -> Result<bool, DefinitionError> {
+    pub(super) fn switch(&self, name: &str, default: bool) -> Result<bool, DocumentError> {
         self.get(name).map_or(Ok(default), |value| {
             value.as_bool().ok_or_else(|| self.wrong(name, "is neither `true` nor `false`"))
         })
@@ -61,19 +61,19 @@ impl<'a> DocumentMembers<'a> {
         &self,
         name: &str,
         range: std::ops::RangeInclusive<u64>,
-    ) -> Result<Option<u64>, DefinitionError> {
+    ) -> Result<Option<u64>, DocumentError> {
         let outside = || self.wrong(name, format!("is not a whole number from {} to {}", range.start(), range.end()));
         let read = |value: &Value| value.as_u64().filter(|number| range.contains(number)).ok_or_else(outside);
         self.get(name).map(read).transpose()
     }
 
     /// An object.
-    pub(super) fn object(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, DefinitionError> {
+    pub(super) fn object(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, DocumentError> {
         self.get(name).map(|value| value.as_object().ok_or_else(|| self.wrong(name, "is not an object"))).transpose()
     }
 
     /// A list.
-    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], DefinitionError> {
+    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], DocumentError> {
         self.get(name).map_or(Ok(&[]), |value| {
             value.as_array().map(Vec::as_slice).ok_or_else(|| self.wrong(name, "is not a list"))
         })

@@ -4,7 +4,7 @@ use std::io;
 
 use uuid::Uuid;
 
-use super::document_members::DefinitionError;
+use super::document_members::DocumentError;
 use super::{InvalidSlug, Slug, ToolVersion};
 
 /// Why a request about stored tools was not done. What was stored before is unchanged.
@@ -39,7 +39,7 @@ pub enum BundleError {
     TooMany(usize),
     /// What was sent cannot be stored.
     #[error(transparent)]
-    Invalid(#[from] DefinitionError),
+    Invalid(#[from] DocumentError),
     /// A name is outside its grammar.
     #[error(transparent)]
     Name(#[from] InvalidSlug),

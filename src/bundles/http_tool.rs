@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::body_template::BodyTemplate;
-use super::document_members::{DefinitionError, DocumentMembers};
+use super::document_members::{DocumentError, DocumentMembers};
 use super::extract::Extraction;
 use super::refused_value::RefusedValue;
 use super::reserved_headers::is_reserved;
@@ -117,7 +117,7 @@ pub struct PreparedRequest {
 
 impl HttpTool {
     /// Reads `impl` of a tool.
-    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
+    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DocumentError> {
         members.refuse_others(&KNOWN)?;
         let method = members.text("method")?.unwrap_or("GET");
         let method = Method::try_from(method).ok().filter(|method| {
@@ -230,7 +230,7 @@ fn header(name: &HeaderName, value: &str) -> Result<HeaderValue, RefusedValue> {
 }
 
 /// A map of templates.
-fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, TextTemplate)>, DefinitionError> {
+fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, TextTemplate)>, DocumentError> {
     let Some(object) = members.object(name)? else { return Ok(Vec::new()) };
     if object.len() > PARTS_MAX {
         return Err(members.wrong(name, format!("has more than {PARTS_MAX} members")));
@@ -244,7 +244,7 @@ fn templates(members: DocumentMembers<'_>, name: &str) -> Result<Vec<(String, Te
     object.iter().map(template).collect()
 }
 
-fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, DefinitionError> {
+fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate)>, DocumentError> {
     let header = |(key, template): (String, TextTemplate)| {
         let at = format!("headers/{key}");
         let name = HeaderName::try_from(key.as_str()).map_err(|_| members.wrong(&at, "is no name of a header"))?;
@@ -261,7 +261,7 @@ fn body(
     members: DocumentMembers<'_>,
     headers: &[(HeaderName, TextTemplate)],
     method: &Method,
-) -> Result<Option<BodyTemplate>, DefinitionError> {
+) -> Result<Option<BodyTemplate>, DocumentError> {
     let name = if members.get("body").is_some() { "body" } else { "bodyTemplate" };
     let content_type = headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value);
     let content_type: Option<String> = content_type.map(|value| value.literals().collect());
@@ -277,7 +277,7 @@ fn body(
     parsed.map(Some).map_err(|why| members.wrong(name, why))
 }
 
-fn success_codes(members: DocumentMembers<'_>) -> Result<Vec<u16>, DefinitionError> {
+fn success_codes(members: DocumentMembers<'_>) -> Result<Vec<u16>, DocumentError> {
     let code = |code: &Value| {
         let code = code.as_u64().filter(|code| (100..=599).contains(code)).and_then(|code| u16::try_from(code).ok());
         code.ok_or_else(|| members.wrong("successCodes", "is not a list of statuses from 100 to 599"))
@@ -285,7 +285,7 @@ fn success_codes(members: DocumentMembers<'_>) -> Result<Vec<u16>, DefinitionErr
     members.list("successCodes")?.iter().map(code).collect()
 }
 
-fn bytes(members: DocumentMembers<'_>, name: &str) -> Result<Option<usize>, DefinitionError> {
+fn bytes(members: DocumentMembers<'_>, name: &str) -> Result<Option<usize>, DocumentError> {
     Ok(members.number(name, 1..=BYTES_MAX)?.and_then(|bytes| usize::try_from(bytes).ok()))
 }
 

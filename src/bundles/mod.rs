@@ -38,7 +38,7 @@ pub use built_in_tool::BuiltInTool;
 pub use bundle_set::{BundleSet, StoredBundle};
 pub use changes::{BundleChange, ToolContent, new_id};
 pub use definition::{BundleDefinition, StoredTool, ToolImplementation};
-pub use document_members::DefinitionError;
+pub use document_members::DocumentError;
 pub use error::BundleError;
 pub use functions::Functions;
 pub use host_rule::HostRule;

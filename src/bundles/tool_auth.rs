@@ -5,7 +5,7 @@ use http::HeaderName;
 use http::header::AUTHORIZATION;
 use url::Url;
 
-use super::document_members::{DefinitionError, DocumentMembers};
+use super::document_members::{DocumentError, DocumentMembers};
 use super::reserved_headers::is_reserved;
 use super::template::{Placeholder, TextTemplate};
 
@@ -46,7 +46,7 @@ pub enum ToolAuth {
 
 impl ToolAuth {
     /// Reads it.
-    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
+    pub(super) fn read(members: DocumentMembers<'_>) -> Result<Self, DocumentError> {
         match members.required_text("type")? {
             "apiKey" => {
                 members.refuse_others(&["type", "in", "name", "valueTemplate"])?;
@@ -74,7 +74,7 @@ impl ToolAuth {
         }
     }
 
-    fn read_oauth(members: DocumentMembers<'_>) -> Result<Self, DefinitionError> {
+    fn read_oauth(members: DocumentMembers<'_>) -> Result<Self, DocumentError> {
         members.refuse_others(&["type", "tokenUrl", "clientId", "clientSecret", "scopes"])?;
         let token_url = Url::parse(members.required_text("tokenUrl")?).ok();
         let token_url = token_url.filter(|url| matches!(url.scheme(), "http" | "https") && url.username().is_empty());
@@ -103,7 +103,7 @@ impl ToolAuth {
     }
 }
 
-fn value(members: DocumentMembers<'_>) -> Result<TextTemplate, DefinitionError> {
+fn value(members: DocumentMembers<'_>) -> Result<TextTemplate, DocumentError> {
     let template = TextTemplate::parse(members.required_text("valueTemplate")?);
     template.map_err(|error| members.wrong("valueTemplate", format!("cannot be read: {error}")))
 }

@@ -5,33 +5,15 @@
 //! its end, and its outcome is counted. So only tools that may be called again without harm
 //! compete.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
+use super::call_mode::CallMode;
 use super::{CallResponse, Caller, Calls, ExecuteError, Request, activity, resolve};
 use crate::model::{Execution, Tool, ToolId};
 use crate::runtime::{Stop, StopTrigger};
-
-/// Which of several calls are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CallMode {
-    /// All of them.
-    #[default]
-    All,
-    /// The first one that succeeds, or all if none does.
-    Any,
-    /// The first one that ends, whether or not it succeeds.
-    Race,
-}
-
-/// A text that is no mode.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no mode of several calls: write `all`, `any` or `race`")]
-pub struct UnknownCallMode(String);
 
 /// Tools that may not compete, because running them more than once may do harm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -140,32 +122,6 @@ impl Calls {
         };
         let tools: Vec<ToolId> = requests.iter().filter_map(unsafe_tool).collect();
         if tools.is_empty() { Ok(()) } else { Err(CannotCompete { mode, tools }) }
-    }
-}
-
-impl CallMode {
-    /// The mode as it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Any => "any",
-            Self::Race => "race",
-        }
-    }
-}
-
-impl FromStr for CallMode {
-    type Err = UnknownCallMode;
-
-    fn from_str(text: &str) -> Result<Self, UnknownCallMode> {
-        let known = [Self::All, Self::Any, Self::Race].into_iter().find(|mode| mode.as_str() == text);
-        known.ok_or_else(|| UnknownCallMode(text.chars().take(40).collect()))
-    }
-}
-
-impl fmt::Display for CallMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -163,8 +163,8 @@ impl CatalogEntry {
     }
 
     /// Mistakes of the author that did not lead to a refusal: warnings and errors of
-    /// [`crate::lint`], with pointers into the document as it was sent. Where the document is missing
-    /// (functions, or a stored manifest before the first answer), they have no pointers,
+    /// [`crate::lint`], with pointers into the document as it was sent. Where the document is
+    /// missing (functions, or a stored manifest before the first answer), they have no pointers,
     /// and are computed at first use.
     pub fn lint(&self) -> &[Finding] {
         let own = |finding: Finding| finding.of_scenario(&self.name);

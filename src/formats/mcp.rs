@@ -4,11 +4,9 @@
 //! draft 2020-12 is passed on byte for byte, and so are the other members that a server of the
 //! protocol gave its tool. Approval is no hint of the protocol: it stands under `_meta`.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::EndMark;
 use super::limits;
+use super::lost_output::lost_output;
 use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
 use super::write::{ObjectWriter, sound};
@@ -66,28 +64,6 @@ const PASSED_ON: [(&str, u8); 4] = [("title", b'"'), (OUTPUT, b'{'), ("annotatio
 
 /// The member with the schema of the results, in whatever spelling its scenario wrote it.
 const OUTPUT: &str = "outputSchema";
-
-/// Why the schema of the results of a tool is left out, and what to do; `None` if it is shown, or
-/// if there is none. Clients of the revisions before 2026-07-28 take no list with an output that is
-/// no object.
-pub(super) fn lost_output(tool: &Tool) -> Option<(&'static str, &'static str)> {
-    let json = tool.output()?.get();
-    if !sound(json) {
-        let hint = "nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double";
-        return Some(("common JSON readers refuse it", hint));
-    }
-    let root = serde_json::from_str::<OutputRoot<'_>>(json);
-    let is_object = root.is_ok_and(|root| root.kind.is_some_and(|kind| kind.get() == r#""object""#));
-    let hint = "give the schema the type `object`, and the result as a member of it";
-    (!is_object).then_some(("many clients take no list with an output that is no object", hint))
-}
-
-/// The outermost level of a schema.
-#[derive(Deserialize)]
-struct OutputRoot<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-}
 
 /// The schema of the results, if every reader can read it.
 fn output(tool: &Tool) -> Option<&str> {

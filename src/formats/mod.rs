@@ -18,6 +18,7 @@ mod chat;
 mod gemini;
 mod json_rpc;
 pub mod limits;
+mod lost_output;
 mod mcp;
 mod mcp_tools;
 pub mod native;

@@ -4,7 +4,7 @@
 //! format alone, with a finding.
 
 use super::limits::{self, FormatLimits};
-use super::mcp;
+use super::lost_output;
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
 use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
@@ -119,7 +119,7 @@ impl Vendor {
     fn lost_output(&self, tool: &ViewTool) -> Option<Finding> {
         // Its lists for clients have ids of their own, such as `mcp:always`.
         let shows = self.id.split(':').next() == Some("mcp");
-        let (why, hint) = mcp::lost_output(&tool.tool).filter(|_| shows)?;
+        let (why, hint) = lost_output::lost_output(&tool.tool).filter(|_| shows)?;
         let message = format!("the schema of its results is left out of `{}`: {why}", self.id);
         Some(lossy(tool, message).at("/outputSchema").hint(hint))
     }

@@ -207,8 +207,11 @@ fn the_demo_is_clean() {
     let scenarios: Value = serde_json::from_slice(&demo.get("/api/v1/scenarios").1).unwrap();
     let scenarios = scenarios["scenarios"].as_array().unwrap();
     // The fourth one is a program, which the daemon started.
-    let addresses: Vec<&str> =
-        scenarios.iter().filter_map(|scenario| scenario["url"].as_str()).filter(|url| url.starts_with("http")).collect();
+    let addresses: Vec<&str> = scenarios
+        .iter()
+        .filter_map(|scenario| scenario["url"].as_str())
+        .filter(|url| url.starts_with("http"))
+        .collect();
     assert_eq!(addresses.len(), 3, "{scenarios:?}");
     for address in addresses {
         let checked = home.run(&["check", address, "--strict"]).ok();

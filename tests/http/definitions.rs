@@ -107,14 +107,24 @@ async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say(
         assert_eq!(refused["violations"][0]["pointer"].as_str().unwrap_or_default(), pointer, "{told}");
         assert!(told["messages"][0]["_error"].as_str().unwrap().contains(words), "{told}");
     }
-    // Other vendors' calls of a latent tool are answered in the same way.
-    let content = json!([{"type": "tool_use", "id": "t1", "name": "guess", "input": {"text": "x"}}]);
-    let told = turn("anthropic", json!({"role": "assistant", "content": content})).await;
-    let said = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
-    assert_eq!(told["messages"][0]["content"][0]["content"], said, "{told}");
     let other = execute(address, json!({"tool_name": "rate", "arguments": {"_tool": "guess", "text": "x"}})).await;
     assert_eq!(other.json()["violations"][0]["pointer"], "/_tool", "{other:?}");
     assert_eq!(ratings.ran().len(), 1);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_latent_call_in_the_shape_of_a_vendor_says_that_its_result_is_missing() {
+    let ratings = Callee::echo(manifest("ratings", &[tool("rate")])).await;
+    let house = house(&ratings).await;
+    let address = house.serve().await;
+    let content = json!([{"type": "tool_use", "id": "t1", "name": "guess", "input": {"text": "x"}}]);
+    let body = json!({"role": "assistant", "content": content}).to_string();
+    let answer = ask(address, "POST", "/api/v1/turns?format=anthropic", &[JSON], &body).await;
+    let turn = answer.json();
+    let said = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
+    assert_eq!(turn["messages"][0]["content"][0]["content"], said, "{turn}");
+    assert_eq!(ratings.ran().len(), 0);
     house.finish().await;
 }
 

@@ -164,8 +164,8 @@ impl Registry {
     }
 
     /// Says that a part of the program is still starting: until the returned value is dropped, all
-    /// routes answer 503, so that no client takes a half-filled list for the whole one. Consumers come
-    /// back soon and keep what they knew.
+    /// routes answer 503, so that no client takes a half-filled list for the whole one. Consumers
+    /// come back soon and keep what they knew.
     pub fn starting(&self) -> Starting {
         self.0.starting.fetch_add(1, Ordering::Release);
         Starting(Arc::clone(&self.0))

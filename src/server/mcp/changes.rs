@@ -236,7 +236,7 @@ impl FollowedResources {
 }
 
 /// What comes next on a stream.
-enum Turn {
+enum StreamStep {
     Changed(Vec<ListChange>),
     Message(Bytes),
     /// Nothing for a while.
@@ -249,7 +249,7 @@ enum Turn {
 }
 
 impl ChangeStream {
-    async fn turn(&mut self) -> Turn {
+    async fn turn(&mut self) -> StreamStep {
         let due = async {
             if self.pending.is_empty() {
                 std::future::pending::<()>().await;
@@ -260,20 +260,20 @@ impl ChangeStream {
         tokio::select! {
             next = self.subscription.next() => match next {
                 Next::Message(message) if matches!(message.event, Event::Catalog(_)) => {
-                    Turn::Changed(vec![ListChange::Tools])
+                    StreamStep::Changed(vec![ListChange::Tools])
                 }
                 // What the client has to know of the present it learns by listing.
-                Next::Message(_) => Turn::Changed(Vec::new()),
-                Next::Ended(_) => Turn::Ended,
+                Next::Message(_) => StreamStep::Changed(Vec::new()),
+                Next::Ended(_) => StreamStep::Ended,
             },
-            changed = self.offers.changed() => Turn::Changed(changed),
+            changed = self.offers.changed() => StreamStep::Changed(changed),
             updated = self.wanted.updates.recv() => match updated {
-                Ok(key) => Turn::Changed(self.wanted.of_update(Some(&key))),
-                Err(_) => Turn::Changed(self.wanted.of_update(None)),
+                Ok(key) => StreamStep::Changed(self.wanted.of_update(Some(&key))),
+                Err(_) => StreamStep::Changed(self.wanted.of_update(None)),
             },
-            message = self.wanted.followed.message() => message.map_or(Turn::SessionEnded, Turn::Message),
-            () = due => Turn::Due,
-            () = self.clock.sleep_until(self.silent_until) => Turn::Silent,
+            message = self.wanted.followed.message() => message.map_or(StreamStep::SessionEnded, StreamStep::Message),
+            () = due => StreamStep::Due,
+            () = self.clock.sleep_until(self.silent_until) => StreamStep::Silent,
         }
     }
 
@@ -293,18 +293,18 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
     }
     loop {
         let sent = match stream.turn().await {
-            Turn::Changed(changes) => {
+            StreamStep::Changed(changes) => {
                 let lists = &stream.wanted.lists;
                 let wanted = |change: &ListChange| matches!(change, ListChange::Resource(_)) || lists.contains(change);
                 stream.pending.extend(changes.into_iter().filter(wanted));
                 continue;
             }
-            Turn::Due => stream.told(),
-            Turn::Message(message) => message,
-            Turn::Silent => sse::ALIVE,
-            Turn::Ended if !stream.pending.is_empty() => stream.told(),
-            Turn::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
-            Turn::SessionEnded => return None,
+            StreamStep::Due => stream.told(),
+            StreamStep::Message(message) => message,
+            StreamStep::Silent => sse::ALIVE,
+            StreamStep::Ended if !stream.pending.is_empty() => stream.told(),
+            StreamStep::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
+            StreamStep::SessionEnded => return None,
         };
         stream.silent_until = stream.clock.now() + stream.keep_alive;
         return Some((Ok(sent), Some(stream)));

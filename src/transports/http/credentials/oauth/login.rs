@@ -212,8 +212,8 @@ impl LoginTokens {
         saved.is_ok()
     }
 
-    /// Renews this token, unless it was renewed meanwhile. It goes on when no call waits any more: a
-    /// renewal that is broken off could lose the only token that renews the login.
+    /// Renews this token, unless it was renewed meanwhile. It goes on when no call waits any more:
+    /// a renewal that is broken off could lose the only token that renews the login.
     async fn renewed(&self, old: Token) -> Result<Token, CredentialError> {
         let stops = || CredentialError::Unavailable(STOPS.to_owned());
         let own = self.own.upgrade().ok_or_else(stops)?;

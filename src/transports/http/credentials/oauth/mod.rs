@@ -2,10 +2,10 @@
 //!
 //! [`OAuthTokens`] has the sources of all scenarios: `client_credentials` gets tokens without a
 //! person, `login` keeps and renews those of a login. A login goes through `flow`: `metadata` finds
-//! the authorization server, `client` is who callsheet is there, `random` makes texts that
-//! cannot be guessed. `guard` decides which addresses are requested on the word of a server, `token_request`
-//! requests a token, `logout` has tokens revoked, `held` is a login as it is used, `stored` is
-//! what of it outlives the process.
+//! the authorization server, `client` is the identity of callsheet there, `random` makes texts that
+//! cannot be guessed. `guard` decides which addresses are requested on the word of a server,
+//! `token_request` requests a token, `logout` has tokens revoked, `held` is a login as it is used,
+//! `stored` is what of it outlives the process.
 
 mod client;
 mod client_credentials;

@@ -1,0 +1,47 @@
+//! Which of several calls are wanted, as it is written.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which of several calls are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallMode {
+    /// All of them.
+    #[default]
+    All,
+    /// The first one that succeeds, or all if none does.
+    Any,
+    /// The first one that ends, whether or not it succeeds.
+    Race,
+}
+
+/// A text that is no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no mode of several calls: write `all`, `any` or `race`")]
+pub struct UnknownCallMode(String);
+
+impl CallMode {
+    /// The mode as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Any => "any",
+            Self::Race => "race",
+        }
+    }
+}
+
+impl FromStr for CallMode {
+    type Err = UnknownCallMode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCallMode> {
+        let known = [Self::All, Self::Any, Self::Race].into_iter().find(|mode| mode.as_str() == text);
+        known.ok_or_else(|| UnknownCallMode(text.chars().take(40).collect()))
+    }
+}
+
+impl fmt::Display for CallMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
