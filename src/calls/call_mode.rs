@@ -1,7 +1,9 @@
-//! Which of several calls are wanted, as it is written.
+//! Which of several calls are wanted, as it is written, and what may not compete.
 
 use std::fmt;
 use std::str::FromStr;
+
+use crate::model::ToolId;
 
 /// Which of several calls are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,6 +21,19 @@ pub enum CallMode {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no mode of several calls: write `all`, `any` or `race`")]
 pub struct UnknownCallMode(String);
+
+/// Tools that may not compete, because running them more than once may do harm.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`mode={mode}` is for idempotent tools only, and these are not declared so: {}; call them with `mode=all`",
+    listed(tools)
+)]
+pub struct CannotCompete {
+    /// The mode that was wanted.
+    pub mode: CallMode,
+    /// The tools, in the order of the calls.
+    pub tools: Vec<ToolId>,
+}
 
 impl CallMode {
     /// The mode as it is written.
@@ -44,4 +59,8 @@ impl fmt::Display for CallMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+fn listed(tools: &[ToolId]) -> String {
+    tools.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }

@@ -61,7 +61,7 @@ mod usage_store;
 pub mod validate;
 
 pub use breaker::{BreakerState, BreakerStatus};
-pub use call_mode::{CallMode, UnknownCallMode};
+pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
 pub use ended_call::EndedCall;
@@ -70,7 +70,7 @@ pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use recent::NumberedCall;
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
-pub use several::{CannotCompete, run_several};
+pub use several::run_several;
 
 use active::ActiveCalls;
 use audit::Audit;

@@ -10,23 +10,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-use super::call_mode::CallMode;
+use super::call_mode::{CallMode, CannotCompete};
 use super::{CallResponse, Caller, Calls, ExecuteError, Request, activity, resolve};
 use crate::model::{Execution, Tool, ToolId};
 use crate::runtime::{Stop, StopTrigger};
-
-/// Tools that may not compete, because running them more than once may do harm.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`mode={mode}` is for idempotent tools only, and these are not declared so: {}; call them with `mode=all`",
-    listed(tools)
-)]
-pub struct CannotCompete {
-    /// The mode that was wanted.
-    pub mode: CallMode,
-    /// The tools, in the order of the calls.
-    pub tools: Vec<ToolId>,
-}
 
 /// The caller of one of several calls, which cancels it once it is not needed.
 struct CompetingCaller(Stop);
@@ -129,8 +116,4 @@ impl Calls {
 fn is_safe_to_repeat(tool: &Tool) -> bool {
     let hints = ["hint:idempotent", "hint:read-only"];
     tool.facts.idempotent || tool.facts.tags.iter().any(|tag| hints.contains(&&**tag))
-}
-
-fn listed(tools: &[ToolId]) -> String {
-    tools.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }

@@ -9,7 +9,7 @@ use super::read::ReadCall;
 use super::settled::Settled;
 use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
 use super::{vendors, words};
-use crate::calls::CallMode;
+use crate::calls::call_mode::CallMode;
 use crate::model::{JsonText, StoredTurn};
 
 /// The calls of a turn and what its messages depend on.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::document;
 use super::turn::Turn;
-use crate::calls::CannotCompete;
+use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
 use crate::config::TurnsConfig;
 use crate::model::StoredTurn;

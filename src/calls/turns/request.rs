@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::read::ReadTurn;
 use super::vendors::TurnFormat;
-use crate::calls::{CallMode, Request};
+use crate::calls::Request;
+use crate::calls::call_mode::CallMode;
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
 

@@ -15,7 +15,7 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
-use crate::calls::CallMode;
+use crate::calls::call_mode::CallMode;
 use crate::calls::active::PendingInput;
 use crate::model::ToolId;
 
