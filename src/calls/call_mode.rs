@@ -1,4 +1,6 @@
-//! Which of several calls are wanted, as it is written, and what may not compete.
+//! Which of several calls are wanted, and the refusal of calls of which not all may be wanted.
+//!
+//! Never makes a call.
 
 use std::fmt;
 use std::str::FromStr;

@@ -37,6 +37,11 @@ fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
     let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
     assert_eq!(found.matches("seven limes").count(), 1, "it was run once: {found}");
 
+    // Adding a note twice adds two of them, so such calls do not compete.
+    let told = turn(&home, &[&at[..], &["--mode", "any"]].concat(), &said).failed(1);
+    assert!(told.contains("these are not declared so: `notes/add`"), "{told}");
+    turn(&home, &[&at[..], &["--mode", "first"]].concat(), &said).failed(2);
+
     let whole = turn(&home, &[&at[..], &["--json"]].concat(), &said);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&whole.out).unwrap()["status"], "complete");
     let mail = call("c", "send_mail", json!({"to": "ada@example.org", "body": "Lunch?"}));

@@ -128,20 +128,30 @@ async fn a_turn_that_was_decided_stays_so_under_its_id() {
 #[tokio::test]
 async fn an_approval_that_is_not_needed_any_more_is_rejected() {
     let stage = stage().await;
-    let approvals =
-        || async { ask(stage.address, "GET", "/api/v1/approvals", &[], "").await.json()["approvals"].take() };
+    let approvals = || async { ask(stage.address, "GET", "/api/v1/approvals", &[], "").await.json() };
     let waiting = async {
         stage.callee.until_ran(1).await;
         let deadline = Clock::system().now() + PATIENCE;
-        while approvals().await[0]["state"] != "pending" {
-            assert!(Clock::system().now() < deadline, "no call waits for approval");
-        }
+        let list = loop {
+            let list = approvals().await;
+            if list["waiting"] == 1 {
+                break list;
+            }
+            assert!(Clock::system().now() < deadline, "no call waits for approval: {list}");
+        };
         stage.open.send_replace(true);
+        list["approvals"][0]["id"].as_str().unwrap().to_owned()
     };
-    let (answer, ()) = tokio::join!(stage.turn("any", &["careful", "slow"], json!({})), waiting);
+    let (answer, approval) = tokio::join!(stage.turn("any", &["careful", "slow"], json!({})), waiting);
     assert_eq!(statuses(&answer.json()), ["not_needed", "result"], "{answer:?}");
-    assert_eq!(approvals().await[0]["state"], "rejected");
+    let rejected = ask(stage.address, "GET", &format!("/api/v1/approvals/{approval}"), &[], "").await.json();
+    assert_eq!(rejected["state"], "rejected", "{rejected}");
+    assert_eq!(approvals().await["waiting"], 0);
 
+    // A failure does not keep the caller waiting for a person.
+    let answer = stage.turn("any", &["careful", "fail"], json!({})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(statuses(&answer.json()), ["waiting_for_approval", "failed"]);
     // A call that waits for a person holds what is behind it.
     let answer = stage.turn("any", &["careful", "fast"], json!({"parallel": 1})).await;
     assert_eq!(answer.status, 202, "{answer:?}");

@@ -120,7 +120,8 @@ impl Daemon {
 
     /// The same with a clock of the test's own.
     pub(crate) async fn at(config: Config, clock: Clock) -> Self {
-        let running = InProcess::start(Callsheet::builder(config).clock(clock)).await;
+        // Boxed, because the start of a daemon is a large future.
+        let running = Box::pin(InProcess::start(Callsheet::builder(config).clock(clock))).await;
         let address = running.serve().await;
         Self { running, address }
     }

@@ -169,6 +169,8 @@ impl Turns {
     /// them.
     pub(super) async fn keep(&self, turn: &Turn) {
         self.table().weigh(turn);
+        // Waits for a save that is under way, which may be the first one and without this call.
+        drop(turn.saved.lock().await);
         if turn.is_stored()
             && let Err(error) = self.save(turn).await
         {

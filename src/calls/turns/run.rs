@@ -182,6 +182,7 @@ impl Calls {
                 self.end_unneeded(turn, *number).await;
             }
         }
+        turn.set_run();
     }
 
     /// Ends a call that is not needed any more. One that is under way was cancelled already.
@@ -269,22 +270,18 @@ impl Calls {
             return Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), number, id)));
         }
         let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
-        match ended {
-            Ok(CallResponse { going: FollowUp::Followed(operation), .. }) => {
-                let settled = Arc::new(settled);
-                let phase = TurnPhase::GoesOn(Arc::clone(&settled));
-                if !turn.set(number, phase.clone()) {
-                    self.release(phase).await;
-                    return None;
-                }
-                let id = Arc::clone(&operation.id);
-                Some(Box::pin(self.clone().follow_operation(Arc::clone(turn), number, settled, id)))
-            }
-            _ => {
-                self.settle(turn, number, settled).await;
-                None
-            }
+        let Ok(CallResponse { going: FollowUp::Followed(operation), .. }) = ended else {
+            self.settle(turn, number, settled).await;
+            return None;
+        };
+        let settled = Arc::new(settled);
+        let phase = TurnPhase::GoesOn(Arc::clone(&settled));
+        if !turn.set(number, phase.clone()) {
+            self.release(phase).await;
+            return None;
         }
+        let id = Arc::clone(&operation.id);
+        Some(Box::pin(self.clone().follow_operation(Arc::clone(turn), number, settled, id)))
     }
 
     async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {

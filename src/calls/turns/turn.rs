@@ -15,8 +15,8 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
-use crate::calls::call_mode::CallMode;
 use crate::calls::active::PendingInput;
+use crate::calls::call_mode::CallMode;
 use crate::model::ToolId;
 
 /// Roughly how many bytes a turn needs besides its texts.
@@ -46,6 +46,8 @@ pub struct Turn {
     weight: AtomicUsize,
     /// Whether it is in the store.
     is_stored: AtomicBool,
+    /// Whether none of its calls is sent, and none makes another one needless, any more.
+    is_run: AtomicBool,
     /// Since when it is over, as far as that was noticed.
     over_since: OnceLock<Timestamp>,
     /// Held while it is stored; the changes that are stored already.
@@ -110,6 +112,15 @@ impl TurnPhase {
         matches!(self, Self::NeedsInput(_) | Self::WaitsForApproval(_) | Self::GoesOn(_))
     }
 
+    /// Whether it makes the other calls of its turn needless.
+    fn decides(&self, mode: CallMode) -> bool {
+        match mode {
+            CallMode::All => false,
+            CallMode::Any => self.status() == TurnCallStatus::Result,
+            CallMode::Race => matches!(self.status(), TurnCallStatus::Result | TurnCallStatus::Failed),
+        }
+    }
+
     fn is_over(&self) -> bool {
         matches!(self, Self::Over(_))
     }
@@ -144,6 +155,7 @@ impl Turn {
             changes: watch::Sender::new(1),
             weight: AtomicUsize::new(0),
             is_stored: AtomicBool::new(false),
+            is_run: AtomicBool::new(false),
             over_since: OnceLock::new(),
             saved: tokio::sync::Mutex::default(),
         };
@@ -223,18 +235,27 @@ impl Turn {
         }
     }
 
-    /// Waits until no call is under way: each is over, waits for a person or an operation, or has
-    /// to wait for those, because they may make it needless.
+    /// Waits until no call is under way: each is over, waits for a person or an operation, or is
+    /// held by one that does and may make it needless.
     pub(super) async fn until_quiet(&self) {
         self.until(|phases| {
-            let is_held = self.mode != CallMode::All && phases.iter().any(TurnPhase::waits);
-            !phases.iter().any(|phase| match phase {
+            let is_run = self.mode == CallMode::All || self.is_run.load(Ordering::Acquire);
+            let is_decided = phases.iter().any(|phase| phase.decides(self.mode));
+            let is_held = !is_run && !is_decided && phases.iter().any(TurnPhase::waits);
+            let is_under_way = phases.iter().any(|phase| match phase {
                 TurnPhase::Running => true,
                 TurnPhase::Queued => !is_held,
                 _ => false,
-            })
+            });
+            !is_under_way && (is_run || is_held || phases.iter().all(TurnPhase::is_over))
         })
         .await;
+    }
+
+    /// No call of it is sent, and none makes another one needless, from now on.
+    pub(super) fn set_run(&self) {
+        self.is_run.store(true, Ordering::Release);
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Whether the model gets a text that a call waits for approval, so that it is over for it.
