@@ -33,7 +33,7 @@ pub struct UnknownCallMode(String);
 pub struct CannotCompete {
     /// The mode that was wanted.
     pub mode: CallMode,
-    /// The tools, in the order of the calls.
+    /// The tools, each once, in the order of the calls.
     pub tools: Vec<ToolId>,
 }
 

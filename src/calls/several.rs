@@ -107,7 +107,12 @@ impl Calls {
             let runner = activity::runner(&snapshot.catalog, &scope, &called).ok()?.unwrap_or(called);
             (!is_safe_to_repeat(&runner.tool)).then(|| runner.id.clone())
         };
-        let tools: Vec<ToolId> = requests.iter().filter_map(unsafe_tool).collect();
+        let mut tools: Vec<ToolId> = Vec::new();
+        for tool in requests.iter().filter_map(unsafe_tool) {
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
         if tools.is_empty() { Ok(()) } else { Err(CannotCompete { mode, tools }) }
     }
 }

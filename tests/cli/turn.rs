@@ -39,7 +39,7 @@ fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
 
     // Adding a note twice adds two of them, so such calls do not compete.
     let told = turn(&home, &[&at[..], &["--mode", "any"]].concat(), &said).failed(1);
-    assert!(told.contains("these are not declared so: `notes/add`"), "{told}");
+    assert!(told.contains("these are not declared so: `notes/add_note`\n"), "{told}");
     turn(&home, &[&at[..], &["--mode", "first"]].concat(), &said).failed(2);
 
     let whole = turn(&home, &[&at[..], &["--json"]].concat(), &said);
