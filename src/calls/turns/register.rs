@@ -279,6 +279,7 @@ impl std::fmt::Debug for Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calls::call_mode::CallMode;
     use crate::calls::turns::read::ReadCall;
     use crate::calls::turns::settled::{Settled, TurnCallStatus};
     use crate::calls::turns::turn::{NewTurn, TurnCall, TurnPhase, TurnSettings};
@@ -302,6 +303,7 @@ mod tests {
             format: vendors::by_id("openai").unwrap(),
             begun_at: Timestamp::UNIX_EPOCH,
             settings,
+            mode: CallMode::All,
             calls: vec![(TurnCall { read, tool: None }, phase)],
         }))
     }
