@@ -742,7 +742,7 @@ async fn a_full_disk_refuses_a_save_and_keeps_the_others() {
     let (_folder, path) = place();
     // A limit on the size of files stands for the full disk; without its signal, writing fails as
     // on one.
-    let shell = "trap '' XFSZ; ulimit -f 600;";
+    let shell = "trap '' XFSZ; ulimit -f 1200;";
     let output =
         child("state::a_full_disk_refuses_a_save_and_keeps_the_others", shell, &path, "full").output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();

@@ -236,6 +236,9 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     }
     // The answer is the active mode: without shared memory, SQLite stays with its rollback journal,
     // which is as durable.
+    // A new file has pages that hold its whole schema in the first one: what can be read of a file
+    // that was cut off needs it. An older file keeps the size of its pages.
+    connection.pragma_update(None, "page_size", 8192)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     if schema::migrate(&mut connection)? {
