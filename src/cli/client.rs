@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -190,8 +191,9 @@ impl DaemonClient {
     }
 
     /// Runs a tool. It may take as long as the daemon allows.
-    pub(super) async fn execute(&self, body: &Value) -> Result<DaemonAnswer, CommandError> {
-        let body = self.post_patiently(self.address(&["tools", "execute"])?, body.to_string()).await?;
+    pub(super) async fn execute(&self, body: &impl Serialize) -> Result<DaemonAnswer, CommandError> {
+        let body = serde_json::to_string(body).map_err(|error| self.unexpected_answer(&error.to_string()))?;
+        let body = self.post_patiently(self.address(&["tools", "execute"])?, body).await?;
         let value = self.parse_json(&body)?;
         if value.get("success").is_none() && value.get("status").is_none() {
             return Err(self.unexpected_answer("its answer to a call has neither `success` nor `status`"));
@@ -371,7 +373,10 @@ fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
     let violations = output::list(&problem, "violations").iter();
     let violations: Vec<_> = violations
-        .map(|one| format!("{} {}", output::text(one, "/pointer"), output::text(one, "/message")).trim().to_owned())
+        .map(|one| match (output::text(one, "/pointer"), output::text(one, "/message")) {
+            (pointer, message) if pointer.is_empty() => message,
+            (pointer, message) => format!("{pointer}: {message}"),
+        })
         .filter(|one| !told.contains(one.as_str()))
         .collect();
     let told = if violations.is_empty() { told } else { format!("{told}: {}", violations.join(", ")) };

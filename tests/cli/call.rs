@@ -3,11 +3,14 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::command::{Home, Ran, Running, json};
 use crate::support::module::{Module, tool};
+use crate::support::upstream_server::{UpstreamServer, answer};
 
 fn search() -> Value {
     json!({
@@ -121,6 +124,53 @@ fn arguments_may_be_json() {
     let answer = json(&call(&home, &daemon, &["--args", given, "--json", "research_web_search"]).ok());
     assert_eq!(answer["success"], true);
     assert_eq!(answer["scenario"], "research");
+}
+
+/// Numbers may have more digits than any number type holds. What is sent is read as bytes.
+#[test]
+fn numbers_are_sent_with_the_digits_as_written() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (bodies, home) = (Arc::new(Mutex::new(Vec::new())), Home::with(""));
+    let kept = Arc::clone(&bodies);
+    let listed = json!({"name": "t", "parameters": {"type": "object", "properties": {
+        "n": {"type": "integer"}, "x": {"type": "number"}, "l": {"type": "array", "items": {"type": "number"}}, "any": {},
+    }}});
+    let daemon = runtime.block_on(UpstreamServer::serving(move |request, mut stream| {
+        let (kept, listed) = (Arc::clone(&kept), listed.to_string());
+        Box::pin(async move {
+            let mut body = vec![0; request.header("content-length").map_or(0, |length| length.parse().unwrap())];
+            stream.read_exact(&mut body).await.unwrap();
+            let called = !body.is_empty();
+            kept.lock().unwrap().extend(called.then(|| String::from_utf8(body).unwrap()));
+            let said = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
+            let _ = stream
+                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], said))
+                .await;
+        })
+    }));
+    let url = daemon.url().to_string();
+    let object = r#"{"n":12345678901234567890123,"x":[1e2,1.10]}"#;
+    for (args, sent) in [
+        (&["--args", object, "t"][..], object),
+        (&["t", "--args", object], object),
+        (&["--args", object, "t", "--n", "3"], r#"{"x":[1e2,1.10],"n":3}"#),
+        (&["t", "--n", "18446744073709551616", "--x", "1e2"], r#"{"n":18446744073709551616,"x":1e2}"#),
+        (&["t", "--l", "1.10", "--l", "-9223372036854775809"], r#"{"l":[1.10,-9223372036854775809]}"#),
+        (&["t", "--l", "[1.10]", "--any", r#"{"a":1E400}"#], r#"{"l":[1.10],"any":{"a":1E400}}"#),
+        (&["--args", r#"{"n":1,"n":2}"#, "t"], r#"{"n":1,"n":2}"#),
+    ] {
+        home.run(&[&["call", "--url", &url], args].concat()).ok();
+        let body = bodies.lock().unwrap().pop().unwrap();
+        assert_eq!(body, format!(r#"{{"tool_name":"t","arguments":{sent}}}"#), "{args:?}");
+    }
+}
+
+#[test]
+fn a_violation_is_shown_once() {
+    let (home, daemon, _module, _runtime) = research();
+    let refused = call(&home, &daemon, &["--args", r#"{"query":5}"#, "research_web_search"]).failed(1);
+    assert!(refused.contains("/query: 5 is not of type"), "{refused}");
+    assert_eq!(refused.matches("/query").count(), 1, "{refused}");
 }
 
 #[test]

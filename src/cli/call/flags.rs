@@ -9,9 +9,11 @@ use std::collections::HashSet;
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::{CommandError, output};
+use super::arguments::WrittenArguments;
 use super::{is_own_option, usage};
 
 /// Characters of a description that the help of a flag shows at most.
@@ -39,7 +41,7 @@ pub(super) struct GivenFlags {
     /// `--args`, as it was written.
     pub(super) args: Option<String>,
     /// By the name of their parameter.
-    pub(super) flags: Map<String, Value>,
+    pub(super) flags: WrittenArguments,
 }
 
 /// What a flag takes.
@@ -73,10 +75,10 @@ pub(super) fn parse_flags(
             return Ok(None);
         }
     };
-    let mut given = Map::new();
+    let mut given = WrittenArguments::default();
     for flag in &flags {
         if let Some(value) = flag.value(&matches).map_err(|why| wrong(name, flag, &why))? {
-            given.insert(flag.parameter.to_owned(), value);
+            given.push(flag.parameter.to_owned(), value);
         }
     }
     // The id is unknown where the tool has a parameter `args`.
@@ -202,27 +204,30 @@ impl FlagKind {
         }
     }
 
-    /// One value of this kind.
-    fn parse(self, text: &str) -> Result<Value, String> {
-        let json = || serde_json::from_str::<Value>(text);
+    /// One value of this kind, with its digits as they are written.
+    fn parse(self, text: &str) -> Result<Box<RawValue>, String> {
+        let json = || serde_json::from_str::<Box<RawValue>>(text).ok();
+        let is_whole = |digits: &str| digits.strip_prefix('-').unwrap_or(digits).bytes().all(|c| c.is_ascii_digit());
+        let is_number = |number: &str| number.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         match self {
-            Self::Text => Ok(text.into()),
-            Self::Whole => match json() {
-                Ok(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Value::Number(number)),
-                _ => Err(format!("takes a whole number, not `{text}`")),
-            },
-            Self::Number => match json() {
-                Ok(Value::Number(number)) => Ok(Value::Number(number)),
-                _ => Err(format!("takes a number, not `{text}`")),
-            },
-            Self::Switch => match text {
-                "true" => Ok(true.into()),
-                "false" => Ok(false.into()),
-                _ => Err(format!("takes `true` or `false`, not `{text}`")),
-            },
-            Self::List | Self::Json => Ok(json().unwrap_or_else(|_| text.into())),
+            Self::Text => as_text(text),
+            Self::Whole => json()
+                .filter(|number| is_whole(number.get()))
+                .ok_or_else(|| format!("takes a whole number, not `{text}`")),
+            Self::Number => {
+                json().filter(|number| is_number(number.get())).ok_or_else(|| format!("takes a number, not `{text}`"))
+            }
+            Self::Switch => json()
+                .filter(|_| matches!(text, "true" | "false"))
+                .ok_or_else(|| format!("takes `true` or `false`, not `{text}`")),
+            Self::List | Self::Json => json().map_or_else(|| as_text(text), Ok),
         }
     }
+}
+
+/// A text as JSON.
+fn as_text(text: &str) -> Result<Box<RawValue>, String> {
+    to_raw_value(text).map_err(|error| error.to_string())
 }
 
 impl Flag<'_> {
@@ -270,29 +275,31 @@ impl Flag<'_> {
     }
 
     /// What was given, if anything was.
-    fn value(&self, matches: &ArgMatches) -> Result<Option<Value>, String> {
+    fn value(&self, matches: &ArgMatches) -> Result<Option<Box<RawValue>>, String> {
         let Some(mut given) = matches.get_many::<String>(self.parameter) else { return Ok(None) };
         let one = self.value_kind();
         if self.kind != FlagKind::List {
             let Some(text) = given.next() else { return Ok(None) };
             // An enumeration may hold what its type does not say.
-            let chosen = output::list(self.schema, "enum").iter().find(|value| value.to_string() == *text);
-            return chosen.map_or_else(|| one.parse(text), |value| Ok(value.clone())).map(Some);
+            let is_chosen = output::list(self.schema, "enum").iter().any(|value| value.to_string() == *text);
+            return if is_chosen { FlagKind::Json.parse(text) } else { one.parse(text) }.map(Some);
         }
         let texts: Vec<&String> = given.collect();
         if let [text] = texts.as_slice()
-            && let Ok(Value::Array(list)) = serde_json::from_str(text)
+            && let Ok(list) = serde_json::from_str::<Box<RawValue>>(text)
+            && list.get().starts_with('[')
         {
-            return Ok(Some(Value::Array(list)));
+            return Ok(Some(list));
         }
-        texts.into_iter().map(|text| one.parse(text)).collect::<Result<_, _>>().map(|list| Some(Value::Array(list)))
+        let items: Vec<_> = texts.into_iter().map(|text| one.parse(text)).collect::<Result<_, _>>()?;
+        to_raw_value(&items).map(Some).map_err(|error| error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     fn tool() -> Value {
         json!({"description": "Tries\nthings", "parameters": {
@@ -317,7 +324,7 @@ mod tests {
     fn given(words: &[&str]) -> Result<Value, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         match parse_flags("try", &tool(), &words, false) {
-            Ok(given) => Ok(given.map_or(Value::Null, |given| Value::Object(given.flags))),
+            Ok(given) => Ok(given.map_or(Value::Null, |given| json!(given.flags))),
             Err(CommandError::Usage { message, .. }) => Err(message),
             Err(other) => panic!("{other:?}"),
         }
@@ -388,7 +395,7 @@ mod tests {
         let Ok(Some(given)) = parse_flags("try", &tool, &["--help".to_owned(), "me".to_owned()], false) else {
             panic!("it is the tool's")
         };
-        assert_eq!(Value::Object(given.flags), json!({"help": "me"}));
+        assert_eq!(json!(given.flags), json!({"help": "me"}));
     }
 
     #[test]
@@ -399,7 +406,7 @@ mod tests {
         let tool = json!({"parameters": {"type": "object", "properties": properties, "required": required}});
         let words = ["--p-499", "7"].map(str::to_owned);
         let Ok(Some(given)) = parse_flags("try", &tool, &words, true) else { panic!("it has a flag") };
-        assert_eq!(Value::Object(given.flags), json!({"p_499": 7}));
+        assert_eq!(json!(given.flags), json!({"p_499": 7}));
         assert!(parse_flags("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
         let help = command("try", &tool, &flags(&tool["parameters"]), true).render_long_help().to_string();
         assert!(help.contains("Only with `--args`: p_500, p_501"), "{}", help.len());

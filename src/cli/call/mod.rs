@@ -8,17 +8,21 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
 
 mod answer;
+mod arguments;
 mod decision;
 pub(super) mod flags;
 mod progress;
 mod tool_list;
 
+use arguments::WrittenArguments;
 use progress::ProgressView;
 
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
@@ -79,7 +83,7 @@ impl CallArgs {
             return Ok(());
         };
         let daemon = daemon?;
-        let mut arguments = self.args.as_deref().map(arguments).transpose()?.unwrap_or_default();
+        let mut arguments = self.args.as_deref().map(written).transpose()?.unwrap_or_default();
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
@@ -87,7 +91,7 @@ impl CallArgs {
                         return Ok(());
                     };
                     if let Some(args) = &given.args {
-                        arguments = self::arguments(args)?;
+                        arguments = written(args)?;
                     }
                     arguments.extend(given.flags);
                 }
@@ -96,7 +100,7 @@ impl CallArgs {
                 Err(failure) => return Err(failure),
             }
         }
-        let body = self.body(name, &arguments);
+        let body = self.body(name, arguments);
         let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
         let answer = match (on_terminal, self.progress) {
             (true, _) => progress::execute(&daemon, body, ProgressView::Bar).await?,
@@ -144,26 +148,42 @@ impl CallArgs {
         }
     }
 
-    fn body(&self, name: &str, arguments: &Map<String, Value>) -> Value {
-        let mut body = json!({"tool_name": name, "arguments": arguments});
-        let further = [
-            ("scenario", &self.scenario),
-            ("chat_id", &self.chat),
-            ("profile", &self.profile),
-            ("user_id", &self.user),
-            ("revision", &self.revision),
-        ];
-        for (member, value) in further {
-            if let Some(value) = value {
-                body[member] = json!(value);
-            }
+    fn body<'a>(&'a self, name: &'a str, arguments: WrittenArguments) -> CallBody<'a> {
+        CallBody {
+            tool_name: name,
+            arguments,
+            scenario: self.scenario.as_deref(),
+            chat_id: self.chat.as_deref(),
+            profile: self.profile.as_deref(),
+            user_id: self.user.as_deref(),
+            revision: self.revision.as_deref(),
+            call_id: None,
         }
-        body
     }
 }
 
+/// The body of a call.
+#[derive(Debug, Serialize)]
+pub(super) struct CallBody<'a> {
+    tool_name: &'a str,
+    arguments: WrittenArguments,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scenario: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a str>,
+    /// By which the events of the call are found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
+}
+
 /// What `--args` gives.
-fn arguments(given: &str) -> Result<Map<String, Value>, CommandError> {
+fn written(given: &str) -> Result<WrittenArguments, CommandError> {
     let (from, text) = match given.strip_prefix('@') {
         _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
         Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
@@ -173,17 +193,18 @@ fn arguments(given: &str) -> Result<Map<String, Value>, CommandError> {
         message: format!("{from} cannot be read: {error}"),
         hint: "write `--args '{...}'`, `--args @FILE`, or `--args -` for standard input".into(),
     })?;
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(CommandError::Usage {
+    let not_json = |error: serde_json::Error| CommandError::Usage {
+        message: format!("{from} is not JSON: {error}"),
+        hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
+    };
+    let whole: &RawValue = serde_json::from_str(&text).map_err(not_json)?;
+    if !whole.get().starts_with('{') {
+        return Err(CommandError::Usage {
             message: format!("{from} is not a JSON object"),
             hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
-        }),
-        Err(error) => Err(CommandError::Usage {
-            message: format!("{from} is not JSON: {error}"),
-            hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
-        }),
+        });
     }
+    serde_json::from_str(whole.get()).map_err(not_json)
 }
 
 fn read(source: impl std::io::Read) -> std::io::Result<String> {

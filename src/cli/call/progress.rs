@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::super::client::{DaemonAnswer, DaemonClient, DaemonEventStream};
 use super::super::{CommandError, output};
+use super::CallBody;
 use crate::runtime::Clock;
 
 /// The length of a bar whose tool says how much is complete.
@@ -35,14 +36,14 @@ pub(super) enum ProgressView {
 /// such events makes the call all the same.
 pub(super) async fn execute(
     daemon: &DaemonClient,
-    mut body: Value,
+    mut body: CallBody<'_>,
     view: ProgressView,
 ) -> Result<DaemonAnswer, CommandError> {
     let id = Uuid::new_v4().to_string();
-    body["call_id"] = json!(id);
+    body.call_id = Some(id.clone());
     let query = vec![("kind", "call".to_owned()), ("call_id", id)];
     let mut stream = daemon.follow(&query, None).await.ok();
-    let mut shown = ProgressDisplay::new(view, &body);
+    let mut shown = ProgressDisplay::new(view, body.tool_name);
     let clock = Clock::system();
     let begun = clock.now();
     let call = daemon.execute(&body);
@@ -87,12 +88,12 @@ struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    fn new(view: ProgressView, body: &Value) -> Self {
+    fn new(view: ProgressView, tool: &str) -> Self {
         let bar = (view == ProgressView::Bar).then(|| {
             // Drawn when the first event comes, or when the call takes long.
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
             bar.set_style(style(RUNNING));
-            bar.set_message(output::text(body, "/tool_name"));
+            bar.set_message(output::sanitize(tool));
             bar
         });
         Self { bar }
@@ -162,6 +163,7 @@ fn text(data: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn events_are_told_in_one_line_each() {

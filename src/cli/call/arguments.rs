@@ -1,0 +1,56 @@
+//! The arguments of a call as they are written. Numbers keep their digits, which may be more than
+//! any number type holds.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The members of one JSON object, in their order. A name may stand there twice, which the daemon
+/// refuses.
+#[derive(Debug, Default)]
+pub(super) struct WrittenArguments(Vec<(String, Box<RawValue>)>);
+
+impl WrittenArguments {
+    /// Adds these, each in place of what has its name.
+    pub(super) fn extend(&mut self, further: Self) {
+        for (name, value) in further.0 {
+            self.0.retain(|(own, _)| *own != name);
+            self.push(name, value);
+        }
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, name: String, value: Box<RawValue>) {
+        self.0.push((name, value));
+    }
+}
+
+impl Serialize for WrittenArguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = WrittenArguments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = WrittenArguments::default();
+                while let Some((name, value)) = map.next_entry()? {
+                    members.push(name, value);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
