@@ -6,15 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use callsheet::bundles::{CallValues, ToolImplementation, StoredTool};
+use callsheet::bundles::{CallValues, StoredTool, ToolImplementation, WrittenValue};
+use callsheet::model::JsonText;
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (implementation, arguments) = text.split_once('\n').unwrap_or((text, "{}"));
     let Ok(implementation) = serde_json::from_str::<Value>(implementation) else { return };
-    let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(arguments) else { return };
+    let Ok(arguments) = JsonText::parse(arguments).and_then(|text| WrittenValue::parse(&text)) else { return };
     let document = json!({
         "schemaVersion": "2025-07-01", "slug": "t", "version": "v1", "displayName": "T", "type": "http",
         "createdAt": "2024-05-14T13:44:00Z", "impl": implementation,

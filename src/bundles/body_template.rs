@@ -3,7 +3,7 @@
 //! In JSON a placeholder outside quotes stands for the whole value, whatever its type; one inside
 //! is a part of the text. What its values hold never becomes a part of the document's structure.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::form_urlencoded;
 
 use super::refused_value::RefusedValue;
@@ -81,7 +81,7 @@ impl BodyTemplate {
     /// form; a text needs all its values.
     pub(super) fn fill(&self, values: &CallValues<'_>) -> Result<String, RefusedValue> {
         match &self.kind {
-            BodyKind::Json(node) => Ok(node.fill(values).unwrap_or(Value::Null).to_string()),
+            BodyKind::Json(node) => Ok(node.fill(values).unwrap_or_else(|| "null".to_owned())),
             BodyKind::Form(pairs) => {
                 let mut form = form_urlencoded::Serializer::new(String::new());
                 for (name, value) in pairs {
@@ -164,16 +164,22 @@ impl BodyNode {
         }
     }
 
-    /// `None` where a value is missing.
-    fn fill(&self, values: &CallValues<'_>) -> Option<Value> {
+    /// Its JSON with the values of a call, `None` where a value is missing.
+    fn fill(&self, values: &CallValues<'_>) -> Option<String> {
         match self {
-            Self::Literal(value) => Some(value.clone()),
-            Self::Whole(place) => values.json(place),
-            Self::Text(template) => template.fill(values, str::to_owned).ok().map(Value::from),
-            Self::List(items) => Some(items.iter().filter_map(|item| item.fill(values)).collect()),
+            Self::Literal(value) => Some(value.to_string()),
+            Self::Whole(place) => values.json(place).map(|value| value.to_string()),
+            Self::Text(template) => template.fill(values, str::to_owned).ok().map(|text| Value::from(text).to_string()),
+            Self::List(items) => {
+                let filled: Vec<String> = items.iter().filter_map(|item| item.fill(values)).collect();
+                Some(format!("[{}]", filled.join(",")))
+            }
             Self::Object(members) => {
-                let filled = members.iter().filter_map(|(name, node)| Some((name.clone(), node.fill(values)?)));
-                Some(Value::Object(filled.collect::<Map<_, _>>()))
+                let member = |(name, node): &(String, Self)| {
+                    Some(format!("{}:{}", Value::from(name.as_str()), node.fill(values)?))
+                };
+                let filled: Vec<String> = members.iter().filter_map(member).collect();
+                Some(format!("{{{}}}", filled.join(",")))
             }
         }
     }
@@ -199,11 +205,13 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::bundles::WrittenValue;
+    use crate::model::JsonText;
     use serde_json::json;
 
     fn fill(body: &str, content_type: Option<&str>, arguments: &Value) -> Result<String, String> {
         let values = CallValues {
-            arguments: arguments.as_object().unwrap(),
+            arguments: &WrittenValue::parse(&JsonText::known(arguments.to_string())).unwrap(),
             declared: &BTreeSet::new(),
             secrets: &BTreeMap::new(),
             tool: ("t", "v1"),

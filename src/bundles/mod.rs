@@ -33,6 +33,7 @@ pub mod store;
 pub mod template;
 mod tool_auth;
 mod url_template;
+mod written_value;
 
 pub use built_in_tool::BuiltInTool;
 pub use bundle_set::{BundleSet, StoredBundle};
@@ -49,3 +50,4 @@ pub use settings::{BundleSecret, BundleSettings};
 pub use store::BundleStore;
 pub use template::CallValues;
 pub use tool_auth::ToolAuth;
+pub use written_value::WrittenValue;

@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
-
+use super::written_value::WrittenValue;
 use crate::model::Secret;
 
 /// Bytes of a template at most.
@@ -61,8 +60,8 @@ pub enum InvalidTemplate {
 /// What the placeholders of one call stand for.
 #[derive(Debug, Clone)]
 pub struct CallValues<'a> {
-    /// The arguments of the call.
-    pub arguments: &'a Map<String, Value>,
+    /// The arguments of the call, an object.
+    pub arguments: &'a WrittenValue,
     /// The parameters that the tool declares. They hide secrets and facts of the same name.
     pub declared: &'a BTreeSet<String>,
     /// The secrets that this tool uses, by name.
@@ -172,10 +171,10 @@ impl Placeholder {
         &self.name
     }
 
-    fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    fn find<'v>(&self, value: &'v WrittenValue) -> Option<&'v WrittenValue> {
         self.steps.iter().try_fold(value, |value, step| match step {
-            ArgumentStep::Member(name) => value.get(name),
-            ArgumentStep::Element(index) => value.get(index),
+            ArgumentStep::Member(name) => value.member(name),
+            ArgumentStep::Element(index) => value.element(*index),
         })
     }
 }
@@ -187,24 +186,25 @@ fn is_name(text: &str) -> bool {
 
 impl CallValues<'_> {
     /// The value of a placeholder, `None` where it has none or is `null`.
-    pub fn json(&self, place: &Placeholder) -> Option<Value> {
+    pub fn json(&self, place: &Placeholder) -> Option<WrittenValue> {
+        let text = |text: &str| Some(WrittenValue::Text(text.to_owned()));
         if !self.declared.contains(&place.name) && place.steps.is_empty() {
             if let Some(secret) = self.secrets.get(&place.name) {
-                return Some(Value::from(secret.expose()));
+                return text(secret.expose());
             }
             match place.name.as_str() {
-                "slug" => return Some(Value::from(self.tool.0)),
-                "version" => return Some(Value::from(self.tool.1)),
+                "slug" => return text(self.tool.0),
+                "version" => return text(self.tool.1),
                 _ => {}
             }
         }
-        place.find(self.arguments.get(&place.name)?).filter(|value| !value.is_null()).cloned()
+        place.find(self.arguments.member(&place.name)?).filter(|value| **value != WrittenValue::Null).cloned()
     }
 
     /// The same as a text: a string as it is, everything else as JSON.
     pub fn text(&self, place: &Placeholder) -> Option<String> {
         self.json(place).map(|value| match value {
-            Value::String(text) => text,
+            WrittenValue::Text(text) => text,
             other => other.to_string(),
         })
     }
@@ -213,6 +213,7 @@ impl CallValues<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::JsonText;
     use serde_json::json;
 
     #[test]
@@ -223,8 +224,9 @@ mod tests {
             |declared: &'static [&str]| declared.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let told = |text: &str, declared: &'static [&str]| {
             let declared = values(declared);
-            let arguments = arguments.as_object().unwrap();
-            let values = CallValues { arguments, declared: &declared, secrets: &secrets, tool: ("weather", "v2") };
+            let arguments = WrittenValue::parse(&JsonText::known(arguments.to_string())).unwrap();
+            let values =
+                CallValues { arguments: &arguments, declared: &declared, secrets: &secrets, tool: ("weather", "v2") };
             TextTemplate::parse(text).unwrap().fill(&values, str::to_owned).map_err(|place| place.as_str().to_owned())
         };
         for (text, expected) in [

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::daemon::Home;
 use crate::support::mcp_client::McpClient;
+use crate::support::serving::ask;
 use crate::support::upstream_server::{Request, UpstreamServer, answer, hang};
 use crate::{NET, bundle, config, expect, http_tool, invoke, tool, with_tools};
 
@@ -110,6 +111,31 @@ async fn a_request_is_what_the_file_says() {
     let stored = daemon.json(&tool(NET, "weather", "v1")).await;
     assert!(stored["lastCalledAt"].is_string(), "{stored}");
     assert!(!stored.to_string().contains("s3cr3t"));
+    daemon.stop().await;
+}
+
+/// Numbers may have more digits than any number type holds.
+#[tokio::test]
+async fn numbers_reach_the_api_with_the_digits_of_the_caller() {
+    let api = Api::saying(&json!({})).await;
+    let home = Home::new();
+    let send = http_tool(&json!({
+        "method": "POST", "urlTemplate": api.at("/n/${a}/${list[1]}?q=${in.c}"), "headers": {"X-List": "${list}"},
+        "bodyTemplate": "{\"raw\":${b},\"in\":${in},\"text\":\"<${in.c}>\",\"none\":${none},\"list\":[${list[1]}]}",
+    }));
+    let daemon = with_tools(config(&home), &[("send", send)]).await;
+    let args = concat!(
+        r#"{"args":{"a":18446744073709551616,"b":12345678901234567890123,"none":null,"#,
+        "\"in\":{\"c\": 1.10},\"list\":[\n 1e2, 1.10]}}"
+    );
+    let target = format!("{}/invoke", tool(NET, "send", "v1"));
+    let answer = ask(daemon.address, "POST", &target, &[("content-type", "application/json")], args).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let seen = api.server.requests();
+    assert_eq!(seen[0].target(), "/n/18446744073709551616/1.10?q=1.10");
+    assert_eq!(seen[0].header("x-list"), Some("[1e2,1.10]"));
+    let expected = r#"{"raw":12345678901234567890123,"in":{"c":1.10},"text":"<1.10>","list":[1.10]}"#;
+    assert_eq!(api.bodies(), [expected]);
     daemon.stop().await;
 }
 

@@ -15,6 +15,7 @@ use super::{BundleSession, answer, built_in, usable};
 use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
     BundleSettings, CallValues, HttpTool, PreparedRequest, RefusedValue, StoredTool, ToolAuth, ToolImplementation,
+    WrittenValue,
 };
 use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
 use crate::protocols::{Call, CallError, Outcome};
@@ -55,10 +56,11 @@ impl BundleSession {
         }
         let tool = bundle.tools.iter().find(|tool| tool.name() == *call.tool);
         let tool = tool.ok_or_else(|| gone("its bundle has no such tool any more"))?;
-        let arguments: Map<String, Value> =
-            serde_json::from_str(call.arguments.get()).map_err(|_| gone("the arguments are no JSON object"))?;
+        let unread = |_| gone("the arguments are no JSON object");
+        let members = || serde_json::from_str::<Map<String, Value>>(call.arguments.get()).map_err(unread);
         Ok(match &tool.implementation {
             ToolImplementation::Http(http) => {
+                let arguments = WrittenValue::parse(&call.arguments).map_err(unread)?;
                 let limit = call.limit(http.timeout).min(http.timeout);
                 match self.answer(tool, http, &arguments, (call, limit)).await {
                     Ok(answer) => answer::outcome(http, &answer),
@@ -67,12 +69,12 @@ impl BundleSession {
             }
             ToolImplementation::BuiltIn(tool) => {
                 let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
-                match built_in::run(*tool, arguments, &settings, &self.transports, limits).await {
+                match built_in::run(*tool, members()?, &settings, &self.transports, limits).await {
                     Ok(value) => Outcome::done(JsonText::known(value.to_string())),
                     Err(why) => ToolFailure("failed", why).into(),
                 }
             }
-            ToolImplementation::Function(name) => self.function(name, arguments, call.limit(FUNCTION_TIMEOUT)).await,
+            ToolImplementation::Function(name) => self.function(name, members()?, call.limit(FUNCTION_TIMEOUT)).await,
         })
     }
 
@@ -94,7 +96,7 @@ impl BundleSession {
         &self,
         tool: &StoredTool,
         http: &HttpTool,
-        arguments: &Map<String, Value>,
+        arguments: &WrittenValue,
         (call, limit): (&Call, Duration),
     ) -> Result<HttpResponse, ToolFailure> {
         let settings = self.store.settings();

@@ -1,0 +1,155 @@
+//! The arguments of a call as a tree whose numbers keep the digits that the caller wrote.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::Error as _;
+use serde_json::value::RawValue;
+
+use crate::model::JsonText;
+
+/// Levels of lists and objects at most; arguments that nest deeper are refused before.
+const DEPTH_MAX: usize = 128;
+
+/// A JSON value. It is shown as JSON without blanks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WrittenValue {
+    /// `null`.
+    Null,
+    /// A string.
+    Text(String),
+    /// A number as it was written, `true` or `false`.
+    Plain(Box<str>),
+    /// An array.
+    List(Vec<Self>),
+    /// An object.
+    Object(WrittenMembers),
+}
+
+/// The members of an object, in their order. Of two with the same name the last one counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrittenMembers {
+    members: Vec<(String, WrittenValue)>,
+    places: HashMap<String, usize>,
+}
+
+impl WrittenValue {
+    /// Takes a text apart. Fails for one that nests deeper than 128 levels, and for a broken string.
+    pub fn parse(text: &JsonText) -> Result<Self, serde_json::Error> {
+        Self::read(text.get(), DEPTH_MAX)
+    }
+
+    fn read(text: &str, levels: usize) -> Result<Self, serde_json::Error> {
+        let below = || levels.checked_sub(1).ok_or_else(|| serde_json::Error::custom("it nests too deeply"));
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Self::Null,
+            Some(b'"') => Self::Text(serde_json::from_str(text)?),
+            Some(b'[') => {
+                let (items, levels): (Vec<&RawValue>, _) = (serde_json::from_str(text)?, below()?);
+                Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
+            }
+            Some(b'{') => {
+                let (written, levels): (Members<'_>, _) = (serde_json::from_str(text)?, below()?);
+                let mut members = WrittenMembers::default();
+                for (name, value) in written.0 {
+                    members.set(name, Self::read(value.get(), levels)?);
+                }
+                Self::Object(members)
+            }
+            _ => Self::Plain(text.into()),
+        })
+    }
+
+    /// The member of an object.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(object) = self else { return None };
+        object.places.get(name).and_then(|place| object.members.get(*place)).map(|(_, value)| value)
+    }
+
+    /// The element of an array.
+    pub fn element(&self, index: usize) -> Option<&Self> {
+        let Self::List(items) = self else { return None };
+        items.get(index)
+    }
+}
+
+impl WrittenMembers {
+    fn set(&mut self, name: String, value: WrittenValue) {
+        match self.places.get(&name).and_then(|place| self.members.get_mut(*place)) {
+            Some(earlier) => earlier.1 = value,
+            None => {
+                self.places.insert(name.clone(), self.members.len());
+                self.members.push((name, value));
+            }
+        }
+    }
+}
+
+impl fmt::Display for WrittenValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = |index: usize| if index == 0 { "" } else { "," };
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Text(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
+            Self::Plain(written) => f.write_str(written),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", separator(index))?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(object) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in object.members.iter().enumerate() {
+                    write!(f, "{}{}:{value}", separator(index), serde_json::Value::from(name.as_str()))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+/// The members of one object, of which each value is still a text.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> serde::de::Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_as_they_were_written_without_blanks() {
+        for (text, shown) in [
+            (r#"{ "b" : [1e2, 1.10 , -0.0], "a": {"x":null} }"#, r#"{"b":[1e2,1.10,-0.0],"a":{"x":null}}"#),
+            ("12345678901234567890123", "12345678901234567890123"),
+            (r#"["\u00e9\n", true, {}, []]"#, r#"["é\n",true,{},[]]"#),
+            (r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#),
+        ] {
+            assert_eq!(WrittenValue::parse(&JsonText::parse(text).unwrap()).unwrap().to_string(), shown);
+        }
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(WrittenValue::parse(&JsonText::parse(&deep).unwrap()).is_err());
+    }
+}
