@@ -21,7 +21,7 @@ const FEW: usize = 12;
 const POINTER_MAX: usize = 300;
 
 /// What is wrong with the form of arguments; `None` if nothing is.
-pub(super) fn flaw(arguments: &JsonText) -> Option<Violation> {
+pub(crate) fn flaw(arguments: &JsonText) -> Option<Violation> {
     Scan { text: arguments.get(), at: 0, levels: Vec::new() }.run()
 }
 

@@ -60,6 +60,7 @@ pub mod usage;
 mod usage_store;
 pub mod validate;
 
+pub(crate) use argument_form::flaw as argument_form_flaw;
 pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use caller::Caller;

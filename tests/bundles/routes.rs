@@ -113,6 +113,36 @@ async fn a_version_is_stored_once_and_names_keep_their_grammar() {
     daemon.stop().await;
 }
 
+/// Readers disagree about which of two members with one name counts, and serde takes an array as the
+/// members of an object.
+#[tokio::test]
+async fn bodies_are_objects_without_equal_members() {
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[("weather", get())]).await;
+    let (own, json) = (tool(NET, "weather", "v1"), [("content-type", "application/json")]);
+    let twice = r#"{"isEnabled":false,"isEnabled":true}"#;
+    let named = r#"{"slug":"a","slug":"b"}"#;
+    let nested = get().to_string().replacen("\"impl\":{", "\"impl\":{\"method\":\"PUT\",\"method\":\"GET\",", 1);
+    for (method, target, body) in [
+        ("PATCH", &bundle(NET), twice),
+        ("PATCH", &own, twice),
+        ("PUT", &bundle(NET), named),
+        ("PUT", &tool(NET, "other", "v1"), &nested),
+    ] {
+        let refused = ask(daemon.address, method, target, &json, body).await;
+        assert_eq!(refused.status, 400, "{method} {target}: {refused:?}");
+        let said = refused.json()["detail"].to_string();
+        assert!(said.contains("is given more than once; give each member of an object once"), "{said}");
+    }
+    for (target, body) in [(&format!("{own}/invoke"), "[{}]"), (&own, "[true]")] {
+        let method = if body == "[{}]" { "POST" } else { "PATCH" };
+        let refused = ask(daemon.address, method, target, &json, body).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.json().to_string().contains("must be a JSON object"), "{refused:?}");
+    }
+    daemon.stop().await;
+}
+
 /// S1-22, S1-25 to S1-34: what cannot be used is refused with its place.
 #[tokio::test]
 async fn what_cannot_be_used_is_refused_with_its_place() {

@@ -369,6 +369,8 @@ async fn tools_with_a_function_run_when_they_are_called() {
         (json!({ "tool_name": "cut_board", "arguments": [] }), 400, "invalid_args"),
         (json!({ "arguments": {} }), 400, "invalid_args"),
         (json!("nonsense"), 400, "invalid_args"),
+        // An array of the members in their order.
+        (json!(["cut_board", { "length": 800 }]), 400, "invalid_args"),
     ] {
         let (answered, answer) = scenario.call(&body).await;
         assert_eq!(answered, status, "{body}");

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, ORIGIN, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -109,10 +110,10 @@ async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Byt
     if headers.contains_key(ORIGIN) {
         return failed(StatusCode::FORBIDDEN, "forbidden", NO_PAGES);
     }
-    let asked: ExecuteRequest = match serde_json::from_slice(&body) {
+    let asked = match read_call(&body) {
         Ok(asked) => asked,
-        Err(error) => {
-            let message = format!("this is not a call: {error}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
+        Err(why) => {
+            let message = format!("the body {why}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
             return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
         }
     };
@@ -128,6 +129,16 @@ async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Byt
             // The tool's own failure is an answer.
             Err(message) => failed(StatusCode::OK, "failed", &message),
         },
+    }
+}
+
+/// Reads a call. An array is refused: serde would take it as the members in their order. The error
+/// is the end of a sentence about the body.
+fn read_call(body: &[u8]) -> Result<ExecuteRequest, String> {
+    match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(error) => Err(format!("is not JSON: {error}")),
+        Ok(_) if !body.trim_ascii_start().starts_with(b"{") => Err("must be a JSON object".to_owned()),
+        Ok(_) => serde_json::from_slice(body).map_err(|error| format!("is not a call: {error}")),
     }
 }
 

@@ -94,6 +94,10 @@ pub(crate) fn parse(text: &str) -> Result<Vec<RpcMessage>, String> {
 }
 
 fn parse_one(text: &str) -> Result<RpcMessage, String> {
+    // An array would be read as the members in their order.
+    if text.starts_with('[') {
+        return Err("it is not a JSON-RPC message: it must be a JSON object".to_owned());
+    }
     let envelope: Envelope<'_> =
         serde_json::from_str(text).map_err(|error| format!("it is not a JSON-RPC message: {error}"))?;
     let kept = |raw: &RawValue| JsonText::known(raw.get());

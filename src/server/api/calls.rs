@@ -24,7 +24,7 @@ use crate::server::api::call_answers::{
     CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer,
 };
 use crate::server::api::lookup;
-use crate::server::http::body::RawBody;
+use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::{RefusalSpec, refusal};
@@ -171,10 +171,8 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
 /// empty text counts as left out, but not an empty profile: it usually comes from a variable that
 /// was not set, and would lift the bounds that were meant.
 fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
-    let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
-        Problem::bad_request(format!(
-            "the body is not a call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
-        ))
+    let asked: ExecuteBody<'_> = read_object(body).map_err(|why| {
+        Problem::bad_request(format!("the body {why}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"))
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     if asked.profile.as_deref() == Some("") {

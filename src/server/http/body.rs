@@ -5,8 +5,11 @@ use std::time::Duration;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::calls::argument_form_flaw;
+use crate::model::JsonText;
 use crate::server::http::error::{Problem, excerpt};
 
 /// How long a client may take to send a body of at most `server.max_body` bytes.
@@ -59,10 +62,26 @@ pub(in crate::server) fn body_timeout() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
 }
 
-/// Parses a body as one JSON object.
+/// Reads a body that is one JSON object into a struct. An array is refused: serde would take it as
+/// the members in their order. The error is the end of a sentence about the body.
+pub(in crate::server) fn read_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+        Err(error) => Err(format!("is not JSON: {error}")),
+        Ok(_) if !bytes.trim_ascii_start().starts_with(b"{") => Err("must be a JSON object".to_owned()),
+        Ok(_) => serde_json::from_slice(bytes).map_err(|error| format!("cannot be read: {error}")),
+    }
+}
+
+/// Parses a body as one JSON object, in which no object has two members with the same name.
 fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(bytes) {
-        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Object(members)) => {
+            let text = std::str::from_utf8(bytes).map_err(|error| unreadable(&error))?;
+            match argument_form_flaw(&JsonText::known(text)) {
+                Some(flaw) => Err(Problem::bad_request(format!("the body: {}: {}", flaw.pointer, flaw.message))),
+                None => Ok(members),
+            }
+        }
         Ok(other) => Err(Problem::bad_request(format!("the body must be a JSON object, got {}", shown(&other)))),
         Err(error) => Err(Problem::bad_request(format!("the body is not JSON: {error}"))),
     }
@@ -104,7 +123,8 @@ mod tests {
     #[test]
     fn bodies_are_objects() {
         assert_eq!(parse_object(br#"{"a":1}"#).unwrap().len(), 1);
-        for body in [&b""[..], b"[]", b"null", b"{", b"{} {}", b"\xff"] {
+        for body in [&b""[..], b"[]", b"null", b"{", b"{} {}", b"\xff", br#"{"a":1,"a":2}"#, br#"{"b":{"a":1,"a":2}}"#]
+        {
             assert_eq!(parse_object(body).unwrap_err().into_full_response().status(), 400);
         }
     }

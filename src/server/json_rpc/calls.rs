@@ -69,6 +69,9 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
     }
     let invalid = |why: String| AnswerError::invalid_params("Invalid parameters").with_data(why.into());
     let params = params.map_or("{}", JsonText::get);
+    if !params.starts_with('{') {
+        return Err(invalid("`params` must be a JSON object".to_owned()));
+    }
     let sent: Arguments<'_> = serde_json::from_str(params).map_err(|error| invalid(error.to_string()))?;
     match sent.arguments.map_or("{}", RawValue::get) {
         "null" => Ok(JsonText::known("{}")),

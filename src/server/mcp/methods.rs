@@ -67,6 +67,10 @@ async fn common(
     (id, method): (&JsonText, &str),
     params: Option<&JsonText>,
 ) -> Result<Answer, Refusal> {
+    // An array would be read as the members in their order.
+    if params.is_some_and(|params| !params.get().starts_with('{')) {
+        return Err(Refusal::invalid("`params` must be a JSON object"));
+    }
     match method {
         "tools/list" => lists::tools(context, params).await.map(Answer::Result),
         "tools/call" => {

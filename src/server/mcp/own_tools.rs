@@ -71,6 +71,10 @@ fn result(value: &Value) -> String {
 
 /// The arguments of a tool, or what is wrong with them.
 fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, String> {
+    // An array would be read as the members in their order.
+    if !arguments.starts_with('{') {
+        return Err(format!("the arguments of `{tool}` must be a JSON object"));
+    }
     serde_json::from_str(arguments).map_err(|error| format!("the arguments of `{tool}` cannot be read: {error}"))
 }
 

@@ -17,7 +17,7 @@ use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle;
-use crate::server::http::body::RawBody;
+use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
 use crate::server::{ServerState, SharedState};
@@ -76,8 +76,7 @@ pub(super) async fn invoke(
 
 /// The arguments of a body: an object, or the text of one.
 fn arguments(body: &[u8]) -> Result<JsonText, String> {
-    let body: ReadBody<'_> =
-        serde_json::from_slice(body).map_err(|error| format!("the body is not `{{args}}`: {error}"))?;
+    let body: ReadBody<'_> = read_object(body).map_err(|why| format!("the body {why}; write {{\"args\": {{...}}}}"))?;
     let Some(sent) = body.args.map(RawValue::get).filter(|sent| *sent != "null") else {
         return Ok(JsonText::known("{}"));
     };
