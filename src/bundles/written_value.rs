@@ -34,7 +34,8 @@ pub struct WrittenMembers {
 }
 
 impl WrittenValue {
-    /// Takes a text apart. Fails for one that nests deeper than 128 levels, and for a broken string.
+    /// Takes a text apart. Fails for one that nests deeper than 128 levels, and for a broken
+    /// string.
     pub fn parse(text: &JsonText) -> Result<Self, serde_json::Error> {
         Self::read(text.get(), DEPTH_MAX)
     }
@@ -49,7 +50,7 @@ impl WrittenValue {
                 Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
-                let (written, levels): (Members<'_>, _) = (serde_json::from_str(text)?, below()?);
+                let (written, levels): (TextMembers<'_>, _) = (serde_json::from_str(text)?, below()?);
                 let mut members = WrittenMembers::default();
                 for (name, value) in written.0 {
                     members.set(name, Self::read(value.get(), levels)?);
@@ -111,13 +112,13 @@ impl fmt::Display for WrittenValue {
 }
 
 /// The members of one object, of which each value is still a text.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+struct TextMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> serde::Deserialize<'de> for TextMembers<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> serde::de::Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+        struct TextMembersVisitor;
+        impl<'de> serde::de::Visitor<'de> for TextMembersVisitor {
+            type Value = TextMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
@@ -128,10 +129,10 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(TextMembers(members))
             }
         }
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(TextMembersVisitor)
     }
 }
 

@@ -29,7 +29,7 @@ pub mod active;
 mod activity;
 pub mod allow;
 pub mod approval;
-mod argument_form;
+pub(crate) mod argument_form;
 mod audit;
 pub mod breaker;
 mod call_mode;
@@ -60,7 +60,6 @@ pub mod usage;
 mod usage_store;
 pub mod validate;
 
-pub(crate) use argument_form::flaw as argument_form_flaw;
 pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use caller::Caller;

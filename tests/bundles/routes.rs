@@ -113,8 +113,8 @@ async fn a_version_is_stored_once_and_names_keep_their_grammar() {
     daemon.stop().await;
 }
 
-/// Readers disagree about which of two members with one name counts, and serde takes an array as the
-/// members of an object.
+/// Readers disagree about which of two members with one name counts, and an array could be taken as
+/// the members of an object.
 #[tokio::test]
 async fn bodies_are_objects_without_equal_members() {
     let home = Home::new();

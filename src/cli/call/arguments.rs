@@ -7,6 +7,26 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+/// The body of a call.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct SentCall<'a> {
+    pub(super) tool_name: &'a str,
+    pub(super) arguments: WrittenArguments,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scenario: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) chat_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) profile: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) revision: Option<&'a str>,
+    /// By which the events of the call are found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) call_id: Option<String>,
+}
+
 /// The members of one JSON object, in their order. A name may stand there twice, which the daemon
 /// refuses.
 #[derive(Debug, Default)]
@@ -35,8 +55,8 @@ impl Serialize for WrittenArguments {
 
 impl<'de> Deserialize<'de> for WrittenArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct ArgumentsVisitor;
+        impl<'de> Visitor<'de> for ArgumentsVisitor {
             type Value = WrittenArguments;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +71,6 @@ impl<'de> Deserialize<'de> for WrittenArguments {
                 Ok(members)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(ArgumentsVisitor)
     }
 }

@@ -281,7 +281,8 @@ impl Flag<'_> {
         if self.kind != FlagKind::List {
             let Some(text) = given.next() else { return Ok(None) };
             // An enumeration may hold what its type does not say.
-            let is_chosen = output::list(self.schema, "enum").iter().any(|value| value.to_string() == *text);
+            let is_chosen =
+                output::list(self.schema, "enum").iter().map(Value::to_string).any(|allowed| allowed == *text);
             return if is_chosen { FlagKind::Json.parse(text) } else { one.parse(text) }.map(Some);
         }
         let texts: Vec<&String> = given.collect();

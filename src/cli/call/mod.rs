@@ -8,7 +8,6 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
-use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -22,7 +21,7 @@ pub(super) mod flags;
 mod progress;
 mod tool_list;
 
-use arguments::WrittenArguments;
+use arguments::{SentCall, WrittenArguments};
 use progress::ProgressView;
 
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
@@ -148,8 +147,8 @@ impl CallArgs {
         }
     }
 
-    fn body<'a>(&'a self, name: &'a str, arguments: WrittenArguments) -> CallBody<'a> {
-        CallBody {
+    fn body<'a>(&'a self, name: &'a str, arguments: WrittenArguments) -> SentCall<'a> {
+        SentCall {
             tool_name: name,
             arguments,
             scenario: self.scenario.as_deref(),
@@ -160,26 +159,6 @@ impl CallArgs {
             call_id: None,
         }
     }
-}
-
-/// The body of a call.
-#[derive(Debug, Serialize)]
-pub(super) struct CallBody<'a> {
-    tool_name: &'a str,
-    arguments: WrittenArguments,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scenario: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chat_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    profile: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revision: Option<&'a str>,
-    /// By which the events of the call are found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call_id: Option<String>,
 }
 
 /// What `--args` gives.

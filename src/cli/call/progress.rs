@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::client::{DaemonAnswer, DaemonClient, DaemonEventStream};
 use super::super::{CommandError, output};
-use super::CallBody;
+use super::arguments::SentCall;
 use crate::runtime::Clock;
 
 /// The length of a bar whose tool says how much is complete.
@@ -36,7 +36,7 @@ pub(super) enum ProgressView {
 /// such events makes the call all the same.
 pub(super) async fn execute(
     daemon: &DaemonClient,
-    mut body: CallBody<'_>,
+    mut body: SentCall<'_>,
     view: ProgressView,
 ) -> Result<DaemonAnswer, CommandError> {
     let id = Uuid::new_v4().to_string();

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::calls::argument_form_flaw;
+use crate::calls::argument_form;
 use crate::model::JsonText;
 use crate::server::http::error::{Problem, excerpt};
 
@@ -77,7 +77,7 @@ fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => {
             let text = std::str::from_utf8(bytes).map_err(|error| unreadable(&error))?;
-            match argument_form_flaw(&JsonText::known(text)) {
+            match argument_form::flaw(&JsonText::known(text)) {
                 Some(flaw) => Err(Problem::bad_request(format!("the body: {}: {}", flaw.pointer, flaw.message))),
                 None => Ok(members),
             }
