@@ -76,12 +76,11 @@ impl WrittenValue {
 
 impl WrittenMembers {
     fn set(&mut self, name: String, value: WrittenValue) {
-        match self.places.get(&name).and_then(|place| self.members.get_mut(*place)) {
-            Some(earlier) => earlier.1 = value,
-            None => {
-                self.places.insert(name.clone(), self.members.len());
-                self.members.push((name, value));
-            }
+        if let Some(earlier) = self.places.get(&name).and_then(|place| self.members.get_mut(*place)) {
+            earlier.1 = value;
+        } else {
+            self.places.insert(name.clone(), self.members.len());
+            self.members.push((name, value));
         }
     }
 }
