@@ -240,6 +240,7 @@ impl ConfigReloader {
             tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
         }
         self.settings.send_replace(loaded.values);
+        self.bundles.set_other_root_waits(waiting.iter().any(|key| &**key == "bundles.path"));
         self.state.waiting = waiting;
         let renamed = config.renamed_keys();
         if renamed != self.state.renamed {

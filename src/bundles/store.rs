@@ -6,6 +6,7 @@
 //! it is still empty then.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ struct StoreParts {
     root: Option<PathBuf>,
     settings: watch::Sender<Arc<BundleSettings>>,
     set: watch::Sender<Arc<BundleSet>>,
+    /// Whether the configuration names another folder than `root`, which is used after a restart.
+    other_root_waits: AtomicBool,
     /// Held while the folder is read and the set is published, so that no older set follows a newer
     /// one.
     publishing: Mutex<()>,
@@ -64,7 +67,8 @@ impl BundleStore {
         // The watcher reports absolute paths.
         let root = settings.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
         let (settings, set) = (watch::Sender::new(Arc::new(settings)), watch::Sender::default());
-        Self(Arc::new(StoreParts { root, settings, set, publishing: Mutex::default(), functions, clock, tasks }))
+        let (other_root_waits, publishing) = (AtomicBool::new(false), Mutex::default());
+        Self(Arc::new(StoreParts { root, settings, set, other_root_waits, publishing, functions, clock, tasks }))
     }
 
     /// Takes other settings. The folder stays.
@@ -78,6 +82,17 @@ impl BundleStore {
             let store = self.clone();
             self.0.tasks.spawn_blocking(move || store.read_now());
         }
+    }
+
+    /// Takes whether the configuration names another folder, which is used after a restart.
+    pub fn set_other_root_waits(&self, waits: bool) {
+        self.0.other_root_waits.store(waits, Ordering::Relaxed);
+    }
+
+    /// Why nothing is stored.
+    fn off(&self) -> BundleError {
+        let waits = self.0.other_root_waits.load(Ordering::Relaxed);
+        if waits { BundleError::OffUntilRestart } else { BundleError::Off }
     }
 
     /// The active settings.
@@ -205,7 +220,7 @@ impl BundleStore {
         &self,
         change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError>,
     ) -> Result<T, BundleError> {
-        let root = self.0.root.as_deref().ok_or(BundleError::Off)?;
+        let root = self.0.root.as_deref().ok_or_else(|| self.off())?;
         let _lock = FolderLock::acquire(root)?;
         let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
         let now = self.read_folder(root).map_err(|error| unread(&error))?;
@@ -314,7 +329,7 @@ impl BundleStore {
         (bundle, slug, version): (Uuid, &Slug, &ToolVersion),
     ) -> Result<(Arc<StoredBundle>, Arc<StoredTool>), BundleError> {
         if !self.is_on() {
-            return Err(BundleError::Off);
+            return Err(self.off());
         }
         let set = self.set();
         let bundle = set.bundle(bundle)?;

@@ -31,6 +31,11 @@ impl<'f> RuleContext<'f> {
         self.within(&index.to_string(), judge);
     }
 
+    /// The steps from the document to this position, unescaped.
+    pub(super) fn steps(&self) -> impl Iterator<Item = String> {
+        self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"))
+    }
+
     /// Reports a finding at this position.
     pub(super) fn report(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
         let Self { findings, tool, pointer } = self;

@@ -47,7 +47,8 @@ fn inner(place: &mut RuleContext<'_>, schema: &Json<'_>) {
 fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     match schema.get_non_null("type") {
         None if INSTEAD_OF_TYPE.iter().all(|keyword| schema.get(keyword).is_none()) => {
-            place.report(FindingCode::SchemaUntyped, "the parameter has no type", "add a `type`, such as `\"string\"`");
+            let message = format!("{} has no type", parameter(place));
+            place.report(FindingCode::SchemaUntyped, message, "add a `type`, such as `\"string\"`");
         }
         None => {}
         Some(Json::List(types)) if !types.is_empty() => {
@@ -64,6 +65,22 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         let message = "the list parameter has no `items`, and some LLM vendors refuse such a tool";
         place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
     }
+}
+
+/// The parameter at this position, with those around it: `the parameter "orders[].id"`.
+fn parameter(place: &RuleContext<'_>) -> String {
+    let (mut name, mut steps) = (String::new(), place.steps().skip_while(|step| step != "properties"));
+    while let Some(step) = steps.next() {
+        match step.as_str() {
+            "properties" => {
+                let dot = if name.is_empty() { "" } else { "." };
+                name.extend([dot, &steps.next().unwrap_or_default()]);
+            }
+            "items" => name.push_str("[]"),
+            _ => {}
+        }
+    }
+    if name.is_empty() { "the parameter".to_owned() } else { format!("the parameter {}", quoted_excerpt(&name)) }
 }
 
 fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {

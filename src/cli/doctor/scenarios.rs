@@ -182,7 +182,10 @@ fn start(scenario: &Value) -> String {
 /// Reports the manifest of a scenario that answers.
 fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
-    let hint = || format!("`callsheet check {url}` shows the findings and how to fix them");
+    // What is at no address, such as a bundle, cannot be checked without the daemon.
+    let command =
+        if url.starts_with("http") { format!("check {url}") } else { format!("findings --scenario {name}") };
+    let hint = || format!("`callsheet {command}` shows the findings and how to fix them");
     match (errors, warnings) {
         (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {

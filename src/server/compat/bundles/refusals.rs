@@ -30,7 +30,7 @@ impl From<BundleError> for Problem {
     fn from(error: BundleError) -> Self {
         let told = |status: StatusCode, code: &str| Self::new(status, error.to_string()).with_member("code", code);
         match &error {
-            BundleError::Off => told(StatusCode::NOT_FOUND, "bundles_off"),
+            BundleError::Off | BundleError::OffUntilRestart => told(StatusCode::NOT_FOUND, "bundles_off"),
             BundleError::UnknownBundle(_) => told(StatusCode::NOT_FOUND, "unknown_bundle"),
             BundleError::UnknownTool(..) => told(StatusCode::NOT_FOUND, "unknown_tool"),
             BundleError::BeingDeleted(_) => told(StatusCode::CONFLICT, "being_deleted"),
