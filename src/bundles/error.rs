@@ -14,7 +14,9 @@ pub enum BundleError {
     #[error("there are no stored tools here; set `bundles.path` to the folder for them")]
     Off,
     /// A folder is configured, and is not in use before a restart.
-    #[error("there are no stored tools before a restart, because `bundles.path` was set while the daemon was running; restart the daemon")]
+    #[error(
+        "there are no stored tools before a restart, because `bundles.path` was set while the daemon was running; restart the daemon"
+    )]
     OffUntilRestart,
     /// No bundle has this id.
     #[error("no bundle has the id `{0}`")]

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::support::command::{Home, Ran, Running, json, rows};
+use crate::support::command::{Home, Ran, Running, json, rows, until};
 
 const ID: &str = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
 
@@ -53,9 +53,11 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
 
     let archive = home.path("net.zip").display().to_string();
     bundle(&home, &daemon, &["export", "net", &archive]).ok();
-    bundle(&home, &daemon, &["export", "net", &archive]).failed(2);
-    let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
-    assert!(refused.contains("2 tools left out"), "{refused}");
+    let refused = bundle(&home, &daemon, &["export", "net", &archive]).failed(2);
+    assert!(refused.contains("name a file that is not there yet"), "{refused}");
+    let nowhere = home.path("none/net.zip").display().to_string();
+    let refused = bundle(&home, &daemon, &["export", "net", &nowhere]).failed(2);
+    assert!(refused.contains("make its folder first"), "{refused}");
     let imported = bundle(&home, &daemon, &["import", &archive, "--new"]).ok();
     assert!(imported.starts_with("net with 2 tools is stored: "), "{imported}");
     let several = bundle(&home, &daemon, &["list", "net"]).failed(1);
@@ -74,6 +76,99 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
         bundle(&home, &daemon, &["delete", ID, slug, "v1"]).ok();
     }
     assert!(bundle(&home, &daemon, &["delete", ID]).ok().contains("removed for good after two days"));
+    let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
+    assert!(refused.contains("is being deleted") && refused.contains("`--new`"), "{refused}");
+}
+
+/// A daemon with the bundle `net` and these tools in it.
+fn with_tools(home: &Home, slugs: &[&str]) -> Running {
+    let daemon = home.serve(&[]);
+    let about = write(home, "net.json", &json!({"id": ID, "slug": "net", "displayName": "Net tools"}));
+    bundle(home, &daemon, &["put", &about]).ok();
+    for slug in slugs {
+        let file = write(home, "tool.json", &tool_file(slug));
+        bundle(home, &daemon, &["put", &file, "--bundle", "net"]).ok();
+    }
+    daemon
+}
+
+/// How many tools the bundle `net` has.
+fn stored(home: &Home, daemon: &Running) -> usize {
+    let tools = json(&bundle(home, daemon, &["list", ID, "--all", "--json"]).ok());
+    tools["tools"].as_array().unwrap().len()
+}
+
+#[test]
+fn an_import_that_is_refused_stores_nothing() {
+    let home = home();
+    let daemon = with_tools(&home, &["tides", "weather"]);
+    let archive = home.path("net.zip").display().to_string();
+    bundle(&home, &daemon, &["export", "net", &archive]).ok();
+    bundle(&home, &daemon, &["delete", "net", "tides", "v1"]).ok();
+    let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
+    assert!(refused.contains("nothing is stored") && refused.contains("already has a tool `weather`"), "{refused}");
+    assert!(refused.contains("`--new`"), "{refused}");
+    assert_eq!(stored(&home, &daemon), 1);
+
+    // One tool is one too many for another daemon, which only it can know.
+    let other = Home::with("[bundles]\npath = \"bundles\"\nmax_tools = 1\n");
+    let second = other.serve(&[]);
+    let refused = bundle(&other, &second, &["import", &archive]).failed(1);
+    assert!(refused.contains("max_tools"), "{refused}");
+    assert_eq!(stored(&other, &second), 0);
+
+    bundle(&home, &daemon, &["disable", "net"]).ok();
+    let disabled = home.path("disabled.zip").display().to_string();
+    bundle(&home, &daemon, &["export", ID, &disabled]).ok();
+    let refused = bundle(&home, &daemon, &["import", &disabled, "--new"]).failed(2);
+    assert!(refused.contains("bundle enable"), "{refused}");
+    assert_eq!(rows(&bundle(&home, &daemon, &["list", "--all"]).ok()).len(), 2);
+}
+
+#[test]
+fn a_tool_that_is_left_out_is_explained() {
+    let home = Home::with("[bundles]\npath = \"bundles\"\n");
+    let daemon = with_tools(&home, &[]);
+    let file = write(&home, "tool.json", &tool_file("weather"));
+    let put = home.run(&["bundle", "put", &file, "--bundle", "net", "--url", &daemon.url]);
+    assert!(put.err.contains("which is not allowed; add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{}", put.err);
+    put.ok();
+    let listed = bundle(&home, &daemon, &["list", "net", "--all"]).ok();
+    assert!(listed.contains("`127.0.0.1`, which is not allowed"), "{listed}");
+
+    until("the tool is a finding", || {
+        home.run(&["findings", "--code", "tool-unavailable", "--url", &daemon.url]).ok().contains("net/weather_v1")
+    });
+    for name in ["net/weather_v1", "weather_v1"] {
+        let told = home.run(&["explain", name, "--url", &daemon.url]).ok();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("not in the list: it is left out, because of `tool-unavailable`"), "{told}");
+        assert!(told.contains("add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{told}");
+    }
+    let refused = home.run(&["call", "net/weather_v1", "--url", &daemon.url]).failed(1);
+    assert!(refused.contains("is left out of the list"), "{refused}");
+    let page = String::from_utf8(daemon.get("/dashboard/findings").1).unwrap();
+    assert!(page.contains("weather_v1") && page.contains("/dashboard/scenarios/net"), "{page}");
+    assert!(!page.contains("/dashboard/tool?id=net"), "{page}");
+
+    let doctor = home.run(&["doctor", "--url", &daemon.url]).out;
+    assert!(doctor.contains("callsheet findings --scenario net"), "{doctor}");
+    assert!(!doctor.contains("check bundle:"), "{doctor}");
+}
+
+#[test]
+fn a_folder_that_is_set_later_needs_a_restart() {
+    let home = Home::with("");
+    let daemon = home.serve(&[]);
+    let about = write(&home, "net.json", &json!({"id": ID, "slug": "net", "displayName": "Net tools"}));
+    let refused = bundle(&home, &daemon, &["put", &about]).failed(1);
+    assert!(refused.contains("set `bundles.path`"), "{refused}");
+    home.write("callsheet.toml", "server.listen = \"127.0.0.1:0\"\n[bundles]\npath = \"bundles\"\n");
+    until("the key waits", || {
+        home.run(&["findings", "--code", "config-waiting", "--url", &daemon.url]).ok().contains("bundles.path")
+    });
+    let refused = bundle(&home, &daemon, &["put", &about]).failed(1);
+    assert!(refused.contains("restart the daemon"), "{refused}");
 }
 
 /// A hostile archive changes nothing.

@@ -62,6 +62,21 @@ fn nothing_is_found_in_a_clean_manifest() {
 }
 
 #[test]
+fn a_parameter_without_a_type_is_named() {
+    let parameters = json!({"type": "object", "properties": {
+        "city/town": {"description": "Where"},
+        "orders": {"type": "array", "description": "What", "items": {"type": "object", "properties": {
+            "id": {"description": "Which"}}}},
+    }});
+    let inspected =
+        judged(&with_tools(&json!([{"name": "t", "description": "Looks things up", "parameters": parameters}])));
+    let untyped = inspected.findings.iter().filter(|finding| finding.code == FindingCode::SchemaUntyped);
+    let messages: Vec<&str> = untyped.map(|finding| &*finding.message).collect();
+    let named = ["\"city/town\"", "\"orders[].id\""].map(|name| format!("the parameter {name} has no type"));
+    assert_eq!(messages, named);
+}
+
+#[test]
 fn everything_that_is_wrong_is_found_where_it_stands() {
     let text = fixture("faults");
     let inspected = judged(&text);

@@ -16,7 +16,7 @@ use crate::cli::client::{DaemonClient, QueryPairs};
 use crate::cli::{CommandError, RemoteArgs, output};
 
 /// Members that a daemon adds to stored documents.
-const ADDED: [&str; 4] = ["scenario", "tool", "callCount", "lastCalledAt"];
+const ADDED: [&str; 5] = ["scenario", "tool", "leftOut", "callCount", "lastCalledAt"];
 
 /// Arguments of `bundle export`.
 #[derive(Debug, Args)]
@@ -120,7 +120,11 @@ impl ImportArchiveArgs {
         }
         if !archived.definition.is_enabled && !archived.tools.is_empty() {
             let why = "its bundle is disabled, and a disabled bundle takes no tools";
-            return Err(usage(&self.file, why, "enable the bundle with `callsheet bundle enable`, and export it again"));
+            return Err(usage(
+                &self.file,
+                why,
+                "enable the bundle with `callsheet bundle enable`, and export it again",
+            ));
         }
         Ok(archived)
     }

@@ -45,7 +45,7 @@ enum BundleCommand {
 struct ListBundlesArgs {
     /// List the tools of this bundle: its id or its slug.
     bundle: Option<String>,
-    /// Also what is disabled.
+    /// Also what is disabled, and why tools are left out of the list of tools.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -108,22 +108,25 @@ impl ListBundlesArgs {
         } else if rows.is_empty() {
             output::line(&format!("no {member}; `--all` shows those that are disabled, too"));
         } else if member == "bundles" {
-            table(&rows, [("ID", "/id"), ("SLUG", "/slug"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")]);
+            table(&rows, &[("ID", "/id"), ("SLUG", "/slug"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")]);
         } else {
-            table(
-                &rows,
-                [("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")],
-            );
+            let mut columns =
+                vec![("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")];
+            if self.all {
+                columns.push(("LEFT OUT", "/leftOut/message"));
+            }
+            table(&rows, &columns);
         }
         Ok(())
     }
 }
 
-fn table(rows: &[Value], columns: [(&str, &str); 4]) {
-    let heads = columns.map(|(head, _)| (head, if head == "NAME" { ColumnFit::Cut } else { ColumnFit::Whole }));
+fn table(rows: &[Value], columns: &[(&'static str, &str)]) {
+    let fit = |head| if head == "NAME" { ColumnFit::Cut } else { ColumnFit::Whole };
+    let heads: Vec<_> = columns.iter().map(|(head, _)| (*head, fit(*head))).collect();
     let mut table = TextTable::new(&heads);
     for row in rows {
-        table.row(columns.map(|(_, pointer)| cell(output::text(row, pointer))));
+        table.row(columns.iter().map(|(_, pointer)| cell(output::text(row, pointer))));
     }
     table.print();
 }

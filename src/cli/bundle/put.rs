@@ -40,6 +40,11 @@ impl PutArgs {
         } else {
             put_bundle(&daemon, document.get("id").and_then(Value::as_str), &document).await?
         };
+        if answer.value.get("leftOut").is_some() {
+            let text = |pointer| output::text(&answer.value, pointer);
+            let (why, next) = (text("/leftOut/message"), text("/leftOut/hint"));
+            output::note(&format!("{} is stored, and left out of the list: {why}; {next}", text("/tool")));
+        }
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {

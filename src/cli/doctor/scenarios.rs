@@ -168,24 +168,31 @@ fn start(scenario: &Value) -> String {
             format!("`callsheet scenarios {name}` shows what it wrote to standard error; run its command by hand")
         }
         "malformed" | "unknown-protocol" if !is_program => {
-            format!("`callsheet check {url}` shows what is wrong with its answers")
+            format!("`{}` shows what is wrong with its answers", look(&name, &url))
         }
         _ if is_program => format!("run its command by hand: {url}"),
         "refused" | "" => format!("start it, or fix its address {url}"),
         "unresolved" | "address" | "redirect" => format!("fix its address {url}"),
         "timeout" => format!("it does not answer in time at {url}: look at its log, or raise `refresh.timeout`"),
         "status" => format!("it runs, and answers with an error: look at its log, or fix its address {url}"),
-        _ => format!("it runs; `callsheet check {url}` shows what is wrong with its answer"),
+        _ => format!("it runs; `{}` shows what is wrong with its answer", look(&name, &url)),
+    }
+}
+
+/// The command that shows the findings of a scenario: what is at no address, such as a bundle, only
+/// the daemon can check.
+fn look(name: &str, url: &str) -> String {
+    if url.starts_with("http") {
+        format!("callsheet check {url}")
+    } else {
+        format!("callsheet findings --scenario {name}")
     }
 }
 
 /// Reports the manifest of a scenario that answers.
 fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
-    // What is at no address, such as a bundle, cannot be checked without the daemon.
-    let command =
-        if url.starts_with("http") { format!("check {url}") } else { format!("findings --scenario {name}") };
-    let hint = || format!("`callsheet {command}` shows the findings and how to fix them");
+    let hint = || format!("`{}` shows the findings and how to fix them", look(name, url));
     match (errors, warnings) {
         (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {

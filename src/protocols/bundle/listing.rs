@@ -1,11 +1,9 @@
 //! The list of one bundle: written as a manifest of the Tool Discovery Protocol, and decoded as
 //! every other one.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use super::usable::{self, Unusable};
+use super::usable;
 use crate::bundles::{BundleStore, StoredBundle, StoredTool, ToolImplementation};
 use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest};
 use crate::protocols::tool_discovery::{self, Decoded};
@@ -17,19 +15,16 @@ pub(super) fn decode(
     store: &BundleStore,
     request: &ListRequest,
 ) -> Result<(Manifest, Vec<Finding>, usize), ListError> {
-    let (settings, mut findings, mut tools, mut left_out) =
-        (store.settings(), CappedFindings::default(), Vec::new(), 0);
+    let (mut findings, mut tools, mut left_out) = (CappedFindings::default(), Vec::new(), 0);
     if bundle.definition.is_enabled {
         bundle.findings.iter().cloned().for_each(|finding| findings.push(finding));
         left_out += bundle.findings.iter().filter(|finding| finding.code == FindingCode::ToolQuarantined).count();
         for tool in &bundle.tools {
-            let name: Arc<str> = tool.name().into();
-            match usable::check(tool, &settings, store.functions()) {
-                Ok(_) => tools.push(offer(tool, &name)),
-                Err(Unusable { why, hint }) => {
+            match usable::left_out(tool, store) {
+                None => tools.push(offer(tool, &tool.name())),
+                Some(finding) => {
                     left_out += 1;
-                    let finding = Finding::new(FindingCode::ToolUnavailable, format!("the tool {why}"));
-                    findings.push(finding.of_tool(name).hint(hint));
+                    findings.push(finding);
                 }
             }
         }

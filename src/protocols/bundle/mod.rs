@@ -12,6 +12,8 @@ mod destination;
 mod listing;
 mod usable;
 
+pub use usable::left_out;
+
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use url::{Host, Url};
 
-use crate::bundles::{BundleSettings, Functions, HostRule, HttpTool, StoredTool, ToolAuth, ToolImplementation};
+use crate::bundles::{
+    BundleSettings, BundleStore, Functions, HostRule, HttpTool, StoredTool, ToolAuth, ToolImplementation,
+};
+use crate::model::{Finding, FindingCode};
 
 /// Facts of the tool itself that a placeholder may name.
 const OWN: [&str; 2] = ["slug", "version"];
@@ -19,6 +22,13 @@ pub(super) struct Unusable {
 
 fn unusable<T>(why: String, hint: impl Into<String>) -> Result<T, Unusable> {
     Err(Unusable { why, hint: hint.into() })
+}
+
+/// The finding by which a tool is left out of the list, if it cannot be run here.
+pub fn left_out(tool: &StoredTool, store: &BundleStore) -> Option<Finding> {
+    let Unusable { why, hint } = check(tool, &store.settings(), store.functions()).err()?;
+    let finding = Finding::new(FindingCode::ToolUnavailable, format!("the tool {why}"));
+    Some(finding.of_tool(tool.name()).hint(hint))
 }
 
 /// Checks a tool. An HTTP tool gives the names of the secrets that it uses.

@@ -230,7 +230,10 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
 /// The problem of a call that was refused or failed, with hints from the active catalog.
 fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> Problem {
     let told = match refused {
-        ExecuteError::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
+        ExecuteError::Unknown(name) => {
+            let snapshot = shared.reader.snapshot();
+            lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
+        }
         ExecuteError::Disabled { id, .. } => {
             let place = match (&place.chat, &place.profile) {
                 (Some(chat), _) => format!("chat:{chat}"),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::{FormerName, Snapshot, ViewQuery, explain};
-use crate::model::{ScenarioState, ViewTool};
+use crate::model::{Finding, ScenarioName, ScenarioState, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::{lookup, shared_json};
 use crate::server::http::error::Problem;
@@ -67,11 +67,17 @@ pub(super) fn answer(
         }
         (None, _) if problem.status_and_detail().0 != StatusCode::NOT_FOUND => Err(problem),
         (Some(former), Some(tool)) => of_tool(snapshot, scope, &tool, Some(former)),
-        (Some(former), None) => gone(snapshot, former),
-        (None, _) => match lookup::remembered(&shared.reader.history(), scope, name) {
-            Some(tool) => of_tool(snapshot, scope, &tool, None),
-            None => Err(lookup::with_unanswered(problem, snapshot)),
+        (Some(former), None) => match lookup::left_out(snapshot, &former.id.to_string()) {
+            Some(finding) => left_out(finding),
+            None => gone(snapshot, former),
         },
+        (None, _) => {
+            match (lookup::left_out(snapshot, name), lookup::remembered(&shared.reader.history(), scope, name)) {
+                (Some(finding), _) => left_out(finding),
+                (None, Some(tool)) => of_tool(snapshot, scope, &tool, None),
+                (None, None) => Err(lookup::with_unanswered(problem, snapshot)),
+            }
+        }
     }
 }
 
@@ -107,6 +113,23 @@ fn of_tool(
             .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
             .collect(),
         findings: explanation.findings.iter().map(shared_json::finding).collect(),
+    })
+}
+
+/// Explains a tool that a finding leaves out of the list.
+fn left_out(finding: &Finding) -> Result<Response, Problem> {
+    let scenario = finding.scenario.as_ref().map(ScenarioName::as_str).unwrap_or_default();
+    let tool = finding.tool.as_deref().unwrap_or_default();
+    let outcome = format!("it is left out, because of `{}`: {}", finding.code, finding.message);
+    shared_json::json(&ToolExplanation {
+        name: tool,
+        id: format!("{scenario}/{tool}"),
+        scenario,
+        tool,
+        listed: false,
+        verdict: format!("not in the list: {outcome}"),
+        steps: vec![ExplainedStep { subject: "offered", outcome: &outcome, source: "catalog" }],
+        findings: vec![shared_json::finding(finding)],
     })
 }
 

@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::catalog::{
     self, Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, Visibility, find_in_scope, nearest, out_of_bounds,
 };
-use crate::model::{Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
+use crate::model::{Finding, FindingCode, Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
 use crate::server::http::error::{Problem, excerpt};
 
 /// Largest number of similar names in a refusal.
@@ -29,6 +29,29 @@ pub(in crate::server) fn resolve_tool(
         }
         NameLookup::None => Err(unknown_tool(catalog, name)),
     }
+}
+
+/// The finding by which the tool `name` is left out of the list, though its scenario has it.
+pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Finding> {
+    let name = NameRef::parse(name);
+    let is_it = |finding: &&Finding| match (&name, &finding.scenario, &finding.tool) {
+        (NameRef::Id(id), Some(scenario), Some(tool)) => id.scenario == *scenario && id.tool == *tool,
+        (NameRef::Bare(name), Some(_), Some(tool)) => **name == **tool,
+        _ => false,
+    };
+    let leaves_out = |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable);
+    snapshot.findings.iter().filter(|finding| leaves_out(finding.code)).find(is_it)
+}
+
+/// The refusal of a name that the list does not have; for a tool that is left out, with the reason.
+pub(in crate::server) fn with_left_out(problem: Problem, snapshot: &Snapshot, name: &str) -> Problem {
+    if problem.status_and_detail().0 != StatusCode::NOT_FOUND {
+        return problem;
+    }
+    let Some(finding) = left_out(snapshot, name) else { return problem };
+    let next = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let detail = format!("`{}` is left out of the list: {}{next}", excerpt(name), finding.message);
+    Problem::not_found(detail).with_member("code", finding.code.as_str())
 }
 
 /// The tool that had this name in the latest earlier list that had the name.

@@ -173,7 +173,8 @@ fn tool_answer(
     let format = query.format()?;
     let scope = including_disabled(query.scope()?);
     lookup::check_profile(&snapshot.catalog, &scope)?;
-    let tool = lookup::resolve_tool(&snapshot.catalog, &scope, name)?;
+    let tool = lookup::resolve_tool(&snapshot.catalog, &scope, name)
+        .map_err(|problem| lookup::with_left_out(problem, snapshot, name))?;
     lookup::check_visible(&snapshot.catalog, &scope, &tool)?;
     let body = Bytes::from(encoded(&tool, format)?);
     let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body))).map_err(|e| Problem::internal(&e))?;

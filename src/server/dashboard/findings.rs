@@ -7,12 +7,13 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 
+use crate::catalog::Catalog;
 use crate::model::{Finding, FindingCode, Severity, ToolId};
 use crate::server::SharedState;
 use crate::server::api::findings::all_open;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::text::{count, foreign, segment, sentence};
+use crate::server::dashboard::text::{count, foreign, sentence};
 
 /// How many findings are shown.
 pub(super) mod told {
@@ -29,7 +30,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
     let main = html! {
         h1 { "Findings" }
         p class="lead" { "What was left out, renamed, hidden or kept from an older answer, and why. Nothing is left out without a finding." }
-        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&findings)) }
+        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot.catalog, &findings)) }
     };
     let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
     html_response(&asked, page.render(&main))
@@ -38,10 +39,10 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
 /// `GET /dashboard/findings/now`: the part that changes.
 pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
-    html_response(&asked, groups(&all_open(&shared, &snapshot).await))
+    html_response(&asked, groups(&snapshot.catalog, &all_open(&shared, &snapshot).await))
 }
 
-fn groups(findings: &[Finding]) -> Markup {
+fn groups(catalog: &Catalog, findings: &[Finding]) -> Markup {
     let mut kinds: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
         // The worst first.
@@ -55,7 +56,7 @@ fn groups(findings: &[Finding]) -> Markup {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
                 h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
                 @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (sentence(what, 400)) } }
-                (finding_list(of_kind.iter().copied(), told::OF_KIND, true))
+                (finding_list(catalog, of_kind.iter().copied(), told::OF_KIND, true))
                 @if of_kind.len() > told::OF_KIND {
                     p class="quiet" { (of_kind.len() - told::OF_KIND) " more: " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
                 }
@@ -79,12 +80,17 @@ pub(super) fn severity_badge(severity: Severity) -> Markup {
 }
 
 /// The first `most` findings. With `grouped`, the heading already shows their severity.
-pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize, grouped: bool) -> Markup {
+pub(super) fn finding_list<'a>(
+    catalog: &Catalog,
+    findings: impl IntoIterator<Item = &'a Finding>,
+    most: usize,
+    grouped: bool,
+) -> Markup {
     html! {
         ul class="findings" {
             @for finding in findings.into_iter().take(most) {
                 li data-code=(finding.code) {
-                    (about(finding)) @if !grouped { (severity_badge(finding.severity())) " " } (sentence(&finding.message, 600))
+                    (about(catalog, finding)) @if !grouped { (severity_badge(finding.severity())) " " } (sentence(&finding.message, 600))
                     @if let Some(pointer) = &finding.pointer { " " code { (foreign(pointer, 200)) } }
                     @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (sentence(hint, 400)) } }
                 }
@@ -93,11 +99,15 @@ pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, 
     }
 }
 
-fn about(finding: &Finding) -> Markup {
+/// What a finding is about. A tool that the catalog does not have has no page, so its scenario's is
+/// linked.
+fn about(catalog: &Catalog, finding: &Finding) -> Markup {
+    let has_page = |id: &ToolId| catalog.entry(&id.scenario).is_some_and(|entry| entry.tool(&id.tool).is_some());
+    let link = |id: ToolId| if has_page(&id) { links::tool(&id) } else { links::scenario(&id.scenario) };
     html! {
         @match (&finding.scenario, &finding.tool) {
-            (Some(scenario), Some(name)) => { a href=(links::tool(&ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
-            (Some(scenario), None) => { a href={ "/dashboard/scenarios/" (segment(scenario.as_str())) } { (scenario) } " " }
+            (Some(scenario), Some(name)) => { a href=(link(ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
+            (Some(scenario), None) => { a href=(links::scenario(scenario)) { (scenario) } " " }
             _ => {}
         }
     }

@@ -171,7 +171,7 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timest
         (errors(&recent_errors(shared, &health.name)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
-            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
+            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, &findings, told::OF_SCENARIO, false)) }
         }
         section class="card" aria-labelledby="tools-title" {
             h2 id="tools-title" { "Tools" }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::calls::Calls;
-use crate::catalog::explain;
+use crate::catalog::{Catalog, explain};
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
 use crate::server::SharedState;
@@ -40,7 +40,9 @@ pub(super) async fn page(
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
     let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
     let view = in_scope(&scope);
-    let tool = lookup::resolve_tool(&snapshot.catalog, &view, query.required("id")?)?;
+    let id = query.required("id")?;
+    let tool = lookup::resolve_tool(&snapshot.catalog, &view, id)
+        .map_err(|problem| lookup::with_left_out(problem, &snapshot, id))?;
     let explained = explain(&snapshot.catalog, &view, &tool);
     let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
     let main = html! {
@@ -59,13 +61,13 @@ pub(super) async fn page(
                 table { tbody { @for step in &explained.steps {
                     tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
-                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO, false)) }
+                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&snapshot.catalog, &explained.findings, told::OF_SCENARIO, false)) }
             }
         }
         section class="card" aria-labelledby="calls-title" { h2 id="calls-title" { "Calls" } (usage(&shared.calls, &tool.id, now)) }
         section class="card" aria-labelledby="formats-title" {
             h2 id="formats-title" { "What LLMs get" }
-            div id="format" { (in_format(&tool, query.optional("format").unwrap_or(FIRST))) }
+            div id="format" { (in_format(&snapshot.catalog, &tool, query.optional("format").unwrap_or(FIRST))) }
         }
         details class="card" { summary { "Metadata as the scenario wrote it" } pre tabindex="0" { code { (pretty(tool.tool.metadata.get())) } } }
     };
@@ -87,7 +89,7 @@ pub(super) async fn format(
     let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("format")])?;
     let snapshot = shared.reader.snapshot();
     let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
-    html_response(&asked, in_format(&tool, query.format()?.id()))
+    html_response(&asked, in_format(&snapshot.catalog, &tool, query.format()?.id()))
 }
 
 /// The counts of its calls, by result.
@@ -122,7 +124,7 @@ fn duration(span: Duration) -> String {
     }
 }
 
-fn in_format(tool: &ViewTool, id: &str) -> Markup {
+fn in_format(catalog: &Catalog, tool: &ViewTool, id: &str) -> Markup {
     let format = formats::by_id(id).unwrap_or(formats::FORMATS[0]);
     let encoded = format.encode(tool);
     html! {
@@ -133,7 +135,7 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
                     aria-current=[(other.id() == format.id()).then_some("true")] { (other.id()) }
             }
         }
-        @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO, false)) }
+        @if !encoded.findings.is_empty() { (finding_list(catalog, &encoded.findings, told::OF_SCENARIO, false)) }
         @match &encoded.json {
             Some(json) => {
                 p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens (an estimate, rather too high)" }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::bundles::{StoredBundle, StoredTool};
 use crate::model::ToolId;
+use crate::protocols::bundle::left_out;
 use crate::server::ServerState;
 
 /// What is said about a bundle.
@@ -106,10 +107,24 @@ pub(super) struct StoredToolJson {
     created_at: String,
     /// The tool in the list of tools, as `scenario/tool`.
     tool: String,
+    /// Why the list of tools leaves it out, if it cannot be run here.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOutJson>,
     /// Calls that named it, with any result.
     call_count: u64,
     /// When the latest call ended.
     last_called_at: Option<String>,
+}
+
+/// Why a tool is left out of the list of tools.
+#[derive(JsonSchema)]
+#[schemars(rename = "LeftOut")]
+#[expect(dead_code, reason = "it describes what is added to a stored document")]
+pub(super) struct LeftOutJson {
+    /// The reason, as the finding `tool-unavailable` has it.
+    message: String,
+    /// The next step.
+    hint: Option<String>,
 }
 
 /// One page of bundles.
@@ -176,6 +191,9 @@ pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredToo
     let usage = shared.calls.usage(&id);
     document.insert("bundleID".to_owned(), json!(bundle.definition.id));
     document.insert("tool".to_owned(), json!(id.to_string()));
+    if let Some(finding) = left_out(tool, &shared.bundles) {
+        document.insert("leftOut".to_owned(), json!({"message": &*finding.message, "hint": finding.hint.as_deref()}));
+    }
     document.insert("callCount".to_owned(), json!(usage.as_ref().map_or(0, |usage| usage.calls)));
     document.insert("lastCalledAt".to_owned(), json!(usage.map(|usage| time(usage.last))));
     Value::Object(document)
