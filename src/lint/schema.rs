@@ -67,7 +67,7 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     }
 }
 
-/// The parameter at this position, with those around it: `the parameter "orders[].id"`.
+/// The parameter at this position, with those around it, such as `orders[].id`.
 fn parameter(place: &RuleContext<'_>) -> String {
     let (mut name, mut steps) = (String::new(), place.steps().skip_while(|step| step != "properties"));
     while let Some(step) = steps.next() {

@@ -72,7 +72,7 @@ fn a_parameter_without_a_type_is_named() {
         judged(&with_tools(&json!([{"name": "t", "description": "Looks things up", "parameters": parameters}])));
     let untyped = inspected.findings.iter().filter(|finding| finding.code == FindingCode::SchemaUntyped);
     let messages: Vec<&str> = untyped.map(|finding| &*finding.message).collect();
-    let named = ["\"city/town\"", "\"orders[].id\""].map(|name| format!("the parameter {name} has no type"));
+    let named = ["`city/town`", "`orders[].id`"].map(|name| format!("the parameter {name} has no type"));
     assert_eq!(messages, named);
 }
 

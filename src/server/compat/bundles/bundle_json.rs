@@ -118,7 +118,7 @@ pub(super) struct StoredToolJson {
 
 /// Why a tool is left out of the list of tools.
 #[derive(JsonSchema)]
-#[schemars(rename = "LeftOut")]
+#[schemars(rename = "LeftOutTool")]
 #[expect(dead_code, reason = "it describes what is added to a stored document")]
 pub(super) struct LeftOutJson {
     /// The reason, as the finding `tool-unavailable` has it.
