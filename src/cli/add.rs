@@ -43,7 +43,7 @@ impl AddArgs {
         edit.add(name.as_str(), &target, None).map_err(edited::failed)?;
         let written = edit.write().map_err(edited::failed)?;
         if !self.remote.json {
-            output::line(&format!("added to {}:", written.path.display()));
+            output::wrapped("", &format!("added to {}:", written.path.display()));
             edited::print_lines(&written.lines);
             edited::print_secrets(&written);
             file.print_next();
@@ -101,6 +101,11 @@ impl RemoveArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let name = scenario_name(&self.name)?;
         let file = EditedFile::find(&self.remote).await?;
+        if !file.path.exists() {
+            let message = format!("there is no file {}, so `{name}` cannot be taken out of it", file.path.display());
+            let hint = "name the file that has it with `--config`; `callsheet config show` prints which is used";
+            return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
+        }
         let mut edit = file.open();
         if !edit.names()?.iter().any(|known| known == name.as_str())
             && let Some(known) = file.known(name.as_str()).await
@@ -111,7 +116,7 @@ impl RemoveArgs {
         let written = edit.write().map_err(edited::failed)?;
         let json = self.remote.json;
         if !json {
-            output::line(&format!("taken out of {}", written.path.display()));
+            output::wrapped("", &format!("taken out of {}", written.path.display()));
             if written.leaves_secrets {
                 output::note(&format!("the values of [{name}] stay in secrets.toml beside it"));
             }
@@ -122,7 +127,7 @@ impl RemoveArgs {
         } else if let Some(known) = known {
             print_state(&known);
             if output::text(&known, "/state") == "removed" {
-                output::line(&format!(
+                output::wrapped("", &format!(
                     "`callsheet forget {name}` also deletes its health and frees the names of its tools"
                 ));
             }
@@ -162,7 +167,7 @@ fn print_state(health: &Value) {
             0 => String::new(),
             off => format!(", {off} more are off"),
         };
-        output::line(&format!(
+        output::wrapped("", &format!(
             "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
             output::count(tools, "tool")
         ));
@@ -171,10 +176,10 @@ fn print_state(health: &Value) {
     let reason = text("/reason");
     match reason.strip_prefix("not working yet: ") {
         Some(why) => {
-            output::line(&format!("{name} is not working yet: {why}"));
-            output::line(&format!("the daemon keeps trying; `callsheet remove {name}` takes it out again"));
+            output::wrapped("", &format!("{name} is not working yet: {why}"));
+            output::wrapped("", &format!("the daemon keeps trying; `callsheet remove {name}` takes it out again"));
         }
-        None => output::line(&format!("{name} is {state}: {reason}")),
+        None => output::wrapped("", &format!("{name} is {state}: {reason}")),
     }
 }
 

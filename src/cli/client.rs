@@ -17,14 +17,16 @@ mod configuration;
 mod event_stream;
 mod location;
 mod mcp_messages;
+mod refusal;
 mod turns;
 
 use answer_cache::AnswerCache;
-use commands::as_commands;
+pub(super) use commands::word as shell_word;
 pub(super) use event_stream::DaemonEventStream;
 use location::located;
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
+use refusal::refused;
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -75,7 +77,7 @@ impl DaemonClient {
 
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
         let cache = AnswerCache::in_folder(options.cache_folder());
-        let base = remote.address().map_or_else(|| located(remote, options), parse_url)?;
+        let base = remote.address().map_or_else(|| located(remote, options), |url| parse_url(&url))?;
         Ok(Self { cache, ..Self::at(base)? })
     }
 
@@ -132,6 +134,11 @@ impl DaemonClient {
         member: &str,
     ) -> Result<DaemonAnswer, CommandError> {
         self.send(http::Method::GET, path, query, None, member).await
+    }
+
+    /// Refuses a name that no known scenario has, in the daemon's words.
+    pub(super) async fn require_scenario(&self, name: &str) -> Result<(), CommandError> {
+        self.get(&["scenarios", name], QueryPairs::new(), "state").await.map(drop)
     }
 
     /// Fetches one tool, by its name or by scenario and name.
@@ -363,42 +370,5 @@ impl DaemonClient {
             message: format!("{} is not a callsheet daemon: {what}", self.address_text()),
             hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
         }
-    }
-}
-
-/// The daemon's refusal (`application/problem+json`), with commands in place of routes.
-fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
-    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-    let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
-    let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
-    let violations = output::list(&problem, "violations").iter();
-    let violations: Vec<_> = violations
-        .map(|one| match (output::text(one, "/pointer"), output::text(one, "/message")) {
-            (pointer, message) if pointer.is_empty() => message,
-            (pointer, message) => format!("{pointer}: {message}"),
-        })
-        .filter(|one| !told.contains(one.as_str()))
-        .collect();
-    let told = if violations.is_empty() { told } else { format!("{told}: {}", violations.join(", ")) };
-    let (message, next) = output::next_step(&told);
-    let names: Vec<_> =
-        ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
-    let unsaid = !names.is_empty() && names.iter().any(|name| !told.contains(name));
-    let hint = if unsaid { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
-    CommandError::Problem { message: message.to_owned(), hint, document: Box::new(problem) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_the_text_leaves_out_are_the_hint() {
-        let said = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
-        assert!(
-            matches!(said, CommandError::Problem { message, hint, .. } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
-        );
-        let unsaid = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
-        assert!(matches!(unsaid, CommandError::Problem { hint, .. } if hint.as_deref() == Some("one of: b, c")));
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::client::{DaemonClient, QueryPairs};
 use super::{CommandError, RemoteArgs, output};
+use crate::model::SourceId;
 
 /// Arguments of `trust`.
 #[derive(Debug, Args)]
@@ -88,13 +89,29 @@ impl ForgetArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
-        let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "was").await?;
+        let answer = match daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "was").await {
+            Ok(answer) => answer,
+            Err(refused) => return Err(self.with_next_step(&daemon, refused).await),
+        };
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
             output::line(&output::text(&answer.value, "/message"));
         }
         Ok(())
+    }
+
+    /// The refusal with the command that takes the scenario out of the configuration, where that
+    /// names it.
+    async fn with_next_step(&self, daemon: &DaemonClient, refused: CommandError) -> CommandError {
+        let CommandError::Problem { message, document, hint } = refused else { return refused };
+        let known = daemon.get(&["scenarios", &self.name], QueryPairs::new(), "state").await;
+        let is_configured = known.is_ok_and(|known| {
+            known.value["source"] == SourceId::Static.as_str()
+                && matches!(known.value["state"].as_str(), Some(state) if !matches!(state, "blocked" | "pending"))
+        });
+        let command = format!("`callsheet remove {}` takes it out of the configuration first", self.name);
+        CommandError::Problem { message, document, hint: if is_configured { Some(command) } else { hint } }
     }
 }
 

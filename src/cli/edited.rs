@@ -125,7 +125,7 @@ impl EditedFile {
         if self.daemon.is_none() {
             let usual = config_place(None).is_ok_and(|usual| is_same(&usual, &self.path));
             let config = if usual { String::new() } else { format!(" --config {}", self.path.display()) };
-            output::line(&format!("no daemon follows this file; start one with `callsheet serve{config}`"));
+            output::wrapped("", &format!("no daemon follows this file; start one with `callsheet serve{config}`"));
         }
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn failed(error: EditError) -> CommandError {
 /// Says where the secrets went.
 pub(super) fn print_secrets(written: &WrittenConfig) {
     if let Some(secrets) = &written.secrets {
-        output::line(&format!("the values of variables and headers are in {}", secrets.display()));
+        output::wrapped("", &format!("the values of variables and headers are in {}", secrets.display()));
     }
 }
 

@@ -66,8 +66,13 @@ pub enum CommandError {
     },
     /// The configuration is wrong. Code 4.
     Config(Box<ConfigError>),
-    /// A call waits for approval under this identifier. Code 6.
-    WaitsForApproval(String),
+    /// A call waits for approval. Code 6.
+    WaitsForApproval {
+        /// The identifier of the approval.
+        id: String,
+        /// The command that waits for the decision.
+        waiting: String,
+    },
     /// The daemon could not start, serve or stop cleanly. Code 5.
     Daemon {
         /// What was tried, and the causes.
@@ -91,7 +96,7 @@ impl CommandError {
             Self::Unreachable { .. } => 3,
             Self::Config(_) | Self::FoundConfig => 4,
             Self::Daemon { .. } => 5,
-            Self::WaitsForApproval(_) => 6,
+            Self::WaitsForApproval { .. } => 6,
         }
     }
 

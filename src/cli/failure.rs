@@ -38,8 +38,8 @@ pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
             one(message, hint.as_deref())
         }
         CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => one(message, Some(hint)),
-        CommandError::WaitsForApproval(id) => {
-            let hint = format!("`callsheet approvals approve {id}` sends it; `callsheet call --wait` waits for that");
+        CommandError::WaitsForApproval { id, waiting } => {
+            let hint = format!("`callsheet approvals approve {id}` sends it; `{waiting}` waits for that");
             one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
         }
         CommandError::Config(config) => {
@@ -71,7 +71,7 @@ fn to_json(failure: &CommandError) -> Option<Value> {
     let mut object = json!({"error": first.message, "hint": first.hint, "exit_code": failure.number()});
     match failure {
         CommandError::Problem { document, .. } => object["problem"] = (**document).clone(),
-        CommandError::WaitsForApproval(id) => object["approval_id"] = json!(id),
+        CommandError::WaitsForApproval { id, .. } => object["approval_id"] = json!(id),
         CommandError::Config(_) => {
             object["errors"] = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint})).collect();
         }

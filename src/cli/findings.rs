@@ -5,6 +5,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use super::client::{DaemonClient, QueryPairs};
+use super::paragraph::Paragraph;
 use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::{FindingCode, Severity};
 
@@ -39,6 +40,9 @@ impl FindingsArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = daemon.get(&["findings"], self.query(), "findings").await?;
+        if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "findings").is_empty()) {
+            daemon.require_scenario(name).await?;
+        }
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
@@ -62,13 +66,14 @@ impl FindingsArgs {
 
 fn show(answer: &Value) {
     let findings = output::list(answer, "findings");
-    paragraph::print_all(&paragraph::of_findings(findings));
+    let paragraphs = paragraph::of_findings(findings);
+    paragraph::print_all(&paragraphs);
     let hidden = usize::try_from(output::number(answer, "/hidden")).unwrap_or(0);
     if findings.is_empty() {
         output::line("no findings");
     } else {
         output::line("");
-        output::line(&summary(findings));
+        output::line(&summary(&paragraphs));
     }
     if hidden > 0 {
         let many = output::count(hidden, "finding");
@@ -76,9 +81,9 @@ fn show(answer: &Value) {
     }
 }
 
-/// `1 error, 2 warnings, 3 infos`.
-fn summary(findings: &[Value]) -> String {
-    let of = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
+/// `1 error, 2 warnings, 3 infos`: how many paragraphs were printed.
+fn summary(paragraphs: &[Paragraph]) -> String {
+    let of = |severity: Severity| paragraphs.iter().filter(|shown| shown.severity == severity.as_str()).count();
     let counts = Severity::ALL.into_iter().rev().map(|severity| (of(severity), severity.as_str()));
     let counts = counts.filter(|(count, _)| *count > 0).map(|(count, word)| output::count(count, word));
     counts.collect::<Vec<_>>().join(", ")

@@ -58,6 +58,9 @@ impl LogsArgs {
         // The daemon has no answer with 0 calls.
         let answer = daemon.get(&["calls"], log.query(self.last.max(1)), "calls").await?;
         log.seen = answer.value["last"].as_u64().unwrap_or(0);
+        if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "calls").is_empty()) {
+            daemon.require_scenario(name).await?;
+        }
         if self.remote.json && !self.follow {
             output::answer(&answer.body, &answer.value);
             return Ok(());
@@ -81,7 +84,7 @@ impl LogsArgs {
             output::line("no calls yet");
         }
         for (_, line) in &lines {
-            output::line(line);
+            print(line);
         }
         Ok(())
     }
@@ -108,7 +111,7 @@ impl LogsArgs {
             if self.remote.json {
                 event.print_json();
             } else if event.event == "scenario" {
-                output::line(&change_line(&event));
+                print(&change_line(&event));
             }
         }
     }
@@ -148,9 +151,15 @@ impl PrintedCalls {
         if self.json {
             output::line(&json!({"event": "called", "data": call}).to_string());
         } else {
-            output::line(&call_line(call));
+            print(&call_line(call));
         }
     }
+}
+
+/// Prints a line; what does not fit beside its time stands below its text.
+fn print(line: &str) {
+    let (at, text) = line.split_once("  ").unwrap_or(("", line));
+    output::wrapped(&format!("{at}  "), text);
 }
 
 /// `2026-03-01 09:30:00  notes/search: ok in 12 ms (by callsheet/0.2.0, chat 42)`.

@@ -170,8 +170,9 @@ enum Command {
 /// Which daemon to speak to, and how to print.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RemoteArgs {
-    /// Address of the daemon; that of the running daemon of this user by default.
-    #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
+    /// Address of the daemon; by default `CALLSHEET_URL`, or that of the running daemon of this
+    /// user.
+    #[arg(long, value_name = "URL", help_heading = "Daemon")]
     url: Option<String>,
     /// Configuration file to take the listen address from, as `serve` takes it.
     #[arg(long, value_name = "FILE", help_heading = "Daemon")]
@@ -182,10 +183,17 @@ pub(crate) struct RemoteArgs {
 }
 
 impl RemoteArgs {
-    /// The address of the daemon, if it is named. An empty variable is one that is not set.
-    fn address(&self) -> Option<&str> {
-        self.url.as_deref().filter(|url| !url.is_empty())
+    /// The address of the daemon, if it is named.
+    fn address(&self) -> Option<String> {
+        named_address(self.url.as_deref())
     }
+}
+
+/// The address that `--url` or else `CALLSHEET_URL` gives. An empty variable is one that is not
+/// set. The parser does not read the variable: its usage lines would then show `--url` as required.
+fn named_address(url: Option<&str>) -> Option<String> {
+    let named = url.map(str::to_owned).or_else(|| std::env::var("CALLSHEET_URL").ok());
+    named.filter(|url| !url.is_empty())
 }
 
 /// The configuration file that a command changes: the one that is named, the one that `serve`

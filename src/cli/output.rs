@@ -42,7 +42,7 @@ pub(super) fn note(text: &str) {
     if is_json() {
         error_object(&serde_json::json!({"note": text}));
     } else {
-        let _ = writeln!(anstream::stderr().lock(), "note: {text}");
+        print_error_rows("note: ", text);
     }
 }
 
@@ -73,10 +73,19 @@ pub(super) fn is_json() -> bool {
 
 /// Prints an error for people, to standard error.
 pub(super) fn error(message: &str, hint: Option<&str>) {
-    let mut out = anstream::stderr().lock();
-    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {message}");
+    print_error_rows("\u{1b}[1;31merror:\u{1b}[0m ", message);
     if let Some(hint) = hint {
-        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {hint}");
+        print_error_rows("  \u{1b}[1mhint:\u{1b}[0m ", hint);
+    }
+}
+
+/// Prints a text to standard error as [`wrapped`] does to standard output.
+fn print_error_rows(first: &str, text: &str) {
+    let mut out = anstream::stderr().lock();
+    let mut table = Table::new();
+    let terminal = || if std::io::stderr().is_terminal() { table.use_stderr().width() } else { None };
+    for row in rows(first, text, columns(terminal)) {
+        let _ = writeln!(out, "{row}");
     }
 }
 
@@ -88,8 +97,12 @@ pub(super) fn error_object(object: &Value) {
 /// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
 /// limit.
 pub(super) fn line_width() -> Option<u16> {
+    columns(|| if std::io::stdout().is_terminal() { Table::new().width() } else { None })
+}
+
+/// `COLUMNS` if set, else what the terminal says.
+fn columns(terminal: impl FnOnce() -> Option<u16>) -> Option<u16> {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
-    let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
     // A terminal that does not know its width says 0.
     set.or_else(|| terminal().filter(|columns| *columns > 0))
 }
@@ -97,17 +110,22 @@ pub(super) fn line_width() -> Option<u16> {
 /// Prints a text in as many lines as it needs, broken at blanks only, so that names stay whole.
 /// The first line begins with `first`, the others with as many blanks.
 pub(super) fn wrapped(first: &str, text: &str) {
+    for row in rows(first, text, line_width()) {
+        line(&row);
+    }
+}
+
+/// The lines of [`wrapped`].
+fn rows(first: &str, text: &str, width: Option<u16>) -> Vec<String> {
     let indent = " ".repeat(display_width(first));
-    let width = line_width().map_or(usize::MAX, usize::from);
+    let width = width.map_or(usize::MAX, usize::from);
     let options = textwrap::Options::new(width)
         .initial_indent(first)
         .subsequent_indent(&indent)
         .break_words(false)
         .word_separator(textwrap::WordSeparator::AsciiSpace)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    for row in textwrap::wrap(text, options) {
-        line(row.trim_end());
-    }
+    textwrap::wrap(text, options).iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
 /// Prints what is known of one thing: a name and a value in each line.

@@ -112,6 +112,12 @@ impl ToolsArgs {
         let flags = [("strict", self.strict), ("cache", self.cache), ("report", self.report)];
         query.extend(flags.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, "true".into())));
         let answer = daemon.list(query).await?;
+        // The answer of another format does not show whether it is empty.
+        if self.format.is_some() || output::list(&answer.value, "tools").is_empty() {
+            for name in &self.filter.scenario {
+                daemon.require_scenario(name).await?;
+            }
+        }
         if self.format.is_some() {
             output::raw(&answer.body);
         } else if self.remote.json {

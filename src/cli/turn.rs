@@ -98,7 +98,8 @@ impl TurnArgs {
                 let id = output::text(&answer.value, "/turn_id");
                 let again = format!("once it is decided, the same response with `--turn-id {id}` completes the turn");
                 output::note(&output::sanitize(&again));
-                Err(CommandError::WaitsForApproval(approval))
+                let waiting = output::sanitize(&format!("callsheet turn --wait SECONDS --turn-id {id}"));
+                Err(CommandError::WaitsForApproval { id: approval, waiting })
             }
         }
     }

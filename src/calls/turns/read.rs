@@ -39,11 +39,11 @@ pub enum ReadError {
     Malformed(String),
     /// It is a part of a stream, or a whole one.
     #[error(
-        "the response is a stream of events: join it first, as the vendor's client library does, and send the whole message"
+        "the response is a stream of events; join it first, as the vendor's client library does, and send the whole message"
     )]
     Stream,
     /// It is of another vendor.
-    #[error("the response is none of `{format}`: it looks like one of `{like}`; name that as `format`")]
+    #[error("the response is none of `{format}`: it looks like one of `{like}`; name it by `format={like}`")]
     OtherFormat {
         /// The requested format.
         format: &'static str,
@@ -52,16 +52,16 @@ pub enum ReadError {
     },
     /// It is of no known vendor.
     #[error(
-        "the response is none of `{0}`, nor of any other known format: send the vendor's whole response, or the assistant's message in it"
+        "the response is none of `{0}`, nor of any other known format; send the vendor's whole response, or the assistant's message in it"
     )]
     UnknownFormat(&'static str),
     /// A call has no id, so no result could name it.
     #[error(
-        "the call of `{0}` has no id, without which this vendor takes no result: send the message as the vendor gave it"
+        "the call of `{0}` has no id, without which this vendor takes no result; send the message as the vendor gave it"
     )]
     NoId(String),
     /// Several answers of the model hold calls.
-    #[error("several of its `{0}` call tools: choose one, and send its message")]
+    #[error("several of its `{0}` call tools; choose one, and send its message")]
     Several(&'static str),
 }
 

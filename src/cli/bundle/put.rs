@@ -32,6 +32,14 @@ impl PutArgs {
     /// Stores it.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let document = read(&self.file)?;
+        if document.contains_key("mcpServers") {
+            let hint = format!("`callsheet import {}` takes such servers", self.file.display());
+            return Err(usage(&self.file, "it lists MCP servers, and is neither a bundle nor a tool", &hint));
+        }
+        if !document.contains_key("type") && !document.contains_key("slug") {
+            let hint = "a bundle has a `slug` and a `displayName`, a tool a `type`, a `slug` and a `version`";
+            return Err(usage(&self.file, "it is neither a bundle nor a tool", hint));
+        }
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let answer = if document.contains_key("type") {
             let named = self.bundle.clone().or_else(|| document["bundleID"].as_str().map(str::to_owned));

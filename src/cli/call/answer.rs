@@ -24,11 +24,11 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     if let Some(id) = ["operation_id", "run_id"].iter().find_map(|member| answer[*member].as_str()) {
         output::note(&output::sanitize(&format!("it goes on running as {id}")));
     }
-    let took = answer["execution_time_ms"].as_u64().map(|took| format!("after {took} ms"));
-    let by = answer["scenario"].as_str().map(|scenario| format!("answered by {scenario}"));
-    let told: Vec<String> = by.into_iter().chain(took).collect();
-    if !told.is_empty() {
-        output::note(&output::sanitize(&told.join(" ")));
+    let took = answer["execution_time_ms"].as_u64().map(|took| format!(" after {took} ms"));
+    let by = answer["scenario"].as_str().map(|scenario| format!(" by {scenario}"));
+    if took.is_some() || by.is_some() {
+        let said = format!("answered{}{}", by.unwrap_or_default(), took.unwrap_or_default());
+        output::note(&output::sanitize(&said));
     }
     Ok(())
 }
@@ -36,7 +36,7 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
 /// Whether the tool succeeded, or the call waits for approval, as an exit code.
 pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
     if let Some(id) = answer["approval_id"].as_str() {
-        return Err(CommandError::WaitsForApproval(id.to_owned()));
+        return Err(CommandError::WaitsForApproval { id: id.to_owned(), waiting: "callsheet call --wait ...".to_owned() });
     }
     if answer["success"] != Value::Bool(false) || answer["interaction"].is_object() {
         return Ok(());

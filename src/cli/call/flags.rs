@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::super::{CommandError, output};
 use super::arguments::WrittenArguments;
 use super::{is_own_option, usage};
+use crate::model::ACTIVITY;
 
 /// Characters of a description that the help of a flag shows at most.
 const SHOWN: usize = 300;
@@ -23,6 +24,10 @@ const SHOWN: usize = 300;
 const FLAGS: usize = 500;
 /// Characters of the list of parameters without a flag that the help shows at most.
 const UNFLAGGED: usize = 2_000;
+
+/// What the help of a latent tool says.
+const LATENT: &str = "\n\nThe tool is latent: no program runs it, and the caller gives its result as `_output`:
+  --args '{..., \"_output\": {...}}'";
 
 /// The id of `--args` behind the name of a tool. No parameter with a flag is called so.
 const ARGS: &str = "callsheet args";
@@ -150,7 +155,7 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
         .about(StyledStr::from(about))
         .no_binary_name(true)
         .disable_help_flag(true)
-        .after_help(after_help(&unflagged));
+        .after_help(after_help(&unflagged, tool));
     // A parameter of that name has the flag; `-h` remains.
     let help = Arg::new("callsheet help").short('h').action(ArgAction::Help).help("Print help");
     command = command.arg(if flagged.contains("help") { help } else { help.long("help") });
@@ -171,9 +176,12 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
 }
 
 /// How the rest is given.
-fn after_help(unflagged: &[&str]) -> String {
+fn after_help(unflagged: &[&str], tool: &Value) -> String {
     let mut text =
         "The other options of `callsheet call --help` stand before the name, as `--args` may, too.".to_owned();
+    if tool[ACTIVITY] == "" {
+        text.push_str(LATENT);
+    }
     if !unflagged.is_empty() {
         let unflagged = format!("Only with `--args`: {}", unflagged.join(", "));
         text.push_str("\n\n");

@@ -4,6 +4,7 @@
 /// The text with commands and flags in place of the routes and parameters that it quotes.
 pub(super) fn as_commands(text: &str) -> String {
     let text = preference(text).unwrap_or_else(|| text.to_owned());
+    let text = text.replace("call it again with `_output`", "call it again with `--args '{..., \"_output\": {...}}'`");
     let mut told = String::with_capacity(text.len());
     for (at, part) in text.split('`').enumerate() {
         // Every second part stands between backticks.
@@ -24,7 +25,7 @@ fn preference(text: &str) -> Option<String> {
 }
 
 /// A text as one word of a shell.
-fn word(text: &str) -> String {
+pub(in crate::cli) fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

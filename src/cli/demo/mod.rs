@@ -133,9 +133,9 @@ fn suggest(url: &str) {
     output::line("\ntry in another terminal:");
     output::line(&format!("  curl '{url}/api/v1/tools?format=openai'"));
     output::line(&format!("  {} explain notes/search --url {url}", program.display()));
-    output::line(&format!("  {} call notes/search --words lemons --url {url}", program.display()));
+    output::line(&format!("  {} call --url {url} notes/search --words lemons", program.display()));
     output::line(&format!(
-        "  {} call units/convert_length --value 26.2 --from mile --to kilometre --url {url}",
+        "  {} call --url {url} units/convert_length --value 26.2 --from mile --to kilometre",
         program.display()
     ));
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::report::{CheckArea, DoctorReport};
-use super::CommandError;
+use super::{CommandError, named_address};
 use super::client::{self, DaemonClient};
 use crate::config::{Config, LoadOptions};
 
@@ -26,8 +26,9 @@ mod state;
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Address of a daemon to ask for its scenarios; the configured listen address by default.
-    #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
+    /// Address of a daemon to ask for its scenarios; by default `CALLSHEET_URL`, or the configured
+    /// listen address.
+    #[arg(long, value_name = "URL", help_heading = "Daemon")]
     url: Option<String>,
     /// Configuration file, as `serve` takes it.
     #[arg(long, value_name = "FILE", help_heading = "Daemon")]
@@ -96,8 +97,8 @@ impl DoctorArgs {
 
     /// The daemon that an argument or the environment names, if it answers.
     async fn named(&self, report: &mut DoctorReport) -> Result<Option<DaemonClient>, CommandError> {
-        let Some(url) = self.url.as_deref().filter(|url| !url.is_empty()) else { return Ok(None) };
-        Ok(daemon::check(DaemonClient::at(client::parse_url(url)?)?, report).await)
+        let Some(url) = named_address(self.url.as_deref()) else { return Ok(None) };
+        Ok(daemon::check(DaemonClient::at(client::parse_url(&url)?)?, report).await)
     }
 }
 

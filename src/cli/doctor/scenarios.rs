@@ -272,7 +272,7 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
 }
 
 fn none(report: &mut DoctorReport) {
-    let hint = "name some as [[scenarios]] in `callsheet.toml`, or start one";
+    let hint = "`callsheet init` finds what is on this machine; `callsheet add NAME ADDRESS` adds one";
     report.warning(CheckArea::Scenarios, "", "there are no scenarios", hint);
 }
 

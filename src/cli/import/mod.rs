@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::client::shell_word;
 use super::edited;
 use super::output;
 use super::table::{ColumnFit, TextTable, cell};
@@ -63,17 +64,27 @@ impl ImportArgs {
         let count = output::count(servers.taken.len(), "server");
         if !self.write {
             let place = place.display();
-            output::line(&format!("{count} can be taken; `callsheet import --write` writes them to {place}"));
+            let command = self.writing();
+            output::wrapped("", &format!("{count} can be taken; `{command}` writes them to {place}"));
             return Ok(());
         }
         for server in &servers.taken {
             edit.add(server.name.as_str(), &server.entry.target, None).map_err(edited::failed)?;
         }
         let written = edit.write().map_err(edited::failed)?;
-        output::line(&format!("{count} written to {}", written.path.display()));
+        output::wrapped("", &format!("{count} written to {}", written.path.display()));
         edited::print_secrets(&written);
-        output::line("a running daemon takes them now; otherwise start one with `callsheet serve`");
+        output::wrapped("", "a running daemon takes them now; otherwise start one with `callsheet serve`");
         Ok(())
+    }
+
+    /// The command that writes what was shown.
+    fn writing(&self) -> String {
+        let config = self.config.iter().flat_map(|file| ["--config".to_owned(), shell_word(&file.to_string_lossy())]);
+        let files = self.files.iter().map(|file| shell_word(&file.to_string_lossy()));
+        let switched_off = self.disabled.then(|| "--disabled".to_owned());
+        let words = ["callsheet import --write".to_owned()].into_iter();
+        words.chain(switched_off).chain(config).chain(files).collect::<Vec<_>>().join(" ")
     }
 
     fn read(&self, file: &Path, found: &mut ClientServers) -> Result<(), CommandError> {

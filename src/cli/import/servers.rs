@@ -127,11 +127,11 @@ impl ImportedServers {
     /// Prints what is left out, and what is ignored of the others.
     pub(in crate::cli) fn print_left_out(&self) {
         for line in &self.left_out {
-            output::line(&format!("left out: {line}"));
+            output::wrapped("left out: ", line);
         }
         for server in self.taken.iter().filter(|server| !server.entry.ignored.is_empty()) {
             let members = server.entry.ignored.join(", ");
-            output::line(&format!("note: {}: {members} has no meaning here and is ignored", server.name));
+            output::wrapped("note: ", &format!("{}: {members} has no meaning here and is ignored", server.name));
         }
     }
 }

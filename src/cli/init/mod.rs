@@ -55,7 +55,7 @@ impl InitArgs {
             let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
             let files = self.files.iter().map(|file| file.display().to_string());
             let command: Vec<_> = [format!("callsheet init --write{config}")].into_iter().chain(files).collect();
-            output::line(&format!("`{}` writes {}", command.join(" "), place.display()));
+            output::wrapped("", &format!("`{}` writes {}", command.join(" "), place.display()));
             return Ok(());
         }
         self.write(&place, &servers)
@@ -72,7 +72,7 @@ impl InitArgs {
         }
         let written = edit.write().map_err(edited::failed)?;
         let count = output::count(servers.taken.len(), "scenario");
-        output::line(&format!("written to {}, with {count}", written.path.display()));
+        output::wrapped("", &format!("written to {}, with {count}", written.path.display()));
         edited::print_secrets(&written);
         let config = self.config.as_ref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
         output::line("\nnext:");
@@ -95,7 +95,7 @@ fn exists(place: &Path, write: bool) -> Result<(), CommandError> {
     if write {
         return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
     }
-    output::line(&format!("{message}; {hint}"));
+    output::wrapped("", &format!("{message}; {hint}"));
     Ok(())
 }
 

@@ -27,10 +27,13 @@ pub(crate) enum EditError {
         known: Vec<String>,
     },
     /// The file cannot be read, written or changed by a program.
-    #[error("{} cannot be changed: {why}", path.display())]
+    #[error("{} cannot be {what}: {why}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
+        /// What was tried: a file that was not there cannot be `created`, another cannot be
+        /// `changed`.
+        what: &'static str,
         /// The reason.
         why: String,
         /// What a person does with these lines.

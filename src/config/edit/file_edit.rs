@@ -59,7 +59,8 @@ impl FileEdit {
     }
 
     pub(super) fn unwritable(&self, why: String, (lines, by_hand): (&str, &'static str)) -> EditError {
-        EditError::Unwritable { path: self.path.clone(), why, by_hand, lines: lines.to_owned() }
+        let what = if self.before == Ok(None) { "created" } else { "changed" };
+        EditError::Unwritable { path: self.path.clone(), what, why, by_hand, lines: lines.to_owned() }
     }
 }
 

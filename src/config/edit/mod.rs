@@ -27,6 +27,8 @@ pub(crate) use replace::{FileReaders, replace};
 
 /// What a person does with the lines of a new entry.
 const PASTE: &str = "write the entry at the end of the file yourself";
+/// What a person does with the lines of a new file.
+const CREATE: &str = "write these lines to the file yourself, or name another with `--config`";
 /// What a person does with the lines of an entry that is to go.
 const TAKE_OUT: &str = "take the entry out of the file yourself";
 
@@ -82,6 +84,8 @@ impl ConfigEdit {
     /// Begins with this text instead of the one that was read.
     pub(crate) fn begin_with(&mut self, text: &str) {
         text.clone_into(&mut self.text);
+        text.clone_into(&mut self.lines);
+        self.by_hand = CREATE;
     }
 
     /// Adds an entry to the end of the file. A comment gets a line above it.

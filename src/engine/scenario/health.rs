@@ -213,8 +213,12 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     let what = record.ended().or_else(error).unwrap_or("no good answer");
     let message = format!("down, and its tools were never listed: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
-    let end =
-        if record.is_named() { "to have it gone, take it out of its source" } else { "`callsheet forget` ends it" };
+    let name = &record.name;
+    let end = match (record.is_named(), record.source) {
+        (true, SourceId::Static) => format!("to have it gone, take it out with `callsheet remove {name}`"),
+        (true, _) => format!("to have it gone, take it out of its source, or `callsheet block {name}`"),
+        (false, _) => format!("`callsheet forget {name}` ends it"),
+    };
     Some(finding.hint(format!("its tools are listed at its first good answer; {end}")))
 }
 
