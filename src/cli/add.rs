@@ -100,12 +100,12 @@ pub(super) struct RemoveArgs {
 impl RemoveArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let name = scenario_name(&self.name)?;
-        let file = EditedFile::find(&self.remote).await?;
-        if !file.path.exists() {
-            let message = format!("there is no file {}, so `{name}` cannot be taken out of it", file.path.display());
-            let hint = "name the file that has it with `--config`; `callsheet config show` prints which is used";
+        if let Some(named) = self.remote.config.as_ref().filter(|named| !named.exists()) {
+            let message = format!("there is no file {}, so `{name}` cannot be taken out of it", named.display());
+            let hint = "`--config` names the file that has it; without `--config` it is that of the running daemon";
             return Err(CommandError::Refused { message, hint: Some(hint.to_owned()) });
         }
+        let file = EditedFile::find(&self.remote).await?;
         let mut edit = file.open();
         if !edit.names()?.iter().any(|known| known == name.as_str())
             && let Some(known) = file.known(name.as_str()).await
@@ -127,9 +127,10 @@ impl RemoveArgs {
         } else if let Some(known) = known {
             print_state(&known);
             if output::text(&known, "/state") == "removed" {
-                output::wrapped("", &format!(
-                    "`callsheet forget {name}` also deletes its health and frees the names of its tools"
-                ));
+                output::wrapped(
+                    "",
+                    &format!("`callsheet forget {name}` also deletes its health and frees the names of its tools"),
+                );
             }
         }
         Ok(())
@@ -167,10 +168,13 @@ fn print_state(health: &Value) {
             0 => String::new(),
             off => format!(", {off} more are off"),
         };
-        output::wrapped("", &format!(
-            "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
-            output::count(tools, "tool")
-        ));
+        output::wrapped(
+            "",
+            &format!(
+                "{name} is live: {}{off}; `callsheet tools --scenario {name}` lists them",
+                output::count(tools, "tool")
+            ),
+        );
         return;
     }
     let reason = text("/reason");

@@ -109,7 +109,7 @@ impl ConnectArgs {
             args.extend(["--profile".to_owned(), profile.clone()]);
         }
         if let Some(url) = self.remote.address() {
-            args.extend(["--url".to_owned(), url.to_owned()]);
+            args.extend(["--url".to_owned(), url]);
         }
         if let Some(config) = &self.remote.config {
             args.extend(["--config".to_owned(), std::path::absolute(config)?.display().to_string()]);

@@ -175,7 +175,7 @@ fn a_violation_is_shown_once() {
 
 #[test]
 fn what_goes_wrong_has_its_exit_code() {
-    let (home, daemon, _module, _runtime) = research();
+    let (home, daemon, module, _runtime) = research();
     let failed = call(&home, &daemon, &["--args", r#"{"fail":"the web is closed"}"#, "research_fail"]).failed(1);
     assert!(failed.contains("the web is closed"), "{failed}");
     for args in [
@@ -196,4 +196,7 @@ fn what_goes_wrong_has_its_exit_code() {
     assert!(denied.contains("admin"), "{denied}");
     let nobody = home.run(&["call", "--url", "http://127.0.0.1:9", "--args", "{}", "x"]);
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
+    drop(module);
+    let gone = call(&home, &daemon, &["research_web_search", "--query", "a"]).failed(1);
+    assert!(gone.contains("\n  hint: `callsheet scenarios research` shows what is wrong with it\n"), "{gone}");
 }

@@ -23,6 +23,10 @@ fn scenarios_that_collide_have_one_paragraph_and_the_worst_comes_first() {
     assert_eq!(out.matches("[name-collision]").count(), 1, "{out}");
     let together = "warning[name-collision] mail, notes\n  they have 3 tools of the same name, published under longer names: `list_all`, `open_one`, `search`\n  hint: `callsheet prefs set tool:mail/list_all --alias NAME` gives it a name of its own\n";
     assert!(out.contains(together), "{out}");
+    assert!(out.contains("take it out with `callsheet remove gone`\n"), "{out}");
+    // What is counted is what is shown.
+    let shown = out.matches("warning[").count();
+    assert!(out.contains(&format!("\n\n{shown} warnings")), "{out}");
     let severities: Vec<_> = out.lines().filter_map(|line| line.split_once('[')).map(|(word, _)| word).collect();
     let rank = |word: &&str| ["error", "warning", "info"].iter().position(|known| known == word);
     assert!(severities.is_sorted_by_key(rank), "{out}");

@@ -22,6 +22,7 @@ mod doctor;
 mod errors;
 mod findings;
 mod help;
+mod hints;
 mod import;
 mod init;
 mod json_rpc;

@@ -49,6 +49,7 @@ fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
     let ran = turn(&home, &at, &mail);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(ran.err.contains("send_mail: waiting for approval") && ran.err.contains("--turn-id"), "{ran:?}");
+    assert!(ran.err.contains("`callsheet turn --wait SECONDS --turn-id "), "{ran:?}");
     let ran = turn(&home, &[&at[..], &["--tell-approvals"]].concat(), &mail);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("waits for the approval of a person"), "{ran:?}");
@@ -62,7 +63,9 @@ fn what_is_no_response_is_refused_with_the_next_step() {
     let told = turn(&home, &at, "event: message_start\ndata: {}\n\n").failed(1);
     assert!(told.contains("join it first"), "{told}");
     let told = turn(&home, &at, r#"{"choices": []}"#).failed(1);
-    assert!(told.contains("`openai`"), "{told}");
+    assert!(told.contains("\n  hint: name it by `--format openai`\n"), "{told}");
+    let told = turn(&home, &at, "{}").failed(1);
+    assert!(told.contains("\n  hint: send the vendor's whole response, or the assistant's message in it\n"), "{told}");
     for broken in ["", "{"] {
         let told = turn(&home, &at, broken).failed(2);
         assert!(told.contains("is not JSON") && told.contains("< response.json"), "{told}");

@@ -36,7 +36,10 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
 /// Whether the tool succeeded, or the call waits for approval, as an exit code.
 pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
     if let Some(id) = answer["approval_id"].as_str() {
-        return Err(CommandError::WaitsForApproval { id: id.to_owned(), waiting: "callsheet call --wait ...".to_owned() });
+        return Err(CommandError::WaitsForApproval {
+            id: id.to_owned(),
+            waiting: "callsheet call --wait ...".to_owned(),
+        });
     }
     if answer["success"] != Value::Bool(false) || answer["interaction"].is_object() {
         return Ok(());

@@ -27,6 +27,9 @@ use progress::ProgressView;
 /// Bytes of arguments from a file or from standard input; no daemon takes more.
 const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
+/// The codes of calls whose scenario did not answer.
+const NO_ANSWER: [&str; 5] = ["unreachable", "timeout", "broken", "unavailable", "circuit_open"];
+
 /// Arguments of `call`.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, override_usage = "callsheet call [OPTIONS] <NAME> [FLAGS]...")]
@@ -102,9 +105,13 @@ impl CallArgs {
         let body = self.body(name, arguments);
         let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
         let answer = match (on_terminal, self.progress) {
-            (true, _) => progress::execute(&daemon, body, ProgressView::Bar).await?,
-            (false, true) => progress::execute(&daemon, body, ProgressView::Lines).await?,
-            (false, false) => daemon.execute(&body).await?,
+            (true, _) => progress::execute(&daemon, body, ProgressView::Bar).await,
+            (false, true) => progress::execute(&daemon, body, ProgressView::Lines).await,
+            (false, false) => daemon.execute(&body).await,
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) => return Err(self.with_next_step(&daemon, name, failure).await),
         };
         if self.wait
             && let Some(id) = answer.value["approval_id"].as_str()
@@ -121,6 +128,16 @@ impl CallArgs {
             return answer::verdict(&answer.value);
         }
         answer::show(&answer.value)
+    }
+
+    /// The failure of a call with the command that shows why its scenario did not answer.
+    async fn with_next_step(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
+        let CommandError::Problem { message, hint: None, document } = failure else { return failure };
+        let has_no_answer = document["code"].as_str().is_some_and(|code| NO_ANSWER.contains(&code));
+        let tool = if has_no_answer { self.tool(daemon, name).await.ok() } else { None };
+        let scenario = tool.map(|tool| output::text(&tool, "/scenario"));
+        let hint = scenario.map(|scenario| format!("`callsheet scenarios {scenario}` shows what is wrong with it"));
+        CommandError::Problem { message, hint, document }
     }
 
     /// Whose list is meant.

@@ -54,9 +54,8 @@ fn note(error: ConfigError, is_running: bool) -> Result<(), CommandError> {
     }
     if let Some(problem) = error.problems.first() {
         let problem = output::sanitize(&format!("{} ({})", problem.line(), problem.hint));
-        output::note(&format!(
-            "the configuration cannot be used, and the running daemon has an earlier one: {problem}"
-        ));
+        let running = if is_running { ", and the running daemon has an earlier one" } else { "" };
+        output::note(&format!("the configuration cannot be used{running}: {problem}"));
     }
     Ok(())
 }

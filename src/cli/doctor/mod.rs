@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::report::{CheckArea, DoctorReport};
-use super::{CommandError, named_address};
 use super::client::{self, DaemonClient};
+use super::{CommandError, named_address};
 use crate::config::{Config, LoadOptions};
 
 mod approvals;

@@ -1,0 +1,95 @@
+//! Hints name commands that work as they are printed, and long texts keep to the terminal.
+
+use serde_json::json;
+
+use crate::support::command::{Home, office, run};
+
+#[test]
+fn a_scenario_that_nobody_knows_is_an_error_wherever_it_is_named() {
+    let (home, daemon, _scenarios) = office();
+    let of =
+        |command: &[&str], name: &str| home.run(&[command, &["--scenario", name, "--url", &daemon.url][..]].concat());
+    for command in [&["findings"][..], &["logs"], &["tools"], &["tools", "--format", "openai"], &["tools", "--all"]] {
+        let told = of(command, "nots").failed(1);
+        assert!(told.contains("no scenario is called `nots`\n  hint: did you mean notes?"), "{command:?}: {told}");
+        of(command, "notes").ok();
+    }
+}
+
+#[test]
+fn refusals_name_the_command_that_helps() {
+    let (home, daemon, _scenarios) = office();
+    home.write("mcp.json", &json!({"mcpServers": {}}).to_string());
+    home.write("odd.json", "{}");
+    for (args, code, hint) in [
+        (&["forget", "notes"][..], 1, "`callsheet remove notes` takes it out of the configuration first"),
+        (&["prefs", "set", "foo", "--enabled", "true"], 1, "use `scenario:<name>`, `tool:<scenario>/<tool>`"),
+        (&["bundle", "put", "mcp.json"], 2, "`callsheet import mcp.json` takes such servers"),
+        (&["bundle", "put", "odd.json"], 2, "a bundle has a `slug` and a `displayName`"),
+    ] {
+        let told = home.run(&[args, &["--url", &daemon.url][..]].concat()).failed(code);
+        assert!(told.contains(&format!("\n  hint: {hint}")), "{args:?}: {told}");
+    }
+    // A variable is none of the options that a command lacks.
+    let usage = run(home.command(&["explain"]).env("CALLSHEET_URL", &daemon.url)).failed(2);
+    assert!(usage.contains("Usage: callsheet explain") && !usage.contains("--url"), "{usage}");
+    let bare = Home::with("");
+    let doctor = bare.run(&["doctor"]);
+    assert!(doctor.out.contains("`callsheet init`") && doctor.out.contains("`callsheet add NAME"), "{doctor:?}");
+}
+
+#[test]
+fn the_result_of_a_latent_tool_is_given_with_args() {
+    let schema = json!({"type": "object", "description": "Rates a text", "properties": {
+        "_tool": {"type": "string", "const": "rate_text"}, "text": {"type": "string"},
+        "_output": {"type": "object", "properties": {"stars": {"type": "number"}}}}});
+    let home = Home::with(&format!("[[definitions]]\nschema = '{schema}'\n"));
+    let daemon = home.serve(&[]);
+    let call = |args: &[&str]| home.run(&[&["call", "--url", &daemon.url], args].concat());
+    let way = r#"--args '{..., "_output": {...}}'"#;
+    let told = call(&["rate_text", "--text", "hello"]).failed(1);
+    assert!(told.contains(&format!("\n  hint: call it again with `{way}`")), "{told}");
+    let help = call(&["rate_text", "--help"]).ok();
+    assert!(help.contains(way), "{help}");
+    let rated = call(&["rate_text", "--text", "hello", "--args", r#"{"_output": {"stars": 5}}"#]).ok();
+    assert!(rated.contains("\"stars\": 5"), "{rated}");
+}
+
+#[test]
+fn a_file_that_cannot_be_made_or_is_not_there_is_called_so() {
+    let home = Home::new();
+    home.write("file", "");
+    let ran = home.run(&["init", "--write", "--config", "file/below/own.toml"]);
+    assert!(ran.code == Some(1) && ran.err.contains("own.toml cannot be created: "), "{ran:?}");
+    assert!(ran.err.contains("\n  hint: write these lines to the file yourself"), "{ran:?}");
+    assert!(ran.out.contains("#[[scenarios]]\n#name = \"notes\""), "{ran:?}");
+    let told = home.run(&["remove", "z", "--config", "none.toml"]).failed(1);
+    assert!(told.starts_with("error: there is no file none.toml, ") && told.contains("\n  hint: "), "{told}");
+}
+
+#[test]
+fn the_command_that_writes_an_import_names_its_files() {
+    let home = Home::with("");
+    home.write("two files.json", &json!({"mcpServers": {"two": {"command": "true"}}}).to_string());
+    let shown = home.run(&["import", "two files.json", "--config", "callsheet.toml"]).ok();
+    let command = "callsheet import --write --config callsheet.toml 'two files.json'";
+    assert!(shown.contains(&format!("1 server can be taken; `{command}` writes")), "{shown}");
+    let words = ["import", "--write", "--config", "callsheet.toml", "two files.json"];
+    assert!(home.run(&words).ok().contains("1 server written to "));
+}
+
+#[test]
+fn long_lines_are_broken_between_words() {
+    let (home, daemon, _scenarios) = office();
+    for args in [&["forget", "notes"][..], &["logs"]] {
+        let args = [args, &["--url", &daemon.url][..]].concat();
+        let ran = run(home.command(&args).env("COLUMNS", "40"));
+        let text = format!("{}{}", ran.out, ran.err);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        let whole = home.run(&args);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&text), words(&format!("{}{}", whole.out, whole.err)), "no word is cut");
+        let longest = format!("{}{}", whole.out, whole.err).lines().map(str::len).max();
+        assert!(longest > Some(40), "a pipe gets whole lines: {whole:?}");
+    }
+}
