@@ -161,7 +161,7 @@ fn a_home_without_anything_is_told_how_to_begin() {
     let [status, _, message, hint] = only(&report, "scenarios");
     assert_eq!(status.as_str(), "warning");
     assert_eq!(message.as_str(), "there are no scenarios");
-    assert!(hint.contains("[[scenarios]]"), "{hint}");
+    assert!(hint.contains("`callsheet init`"), "{hint}");
     assert_eq!(look(&home.path("")), before, "it changed something");
 }
 

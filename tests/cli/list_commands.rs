@@ -52,7 +52,7 @@ fn tools_are_filtered() {
         let out = ask(&home, &daemon, &[&["tools"], filter].concat()).ok();
         assert_eq!(names(&out), expected, "{filter:?}");
     }
-    let none = ask(&home, &daemon, &["tools", "--scenario", "nobody"]).ok();
+    let none = ask(&home, &daemon, &["tools", "--tag", "unused"]).ok();
     assert_eq!(none, "no matching tools; `--all` includes disabled ones\n");
     let first = ask(&home, &daemon, &["tools", "--max", "1"]);
     assert!(first.err.starts_with("note: 3 tools left out, by a limit"), "{first:?}");

@@ -46,7 +46,7 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         "The body is no response of this format: the answer names the format that it looks like. Or `mode` is `any` or `race`, and the `tools` in the answer are not declared idempotent.",
     )
     .with_example(|| ReadError::OtherFormat { format: "openai", like: "anthropic" }.into()),
-    refusal(403, "The profile is not known."),
+    refusal(403, "Profiles are configured, and this one is not.").with_example(unknown_profile),
     refusal(409, "Another turn has this `turn_id`, with another body.")
         .with_example(|| TurnError::Taken("my-turn-1".into()).into()),
     refusal(429, "As many turns are under way as are kept; `Retry-After` says when to try again.")
@@ -236,6 +236,10 @@ fn seconds(wait: u32) -> Result<Duration, Problem> {
 }
 
 /// The problem for an id that no turn has.
+fn unknown_profile() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "no profile is called `nurse`").with_member("code", "unknown_profile")
+}
+
 fn unknown_turn() -> Problem {
     Problem::not_found("no turn of yours has this id: it was forgotten after `turns.keep`, or never was")
         .with_member("code", "unknown_turn")
