@@ -110,6 +110,6 @@ fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
 }
 
 fn count(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
-    let read = |value: &str| value.parse().map_err(|_| bad_value(name, value, "a whole number"));
-    query.optional(name).map(read).transpose()
+    let read = |value: &str| value.parse::<u32>().map_err(|_| bad_value(name, value, "a whole number below 2^32"));
+    Ok(query.optional(name).map(read).transpose()?.map(u64::from))
 }

@@ -98,6 +98,9 @@ const LISTED: &str = r"^[^,\s\u0085]([^,]*[^,\s\u0085])?$";
 /// The grammars of the model's texts as regular expressions. Tests compare each with the model's
 /// parser.
 pub(in crate::server) mod grammar {
+    /// A UUID of version 7 (RFC 9562 section 5.7), with dashes.
+    pub(in crate::server) const UUID_7: &str =
+        "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
     /// The registered name of a scenario.
     pub(in crate::server) const SCENARIO: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$";
     /// `scenario/tool`.

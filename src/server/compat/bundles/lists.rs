@@ -13,10 +13,12 @@ use crate::bundles::{StoredBundle, StoredTool};
 use crate::server::ServerState;
 use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Param, ParamType, many, once};
+use crate::server::http::params::{Param, ParamType, grammar, many, once};
 use crate::server::http::query::QueryParams;
 
-const BUNDLE_IDS: Param = many("bundleIDs").about("Only these bundles.", "018faf50-b7b6-7a01-9a05-a22a6e0af101");
+const BUNDLE_IDS: Param = many("bundleIDs")
+    .takes(ParamType::Matching(grammar::UUID_7))
+    .about("Only these bundles.", "018faf50-b7b6-7a01-9a05-a22a6e0af101");
 /// Adds what is disabled.
 pub(super) const INCLUDE_DISABLED: Param =
     once("includeDisabled").takes(ParamType::Flag).about("Also what is disabled, or in a disabled bundle.", "true");
