@@ -91,9 +91,9 @@ impl Param {
     }
 }
 
-/// A text that neither begins nor ends with a space, and has no comma. U+0085 is a space in
-/// Unicode, but not in ECMA-262.
-const LISTED: &str = r"^[^,\s\u0085]([^,]*[^,\s\u0085])?$";
+/// Texts with commas between them, none of which is only spaces. U+0085 is a space in Unicode, but
+/// not in ECMA-262.
+const LISTED: &str = r"^[^,]*[^,\s\u0085][^,]*(,[^,]*[^,\s\u0085][^,]*)*$";
 
 /// The grammars of the model's texts as regular expressions. Tests compare each with the model's
 /// parser.
@@ -238,9 +238,16 @@ mod tests {
 
     #[test]
     fn values_of_lists_have_something_in_them() {
-        for (text, expected) in
-            [("a", true), ("a b", true), ("", false), (" ", false), ("a,b", false), (" a", false), ("\u{85}", false)]
-        {
+        for (text, expected) in [
+            ("a", true),
+            ("a b", true),
+            ("", false),
+            (" ", false),
+            ("a,b", true),
+            (" a", true),
+            ("a,", false),
+            ("\u{85}", false),
+        ] {
             assert_eq!(matches(LISTED, text), expected, "{text:?}");
         }
     }
