@@ -8,6 +8,8 @@ use url::form_urlencoded;
 
 use super::refused_value::RefusedValue;
 use super::template::{CallValues, Placeholder, TextTemplate};
+use super::written_value::WrittenValue;
+use crate::model::JsonText;
 
 /// Marks a text that stood as a placeholder outside quotes. No JSON text has it unescaped.
 const BARE: char = '\u{0}';
@@ -31,7 +33,8 @@ enum BodyKind {
 /// A part of a JSON document.
 #[derive(Debug, Clone, PartialEq)]
 enum BodyNode {
-    Literal(Value),
+    /// A value as the template has it, digit by digit.
+    Literal(WrittenValue),
     /// The value itself.
     Whole(Placeholder),
     /// A text with placeholders.
@@ -63,7 +66,7 @@ impl BodyTemplate {
 
     /// The same of a JSON value in place of a text.
     pub(super) fn from_json(value: &Value) -> Result<Self, String> {
-        Ok(Self { kind: BodyKind::Json(BodyNode::parse(value)?), content_type: "application/json" })
+        Ok(Self { kind: BodyKind::Json(json(&value.to_string())?), content_type: "application/json" })
     }
 
     /// Its placeholders.
@@ -117,8 +120,8 @@ fn json(text: &str) -> Result<BodyNode, String> {
         marked.push_str(&rest[..length]);
         rest = &rest[length..];
     }
-    let value: Value = serde_json::from_str(&marked).map_err(|error| unreadable(&error))?;
-    BodyNode::parse(&value)
+    let value = JsonText::parse(&marked).map_err(|error| unreadable(&error))?;
+    BodyNode::parse(&WrittenValue::parse(&value).map_err(|error| unreadable(&error))?)
 }
 
 /// Parses the pairs of a form.
@@ -129,9 +132,9 @@ fn form(text: &str) -> Result<Vec<(TextTemplate, TextTemplate)>, String> {
 }
 
 impl BodyNode {
-    fn parse(value: &Value) -> Result<Self, String> {
+    fn parse(value: &WrittenValue) -> Result<Self, String> {
         Ok(match value {
-            Value::String(text) => {
+            WrittenValue::Text(text) => {
                 let template = TextTemplate::parse(text.trim_start_matches(BARE));
                 let template = template.map_err(|error| format!("cannot be read: {error}"))?;
                 match template.only_place() {
@@ -140,17 +143,17 @@ impl BodyNode {
                     _ => Self::Text(template),
                 }
             }
-            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
-            Value::Object(members) => {
-                let member = |(name, value): (&String, &Value)| {
+            WrittenValue::List(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
+            WrittenValue::Object(members) => {
+                let member = |(name, value): (&str, &WrittenValue)| {
                     if name.contains("${") || name.starts_with(BARE) {
                         return Err("has a placeholder as the name of a member".to_owned());
                     }
-                    Ok((name.clone(), Self::parse(value)?))
+                    Ok((name.to_owned(), Self::parse(value)?))
                 };
                 Self::Object(members.iter().map(member).collect::<Result<_, _>>()?)
             }
-            other => Self::Literal(other.clone()),
+            WrittenValue::Null | WrittenValue::Plain(_) => Self::Literal(value.clone()),
         })
     }
 

@@ -36,15 +36,37 @@ const TOOL_MEMBERS: [&str; 11] = [
     "schemaVersion",
 ];
 
-/// Members of a stored document that the store sets itself. A client that sends back what it got
-/// may send them; they are not used.
-const OWN_MEMBERS: [&str; 8] = ["toolID", "id", "bundleID", "slug", "version", "isBuiltIn", "createdAt", "modifiedAt"];
+/// Members of what a daemon shows of a tool that it sets itself. A client that sends back what it
+/// got may send them; they are not used.
+const TOOL_OWN_MEMBERS: [&str; 12] = [
+    "toolID",
+    "id",
+    "bundleID",
+    "slug",
+    "version",
+    "isBuiltIn",
+    "createdAt",
+    "modifiedAt",
+    "tool",
+    "leftOut",
+    "callCount",
+    "lastCalledAt",
+];
+
+/// The members that a client may send of a bundle.
+const BUNDLE_MEMBERS: [&str; 4] = ["slug", "displayName", "isEnabled", "description"];
+/// Those of a bundle that a daemon sets itself.
+const BUNDLE_OWN_MEMBERS: [&str; 7] =
+    ["schemaVersion", "id", "isBuiltIn", "createdAt", "modifiedAt", "softDeletedAt", "scenario"];
 
 impl BundleChange {
     /// Reads `{slug, displayName, isEnabled, description}`.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: body, pointer: "" };
-        members.refuse_others(&["slug", "displayName", "isEnabled", "description"])?;
+        members.refuse_others_but(&BUNDLE_OWN_MEMBERS, &BUNDLE_MEMBERS)?;
+        if members.text("schemaVersion")?.is_some_and(|version| version != SCHEMA_VERSION) {
+            return Err(members.wrong("schemaVersion", format!("is not `{SCHEMA_VERSION}`")));
+        }
         let slug = members.required_text("slug")?;
         Ok(Self {
             slug: slug.parse().map_err(|error| members.wrong("slug", format!("cannot be used: {error}")))?,
@@ -91,7 +113,7 @@ impl ToolContent {
     /// Reads what a client sent.
     pub fn parse(body: Map<String, Value>) -> Result<Self, DocumentError> {
         let members = DocumentMembers { object: &body, pointer: "" };
-        members.refuse_others(&[&TOOL_MEMBERS[..], &OWN_MEMBERS].concat())?;
+        members.refuse_others_but(&TOOL_OWN_MEMBERS, &TOOL_MEMBERS)?;
         Ok(Self(body))
     }
 

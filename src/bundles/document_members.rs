@@ -27,7 +27,13 @@ impl<'a> DocumentMembers<'a> {
 
     /// Refuses members with other names than these.
     pub(super) fn refuse_others(&self, known: &[&str]) -> Result<(), DocumentError> {
-        match self.object.keys().find(|name| !known.contains(&name.as_str())) {
+        self.refuse_others_but(&[], known)
+    }
+
+    /// The same, where some members may be there although they are not used.
+    pub(super) fn refuse_others_but(&self, unused: &[&str], known: &[&str]) -> Result<(), DocumentError> {
+        let mut names = self.object.keys().map(String::as_str);
+        match names.find(|name| !known.contains(name) && !unused.contains(name)) {
             None => Ok(()),
             Some(name) => Err(self.wrong(name, format!("is not known; known are {}", known.join(", ")))),
         }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::HostRule;
-use crate::model::SecretSource;
+use crate::model::{HostRule, SecretSource};
 
 /// The settings of stored tools.
 #[derive(Debug, Clone, PartialEq, Eq)]

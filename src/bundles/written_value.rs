@@ -1,4 +1,5 @@
-//! The arguments of a call as a tree whose numbers keep the digits that the caller wrote.
+//! A JSON value as a tree whose numbers keep the digits that its author wrote: the arguments of a
+//! call, and what a template of a body says.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -75,6 +76,11 @@ impl WrittenValue {
 }
 
 impl WrittenMembers {
+    /// Each name with its value, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &WrittenValue)> {
+        self.members.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     fn set(&mut self, name: String, value: WrittenValue) {
         if let Some(earlier) = self.places.get(&name).and_then(|place| self.members.get_mut(*place)) {
             earlier.1 = value;

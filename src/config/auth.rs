@@ -122,7 +122,7 @@ fn oauth(at: &mut ValueReader<'_>) -> Option<OAuthClient> {
     });
     let issuer = issuer(at);
     let client_secret: Option<SecretSource> = at.key("client_secret").secret_source(Ok::<Secret, ValueError>);
-    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource, issuer })
+    Some(OAuthClient { token_url, client_id: client_id?, client_secret, scopes, resource, issuer, token_hosts: None })
 }
 
 /// The authorization server of a login. It is compared as it is written (RFC 8414 section 3.3).

@@ -7,8 +7,8 @@ use super::secret_value::FOLLOWED;
 use super::shape::Shape;
 use super::units::ValueError;
 use super::value_reader::ValueReader;
-use crate::bundles::{BundleSecret, HostRule};
-use crate::model::Secret;
+use crate::bundles::BundleSecret;
+use crate::model::{HostRule, Secret};
 
 /// Secrets by their names.
 pub(super) const SECRETS: Shape = Shape::Map(&Shape::Table(&[("value", FOLLOWED), ("hosts", Shape::Words)]));

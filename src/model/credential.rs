@@ -10,7 +10,7 @@ use http::HeaderName;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::Secret;
+use super::{HostRule, Secret};
 
 /// Where a secret is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,9 @@ pub struct OAuthClient {
     /// `issuer`: the authorization server of a login, as it names itself. `None` where the scenario
     /// may name it.
     pub issuer: Option<String>,
+    /// The hosts that tokens may be requested from, where somebody else than the operator wrote
+    /// `token_url`. The resolved address is judged, too.
+    pub token_hosts: Option<Vec<HostRule>>,
 }
 
 impl From<Secret> for SecretSource {

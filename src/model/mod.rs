@@ -11,6 +11,7 @@ pub mod config_state;
 pub mod credential;
 mod digest;
 pub mod finding;
+mod host_rule;
 pub mod interaction;
 pub mod json;
 pub mod manifest;
@@ -18,6 +19,7 @@ pub mod name;
 pub mod operation;
 pub mod preference;
 pub mod profile;
+mod public_address;
 pub mod relayed;
 pub mod scenario;
 pub mod secret;
@@ -38,6 +40,7 @@ pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use credential::{Auth, OAuthClient, SecretSource};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
+pub use host_rule::{HostRule, InvalidHostRule};
 pub use interaction::Interaction;
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo, SentFindings};
@@ -47,6 +50,7 @@ pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
+pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 pub use scenario::{
     Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId,

@@ -121,7 +121,7 @@ async fn numbers_reach_the_api_with_the_digits_of_the_caller() {
     let home = Home::new();
     let send = http_tool(&json!({
         "method": "POST", "urlTemplate": api.at("/n/${a}/${list[1]}?q=${in.c}"), "headers": {"X-List": "${list}"},
-        "bodyTemplate": "{\"raw\":${b},\"in\":${in},\"text\":\"<${in.c}>\",\"none\":${none},\"list\":[${list[1]}]}",
+        "bodyTemplate": "{\"raw\":${b},\"in\":${in},\"text\":\"<${in.c}>\",\"none\":${none},\"list\":[${list[1]}],\"own\":[12345678901234567890123,2.50]}",
     }));
     let daemon = with_tools(config(&home), &[("send", send)]).await;
     let args = concat!(
@@ -134,7 +134,7 @@ async fn numbers_reach_the_api_with_the_digits_of_the_caller() {
     let seen = api.server.requests();
     assert_eq!(seen[0].target(), "/n/18446744073709551616/1.10?q=1.10");
     assert_eq!(seen[0].header("x-list"), Some("[1e2,1.10]"));
-    let expected = r#"{"raw":12345678901234567890123,"in":{"c":1.10},"text":"<1.10>","list":[1.10]}"#;
+    let expected = r#"{"raw":12345678901234567890123,"in":{"c":1.10},"text":"<1.10>","list":[1.10],"own":[12345678901234567890123,2.50]}"#;
     assert_eq!(api.bodies(), [expected]);
     daemon.stop().await;
 }
@@ -338,6 +338,17 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
     let result = client.result("tools/call", json!({"name": "net__weather_v1", "arguments": {"city": "Paris"}})).await;
     assert!(result["content"].to_string().contains("sunny"), "{result}");
     assert_ne!(result["isError"], true, "{result}");
+    let offered = client.result("tools/list", json!({})).await;
+    assert_eq!(offered["tools"][0]["title"], "Tool", "{offered}");
+    let response = json!({"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
+        "tool_calls": [{"id": "c1", "type": "function",
+            "function": {"name": "weather_v1", "arguments": "{\"city\": \"Oslo\"}"}}]}}]});
+    let turn = expect(&daemon, 200, "POST", "/api/v1/turns?format=openai", &response).await.json();
+    assert_eq!(turn["status"], "complete", "{turn}");
+    assert_eq!(turn["calls"][0]["tool"], "net/weather_v1", "{turn}");
+    assert_eq!(turn["messages"][0]["tool_call_id"], "c1", "{turn}");
+    assert_eq!(turn["messages"][0]["content"], r#"{"sunny":true}"#, "{turn}");
+    assert_eq!(api.server.requests().last().map(|request| request.target().to_owned()).as_deref(), Some("/Oslo"));
     let approve = json!({"scope": "global", "target": "tool:net/weather_v1", "approval": "require"});
     expect(&daemon, 200, "PUT", "/api/v1/preferences", &approve).await;
     let (status, waits) = invoke(&daemon, "weather", &json!({"city": "Paris"})).await;

@@ -8,6 +8,8 @@ mod support;
 
 mod built_in;
 mod calls;
+#[cfg(unix)]
+mod disk;
 mod files;
 mod hosts;
 mod page;

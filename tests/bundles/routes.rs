@@ -77,6 +77,14 @@ async fn what_is_put_comes_back() {
     assert_eq!(off["modifiedAt"], stored["modifiedAt"]);
     let got = ask(address, "GET", &target, &[], "").await;
     assert_eq!(got.json(), off);
+    // What was shown can be sent back as it is.
+    let again = send("PUT", &tool(NET, "Weather", "v1.1"), got.json()).await;
+    assert_eq!(again.status, 201, "{again:?}");
+    assert_ne!(again.json()["toolID"], off["toolID"]);
+    assert_eq!(again.json()["isEnabled"], false);
+    let again = send("PUT", &bundle(NET), renamed.clone()).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.json(), renamed);
     running.finish().await;
 }
 

@@ -48,6 +48,7 @@ fn every_kind_can_be_written() {
         scopes: vec!["a".to_owned(), "b".to_owned()],
         resource: Some("https://h/".parse().unwrap()),
         issuer: None,
+        token_hosts: None,
     };
     assert_eq!(auth(&written(whole)), Auth::OAuth(Box::new(client.clone())));
     client.resource = None;

@@ -46,6 +46,7 @@ fn own_client(secret: &str, issuer: Option<&str>) -> Auth {
         scopes: Vec::new(),
         resource: None,
         issuer: issuer.map(str::to_owned),
+        token_hosts: None,
     }))
 }
 

@@ -10,6 +10,11 @@ use callsheet::transports::http::credentials::oauth::OAuthTokens;
 use crate::support::upstream_server::{Request, UpstreamServer, answer, client, limits};
 
 fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
+    upstream_within(scenario, server, None)
+}
+
+/// The same for tokens from these hosts only.
+fn upstream_within(scenario: &UpstreamServer, server: &UpstreamServer, hosts: Option<&[&str]>) -> Upstream {
     let auth = OAuthClient {
         token_url: Some(server.url()),
         client_id: "me:1".to_owned(),
@@ -17,6 +22,7 @@ fn upstream(scenario: &UpstreamServer, server: &UpstreamServer) -> Upstream {
         scopes: vec!["a".to_owned()],
         resource: None,
         issuer: None,
+        token_hosts: hosts.map(|hosts| hosts.iter().map(|host| host.parse().unwrap()).collect()),
     };
     let client = client(limits(), 4);
     client.set_token_sources(Arc::new(OAuthTokens::new(&client)));
@@ -103,5 +109,23 @@ async fn a_server_that_gives_no_token_is_told_and_left_alone() {
         }
         assert_eq!(server.requests().len(), 1);
         assert_eq!(scenario.requests().len(), 0, "nothing is sent without a token");
+    }
+}
+
+/// What a stored tool names is requested only at hosts that its operator allowed.
+#[tokio::test]
+async fn tokens_are_requested_from_the_allowed_hosts_only() {
+    for (hosts, expected) in [(&[][..], 0), (&["localhost", "10.0.0.0/8"], 0), (&["127.0.0.0/8"], 1)] {
+        let (server, scenario) = (counting(3600).await, guarded("t1").await);
+        let answered = upstream_within(&scenario, &server, Some(hosts)).get("", None).await;
+        assert_eq!(server.requests().len(), expected, "{hosts:?}");
+        assert_eq!(scenario.requests().len(), expected, "{hosts:?}");
+        if expected == 0 {
+            let error = answered.unwrap_err();
+            assert_eq!(error.kind(), "credential");
+            assert!(error.to_string().contains("no token can be requested: requests to `http://127.0.0.1:"), "{error}");
+        } else {
+            answered.unwrap();
+        }
     }
 }

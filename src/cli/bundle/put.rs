@@ -74,13 +74,7 @@ pub(super) async fn put_bundle(
     document: &Map<String, Value>,
 ) -> Result<DaemonAnswer, CommandError> {
     let id = id.map_or_else(|| crate::bundles::new_id(Clock::system().wall()).to_string(), str::to_owned);
-    let mut body = Map::new();
-    for name in ["slug", "displayName", "isEnabled", "description"] {
-        if let Some(value) = document.get(name) {
-            body.insert(name.to_owned(), value.clone());
-        }
-    }
-    daemon.stored_tools(Method::PUT, &["bundles", &id], QueryPairs::new(), Some(&json!(body))).await
+    daemon.stored_tools(Method::PUT, &["bundles", &id], QueryPairs::new(), Some(&json!(document))).await
 }
 
 /// Stores a version of a tool.

@@ -15,11 +15,10 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::destination::{self, NoDestination};
 use crate::bundles::{BuiltInTool, BundleSettings};
 use crate::model::HttpTarget;
 use crate::transports::Transports;
-use crate::transports::http::CallLimits;
+use crate::transports::http::{CallLimits, destination};
 
 /// Bytes of a file that is read or searched, at most.
 const FILE_MAX: u64 = 1024 * 1024;
@@ -200,10 +199,7 @@ async fn fetch(
     if !url.username().is_empty() || url.password().is_some() {
         return Err("`url` has a name or password in it".to_owned());
     }
-    let dial = destination::find(&url, &settings.allowed_hosts, timeout).await.map_err(|none| match none {
-        NoDestination::Refused(why) => why,
-        NoDestination::Unresolved(error) => error.to_string(),
-    })?;
+    let dial = destination::find(&url, &settings.allowed_hosts, timeout).await.map_err(|none| none.to_string())?;
     let target = HttpTarget { dial: Some(dial), ..HttpTarget::at(url.clone()) };
     let upstream = transports.http(&target).map_err(|error| error.to_string())?;
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/*, */*;q=0.5"))]);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use http::header::{ACCEPT, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::destination::{self, NoDestination};
 use super::{BundleSession, answer, built_in, usable};
 use crate::bundles::http_tool::ResponseEncoding;
 use crate::bundles::{
@@ -20,6 +19,7 @@ use crate::bundles::{
 use crate::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::transports::TransportError;
+use crate::transports::http::destination::{self, NoDestination};
 use crate::transports::http::{CallLimits, HttpResponse, Unanswered};
 
 /// The pause before the first further try; it doubles with each.
@@ -171,8 +171,11 @@ impl BundleSession {
         let origin = http.url.origin();
         let dial = match destination::find(origin, &settings.allowed_hosts, limits.timeout).await {
             Ok(dial) => dial,
-            Err(NoDestination::Refused(why)) => return Err(ToolFailure("host_not_allowed", why)),
             Err(NoDestination::Unresolved(error)) => return Ok(Err(Unanswered { error, sent: false })),
+            Err(refused) => {
+                let why = format!("{refused}; add it to `bundles.allowed_hosts` if it is yours");
+                return Err(ToolFailure("host_not_allowed", why));
+            }
         };
         let auth = client(http, settings);
         let target = HttpTarget { dial: Some(dial), auth, ..HttpTarget::at(origin.clone()) };
@@ -203,5 +206,6 @@ fn client(http: &HttpTool, settings: &BundleSettings) -> Option<Auth> {
         scopes: scopes.clone(),
         resource: None,
         issuer: None,
+        token_hosts: Some(settings.allowed_hosts.clone()),
     })))
 }

@@ -79,8 +79,13 @@ fn offer(tool: &StoredTool, name: &str) -> Value {
         }
     }
     let description = if tool.description.is_empty() { &tool.display_name } else { &tool.description };
-    let mut offer =
-        json!({"name": name, "description": description, "parameters": tool.arg_schema, "metadata": metadata});
+    let mut offer = json!({
+        "name": name,
+        "title": tool.display_name,
+        "description": description,
+        "parameters": tool.arg_schema,
+        "metadata": metadata,
+    });
     if let Some(output) = &tool.output_schema {
         offer["outputSchema"] = output.clone();
     }

@@ -8,7 +8,6 @@
 mod answer;
 mod built_in;
 mod call;
-mod destination;
 mod listing;
 mod usable;
 
@@ -80,11 +79,6 @@ impl Protocol for BundleProtocol {
     fn is_connectionless(&self) -> bool {
         true
     }
-}
-
-/// Why a tool cannot be run here, as a sentence without its subject; `None` if it can.
-pub fn unavailable(tool: &StoredTool, store: &BundleStore) -> Option<String> {
-    usable::check(tool, &store.settings(), store.functions()).err().map(|unusable| unusable.why)
 }
 
 /// The manifest of a bundle with all its tools, also those that are disabled or cannot be run.

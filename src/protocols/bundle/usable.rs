@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 
 use url::{Host, Url};
 
-use crate::bundles::{
-    BundleSettings, BundleStore, Functions, HostRule, HttpTool, StoredTool, ToolAuth, ToolImplementation,
-};
-use crate::model::{Finding, FindingCode};
+use crate::bundles::{BundleSettings, BundleStore, Functions, HttpTool, StoredTool, ToolAuth, ToolImplementation};
+use crate::model::{Finding, FindingCode, HostRule};
 
 /// Facts of the tool itself that a placeholder may name.
 const OWN: [&str; 2] = ["slug", "version"];

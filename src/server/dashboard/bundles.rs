@@ -101,15 +101,15 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
 fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup {
     let (id, slug, version) = (stored.definition.id.to_string(), tool.slug.as_str(), tool.version.as_str());
     let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
-    let missing = bundle::unavailable(tool, &shared.bundles);
+    let finding = bundle::left_out(tool, &shared.bundles);
     html! {
         tr data-tool=(tool.name()) {
             th scope="row" data-label="Tool" { (foreign(slug, 64)) }
             td data-label="Version" { (foreign(version, 64)) }
-            td data-label="What it does" { p { (foreign(&tool.description, 200)) } @if let Some(why) = &missing { p class="quiet" { "cannot run here: it " (foreign(why, 300)) } } }
+            td data-label="What it does" { p { (foreign(&tool.description, 200)) } @if let Some(finding) = &finding { p class="quiet" { "Cannot run here: " (foreign(&finding.message, 300)) } } }
             td data-label="Enabled" { span { @if tool.is_enabled { "on" } @else { "off" } } }
             td data-label="Actions" class="actions" {
-                @if missing.is_none() && stored.definition.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
+                @if finding.is_none() && stored.definition.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
                 (switch(&id, Some((slug, version)), tool.is_enabled, slug))
                 @if !stored.definition.is_built_in {
                     @if stored.definition.is_enabled { a href={ (PAGE) "/" (id) "/edit?tool=" (segment(slug)) "&version=" (segment(version)) } { "New version" } " " }

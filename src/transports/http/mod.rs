@@ -25,6 +25,7 @@ pub mod client;
 mod connections;
 mod connector;
 pub mod credentials;
+pub mod destination;
 pub mod exchange;
 mod failure;
 mod http_date;

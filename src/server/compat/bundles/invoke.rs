@@ -16,7 +16,7 @@ use crate::bundles::{StoredBundle, StoredTool};
 use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
-use crate::protocols::bundle;
+use crate::protocols::bundle::left_out;
 use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -48,8 +48,8 @@ pub(super) async fn invoke(
         Ok(arguments) => arguments,
         Err(why) => return Ok(failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments")),
     };
-    if let Some(why) = bundle::unavailable(&tool, &shared.bundles) {
-        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &format!("the tool {why}"), "unavailable"));
+    if let Some(finding) = left_out(&tool, &shared.bundles) {
+        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &finding.message, "unavailable"));
     }
     if !settled(&shared, &stored, &tool).await {
         let why =

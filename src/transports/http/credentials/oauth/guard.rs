@@ -6,14 +6,14 @@
 //! of `login.hosts` are named by the operator; a scenario on loopback may name loopback. The
 //! address that was checked is the one that is connected to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Host, Url};
 
-use crate::model::redacted_url;
-use crate::transports::http::{Client, Upstream};
+use crate::model::{is_public_address, redacted_url};
+use crate::transports::http::{Client, Upstream, destination};
 
 /// How long the lookup of a host name may take.
 const LOOKUP: Duration = Duration::from_secs(10);
@@ -35,16 +35,15 @@ impl AddressGuard<'_> {
         if self.is_named(url) || self.is_near(url) {
             return Ok(upstream);
         }
-        let addresses = resolve(url).await?;
+        let unresolved = |_| format!("the host of {} cannot be resolved", redacted_url(url));
+        let addresses = destination::addresses(url, LOOKUP).await.map_err(unresolved)?;
         if let Some(address) = addresses.iter().find(|address| !self.is_allowed(address.ip())) {
             let (shown, ip) = (redacted_url(url), address.ip());
             return Err(format!(
                 "{shown} is at {ip}, which is not a public address; add its host to `login.hosts` if it is yours"
             ));
         }
-        // A host with addresses of both kinds is reached over the older one more often.
-        let dial = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
-        Ok(upstream.with_dial(dial.copied()))
+        Ok(upstream.with_dial(addresses.first().copied()))
     }
 
     /// Whether the scheme and the form of an address may be used, for a browser too.
@@ -83,7 +82,7 @@ impl AddressGuard<'_> {
     }
 
     fn is_allowed(&self, ip: IpAddr) -> bool {
-        is_public(ip) || (ip.to_canonical().is_loopback() && is_loopback(self.scenario))
+        is_public_address(ip) || (ip.to_canonical().is_loopback() && is_loopback(self.scenario))
     }
 }
 
@@ -94,52 +93,6 @@ fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical().is_loopback(),
         None => false,
-    }
-}
-
-async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, String> {
-    let (shown, port) = (redacted_url(url), url.port_or_known_default().unwrap_or(443));
-    let name = match url.host() {
-        Some(Host::Ipv4(ip)) => return Ok(vec![(ip, port).into()]),
-        Some(Host::Ipv6(ip)) => return Ok(vec![(ip, port).into()]),
-        Some(Host::Domain(name)) => name.to_owned(),
-        None => return Err(format!("{shown} has no host")),
-    };
-    let unresolved = || format!("the host of {shown} cannot be resolved");
-    let found = tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name, port))).await;
-    let found: Vec<SocketAddr> = found.map_err(|_| unresolved())?.map_err(|_| unresolved())?.collect();
-    if found.is_empty() { Err(unresolved()) } else { Ok(found) }
-}
-
-/// Whether an address is one of the public internet (the registries of RFC 6890).
-fn is_public(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    let is_special = ip.is_private()
-        || ip.is_loopback()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        || matches!((a, b, c), (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18 | 19, _));
-    !is_special
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let parts = ip.segments();
-    let [first, second, third, ..] = parts;
-    let inside = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
-    match (first, second) {
-        // Translated (RFC 6052) and tunnelled (RFC 3056) addresses hold one of the older kind.
-        (0x64, 0xff9b) => parts[2..6] == [0; 4] && inside(parts[6], parts[7]),
-        (0x2002, _) => inside(second, third),
-        (0x2001, 0xdb8 | 0) => false,
-        // All public addresses begin so (RFC 4291 section 2.4).
-        _ => first & 0xe000 == 0x2000,
     }
 }
 
@@ -175,41 +128,6 @@ mod tests {
             let (scenario, url) = (scenario.parse().unwrap(), url.parse().unwrap());
             let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &hosts };
             assert_eq!(guard.is_named(&url), expected, "{url} for {scenario}");
-        }
-    }
-
-    #[test]
-    fn only_public_addresses_are_public() {
-        for text in ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "64:ff9b::808:808", "::ffff:8.8.8.8"] {
-            assert!(is_public(text.parse().unwrap()), "{text}");
-        }
-        for text in [
-            "0.0.0.0",
-            "10.1.2.3",
-            "100.64.0.1",
-            "127.0.0.1",
-            "169.254.169.254",
-            "172.16.0.1",
-            "192.0.0.8",
-            "192.168.0.1",
-            "198.18.0.1",
-            "224.0.0.1",
-            "240.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "::10.0.0.1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::a00:1",
-            "64:ff9b:1::808:808",
-            "2002:a00:1::",
-            "2001:db8::1",
-            "fc00::1",
-            "fd00:ec2::254",
-            "fe80::1",
-            "ff02::1",
-        ] {
-            assert!(!is_public(text.parse().unwrap()), "{text}");
         }
     }
 }

@@ -19,6 +19,10 @@ use crate::model::{Auth, HttpTarget, OAuthClient, ScenarioName, Secret};
 use crate::transports::http::Client;
 use crate::transports::http::credentials::token::{TokenSource, TokenSources};
 
+/// The clients whose tokens are kept, at most. Beyond that the one known for longest is forgotten,
+/// and gets a new token when it is used again.
+const CLIENTS_MAX: usize = 1_024;
+
 /// The tokens of authorization servers for all scenarios of a daemon.
 pub struct OAuthTokens {
     parts: Arc<LoginParts>,
@@ -132,6 +136,9 @@ impl OAuthTokens {
         }
         let parts = (self.parts.secrets.clone(), self.parts.clock);
         let tokens = Arc::new(ClientTokens::new(&Weak::clone(&self.parts.http), parts, client, server));
+        if all.len() == CLIENTS_MAX {
+            all.remove(0);
+        }
         all.push((client.clone(), server.clone(), Arc::clone(&tokens)));
         tokens
     }

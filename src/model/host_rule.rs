@@ -4,12 +4,13 @@
 //! the one that is connected to. So a name that suddenly means a machine inside leads nowhere.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use url::Host;
 
-use crate::model::Subnet;
+use super::Subnet;
+use super::public_address::is_public_address;
 
 /// One element of a list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl HostRule {
         let address = address.to_canonical();
         let local = matches!(host, Host::Domain("localhost")) && address.is_loopback();
         Self::admits_host(rules, host)
-            && (Self::lists_address(rules, address) || matches!(host, Host::Domain(_)) && (local || is_public(address)))
+            && (Self::lists_address(rules, address)
+                || matches!(host, Host::Domain(_)) && (local || is_public_address(address)))
     }
 
     /// Whether this rule names the host by its name.
@@ -60,39 +62,6 @@ impl HostRule {
         let address = address.to_canonical();
         rules.iter().any(|rule| matches!(rule, Self::Network(network) if network.contains(address)))
     }
-}
-
-/// Whether an address is one of the public internet (IANA's registries of special addresses).
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let special = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation();
-    // "This network", carrier-grade NAT, protocol assignments, 6to4 relays, benchmarks, reserved.
-    let reserved = a == 0
-        || a == 100 && (64..128).contains(&b)
-        || (a, b, c) == (192, 0, 0)
-        || (a, b, c) == (192, 88, 99)
-        || a == 198 && (18..20).contains(&b)
-        || a >= 240;
-    !special && !reserved
-}
-
-/// Global unicast is `2000::/3`; of it are not public: Teredo and other protocol assignments,
-/// documentation, and 6to4, which embeds any address of IPv4.
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, ..] = address.segments();
-    let special = a == 0x2001 && (b < 0x0200 || b == 0x0db8) || a == 0x2002 || a == 0x3fff && b < 0x1000;
-    a & 0xe000 == 0x2000 && !special
 }
 
 impl FromStr for HostRule {
