@@ -162,6 +162,7 @@ impl Client {
                 scopes: Vec::new(),
                 resource: None,
                 issuer: None,
+                token_hosts: None,
             }))
         });
         let target = HttpTarget { auth, login: Some(NAME.parse()?), ..HttpTarget::at(url) }.into();
