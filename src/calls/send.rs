@@ -87,13 +87,13 @@ impl Calls {
         if let Some(trace) = line.trace() {
             span.record("trace", trace.id());
         }
-        let told = span.clone();
+        let call_span = span.clone();
         let run = async move {
             let note = note.map(|mut note| {
                 note.is_sent();
                 note
             });
-            record(sending.run(line, told).await, note)
+            record(sending.run(line, call_span).await, note)
         };
         let sent = self.0.tasks.run_to_completion(AssertUnwindSafe(run.instrument(span)).catch_unwind());
         sent.map(move |sent| {

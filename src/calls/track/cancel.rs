@@ -67,10 +67,10 @@ impl OperationTracker {
         }
         if cancellation.graceful {
             let since = self.0.parts.clock.wall();
-            let told = self.change(id, |operation| {
+            let changed = self.change(id, |operation| {
                 (operation.state, operation.cancelling_since) = (OperationState::Cancelling, Some(since));
             });
-            return match told.await {
+            return match changed.await {
                 Some(operation) => Ok(operation),
                 None => self.get(id).ok_or(CancelError::Unknown),
             };

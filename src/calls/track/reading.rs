@@ -121,7 +121,7 @@ mod tests {
     use super::super::behaviour::tests::{behaviour, full};
     use super::*;
 
-    fn told(result: &Value) -> StatusReading {
+    fn reading_of(result: &Value) -> StatusReading {
         parse_status(&behaviour(&full()), Some(result), None)
     }
 
@@ -137,26 +137,26 @@ mod tests {
             (json!(null), false),
             (json!({"state": "done"}), false),
         ] {
-            assert_eq!(told(&json!({"status": status})).end.is_some(), over, "{status}");
+            assert_eq!(reading_of(&json!({"status": status})).end.is_some(), over, "{status}");
         }
-        let silent = told(&json!({}));
+        let silent = reading_of(&json!({}));
         assert_eq!(silent.status, None);
         assert_eq!(silent.end, None);
     }
 
     #[test]
     fn an_end_carries_its_result_or_its_error() {
-        let done = told(&json!({"status": "done", "output": {"n": 1}}));
+        let done = reading_of(&json!({"status": "done", "output": {"n": 1}}));
         assert_eq!(done.end, Some(OperationEnd::Success(Some(JsonText::parse(r#"{"n":1}"#).unwrap()))));
-        let failed = told(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
+        let failed = reading_of(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
         assert_eq!(failed.end, Some(OperationEnd::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
-        assert_eq!(told(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
+        assert_eq!(reading_of(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
     }
 
     #[test]
     fn progress_is_read_where_it_was_declared() {
         let said = json!({"status": "running", "percent": "40", "said": "at work", "phase": "build", "at": 2, "of": 5, "left": 30});
-        let progress = told(&said).progress;
+        let progress = reading_of(&said).progress;
         assert_eq!(progress.amount, Some(40.0));
         assert_eq!(progress.step, Some(2.0));
         assert_eq!(progress.steps, Some(5.0));

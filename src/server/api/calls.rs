@@ -229,7 +229,7 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
 
 /// The problem of a call that was refused or failed, with hints from the active catalog.
 fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> Problem {
-    let told = match refused {
+    let problem = match refused {
         ExecuteError::Unknown(name) => {
             let snapshot = shared.reader.snapshot();
             lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
@@ -245,7 +245,7 @@ fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> 
         }
         refused => Problem::new(refused.status(), refused.to_string()),
     };
-    with_reasons(told, refused)
+    with_reasons(problem, refused)
 }
 
 /// The problem without hints from the active catalog.
@@ -254,27 +254,27 @@ fn problem_without_hints(refused: &ExecuteError) -> Problem {
 }
 
 /// Adds the members that programs read: `success`, `code` and those of the particular error.
-fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
-    let mut told = told.with_member("success", false).with_member("code", refused.kind());
+fn with_reasons(problem: Problem, refused: &ExecuteError) -> Problem {
+    let mut problem = problem.with_member("success", false).with_member("code", refused.kind());
     match refused {
         ExecuteError::Ambiguous { candidates, .. } => {
-            told = told.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
+            problem = problem.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
         }
         ExecuteError::Invalid { violations, more, .. } | ExecuteError::OutputUnfit { violations, more, .. } => {
             let shown: Vec<Value> = violations
                 .iter()
                 .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
                 .collect();
-            told = told.with_member("violations", shown).with_member("more_violations", *more);
+            problem = problem.with_member("violations", shown).with_member("more_violations", *more);
         }
         ExecuteError::Failed { attempts, error, .. } => {
-            told = told.with_member("attempts", *attempts).with_member("sent", error.was_sent());
+            problem = problem.with_member("attempts", *attempts).with_member("sent", error.was_sent());
         }
         _ => {}
     }
     match refused.retry_after() {
-        Some(wait) => told.retry_after(wait),
-        None => told,
+        Some(wait) => problem.retry_after(wait),
+        None => problem,
     }
 }
 

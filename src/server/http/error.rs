@@ -243,7 +243,7 @@ mod tests {
     use http_body_util::BodyExt;
     use serde_json::json;
 
-    async fn told(problem: Problem) -> (StatusCode, Value) {
+    async fn response_of(problem: Problem) -> (StatusCode, Value) {
         let answer = problem.into_full_response();
         assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
         let status = answer.status();
@@ -253,7 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_repeats_its_text_for_original_clients() {
-        let (status, body) = told(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
+        let (status, body) = response_of(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
             "error": "no such thing", "candidates": ["a", "b"]});
@@ -271,26 +271,26 @@ mod tests {
             (StateErrorKind::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
             (StateErrorKind::Other, StatusCode::INTERNAL_SERVER_ERROR),
         ] {
-            let (status, first) = told(store("/secret/state.db", trouble).into()).await;
-            let (_, second) = told(store("/other", trouble).into()).await;
+            let (status, first) = response_of(store("/secret/state.db", trouble).into()).await;
+            let (_, second) = response_of(store("/other", trouble).into()).await;
             assert_eq!(status, expected);
             assert_eq!(first, second);
             assert!(!first.to_string().contains("secret"));
         }
-        let (_, unexpected) = told(Problem::internal(&"index 7 out of range")).await;
+        let (_, unexpected) = response_of(Problem::internal(&"index 7 out of range")).await;
         assert!(!unexpected.to_string().contains("index"));
     }
 
     #[tokio::test]
     async fn engine_errors_keep_whose_fault_it_was() {
         let name: crate::model::ScenarioName = "files".parse().unwrap();
-        let (status, body) = told(EngineError::UnknownScenario(name.clone()).into()).await;
+        let (status, body) = response_of(EngineError::UnknownScenario(name.clone()).into()).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(body["detail"].as_str().unwrap().contains("`files`"));
-        let (status, body) = told(EngineError::Blocked(name).into()).await;
+        let (status, body) = response_of(EngineError::Blocked(name).into()).await;
         assert_eq!(status, StatusCode::CONFLICT);
         assert!(body["detail"].as_str().unwrap().contains("DELETE /api/v1/scenarios/files/block"));
-        let (status, _) = told(EngineError::Stopping.into()).await;
+        let (status, _) = response_of(EngineError::Stopping.into()).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

@@ -384,9 +384,9 @@ mod tests {
             ("format=openai&cache=true", &["`cache=true`", "`anthropic`, `bedrock`"]),
             ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
         ] {
-            let told = refusal(raw).await;
+            let detail = refusal(raw).await;
             for part in named {
-                assert!(told.contains(part), "{raw}: {told}");
+                assert!(detail.contains(part), "{raw}: {detail}");
             }
         }
     }

@@ -278,11 +278,11 @@ impl ChangeStream {
     }
 
     /// What is pending, as one part of the stream.
-    fn told(&mut self) -> Bytes {
+    fn pending_text(&mut self) -> Bytes {
         self.next_change = self.clock.now() + TOGETHER;
-        let told: Vec<Bytes> =
+        let messages: Vec<Bytes> =
             std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
-        told.concat().into()
+        messages.concat().into()
     }
 }
 
@@ -299,10 +299,10 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
                 stream.pending.extend(changes.into_iter().filter(wanted));
                 continue;
             }
-            StreamStep::Due => stream.told(),
+            StreamStep::Due => stream.pending_text(),
             StreamStep::Message(message) => message,
             StreamStep::Silent => sse::ALIVE,
-            StreamStep::Ended if !stream.pending.is_empty() => stream.told(),
+            StreamStep::Ended if !stream.pending.is_empty() => stream.pending_text(),
             StreamStep::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
             StreamStep::SessionEnded => return None,
         };

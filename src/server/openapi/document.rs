@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn every_route_and_method_is_there_and_nothing_else() {
         let document = document(ROUTES);
-        let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut documented: BTreeSet<(String, String)> = BTreeSet::new();
         for (path, method, _) in operations(&document) {
-            told.insert((path.clone(), method.to_uppercase()));
+            documented.insert((path.clone(), method.to_uppercase()));
         }
         let mut expected = BTreeSet::new();
         for route in ROUTES {
@@ -252,7 +252,7 @@ mod tests {
                 expected.insert((written_path(route, operation), operation.verb.as_str().to_owned()));
             }
         }
-        assert_eq!(told, expected);
+        assert_eq!(documented, expected);
     }
 
     #[test]
@@ -292,15 +292,15 @@ mod tests {
     fn what_may_need_the_token_says_so_and_nothing_else_does() {
         let document = document(ROUTES);
         for operation in ROUTES.iter().flat_map(|route| route.operations) {
-            let told = operations(&document).into_iter().find(|(_, _, told)| told["operationId"] == operation.id);
-            let (_, _, told) = told.unwrap();
+            let documented = operations(&document).into_iter().find(|(_, _, documented)| documented["operationId"] == operation.id);
+            let (_, _, documented) = documented.unwrap();
             let refusal = match operation.right {
                 Right::Read | Right::Call => Value::Null,
                 Right::Prefer => json!("#/components/responses/TokenNeededToLoosen"),
                 Right::Approve | Right::Operate => json!("#/components/responses/TokenNeeded"),
             };
-            assert_eq!(told["responses"]["401"]["$ref"], refusal, "{}", operation.id);
-            assert_eq!(told.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
+            assert_eq!(documented["responses"]["401"]["$ref"], refusal, "{}", operation.id);
+            assert_eq!(documented.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
         }
     }
 
@@ -319,8 +319,8 @@ mod tests {
                     let mut examples: Vec<&Value> = examples.map(|(_, example)| &example["value"]).collect();
                     examples.extend(content.get("example"));
                     // An answer of the same shape as the first one has the same example.
-                    let same = |(other, told): (&String, &Value)| {
-                        other < status && told.pointer("/content/application~1json/schema") == Some(&content["schema"])
+                    let same = |(other, other_response): (&String, &Value)| {
+                        other < status && other_response.pointer("/content/application~1json/schema") == Some(&content["schema"])
                     };
                     let shown = media == JSON && operation["responses"].as_object().unwrap().iter().any(same);
                     assert!(shown || !examples.is_empty(), "{method} {path} {status} {media} has no example");
