@@ -111,7 +111,7 @@ async fn examples_are_what_a_daemon_answers() {
     let mut examples: Vec<Value> = serde_json::from_slice(&std::fs::read(file()).unwrap()).unwrap();
     let mut problems = Vec::new();
     for example in &mut examples {
-        let (method, target) = example["ask"].as_str().unwrap().split_once(' ').unwrap();
+        let (method, target) = example["request"].as_str().unwrap().split_once(' ').unwrap();
         if example["operation"] == "followEvents" {
             // A stream that does not end; `openapi.rs` looks at what it says.
             continue;

@@ -178,10 +178,10 @@ impl DocumentBuilder {
         part: impl Fn(&Example) -> Option<Value>,
     ) -> Map<String, Value> {
         let wanted = |example: &&Example| example.operation == operation.id && example.status == status;
-        let shown = self.examples.iter().filter(wanted).filter_map(|example| Some((&example.ask, part(example)?)));
-        let named = shown
-            .enumerate()
-            .map(|(at, (ask, value))| (format!("{}{}", operation.id, at + 1), json!({"summary": ask, "value": value})));
+        let shown = self.examples.iter().filter(wanted).filter_map(|example| Some((&example.request, part(example)?)));
+        let named = shown.enumerate().map(|(at, (request, value))| {
+            (format!("{}{}", operation.id, at + 1), json!({"summary": request, "value": value}))
+        });
         named.collect()
     }
 }
@@ -292,7 +292,8 @@ mod tests {
     fn what_may_need_the_token_says_so_and_nothing_else_does() {
         let document = document(ROUTES);
         for operation in ROUTES.iter().flat_map(|route| route.operations) {
-            let documented = operations(&document).into_iter().find(|(_, _, documented)| documented["operationId"] == operation.id);
+            let documented =
+                operations(&document).into_iter().find(|(_, _, documented)| documented["operationId"] == operation.id);
             let (_, _, documented) = documented.unwrap();
             let refusal = match operation.right {
                 Right::Read | Right::Call => Value::Null,
@@ -320,7 +321,8 @@ mod tests {
                     examples.extend(content.get("example"));
                     // An answer of the same shape as the first one has the same example.
                     let same = |(other, other_response): (&String, &Value)| {
-                        other < status && other_response.pointer("/content/application~1json/schema") == Some(&content["schema"])
+                        other < status
+                            && other_response.pointer("/content/application~1json/schema") == Some(&content["schema"])
                     };
                     let shown = media == JSON && operation["responses"].as_object().unwrap().iter().any(same);
                     assert!(shown || !examples.is_empty(), "{method} {path} {status} {media} has no example");
