@@ -252,8 +252,8 @@ impl Sending {
     fn call(&self) -> Call {
         let PreparedCall { tool, arguments, user_id, .. } = &*self.ready;
         // Some scenarios write zero if they set no limit.
-        let said = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-        let timeout = self.ready.timeout.or(said);
+        let declared = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let timeout = self.ready.timeout.or(declared);
         Call {
             tool: Arc::clone(&tool.id.tool),
             arguments: arguments.clone(),
