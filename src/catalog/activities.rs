@@ -128,7 +128,8 @@ impl Catalog {
             && let Some(why) = self.find_activity(named).why_not(named)
         {
             let message = format!("it cannot be called: {why}");
-            findings.push(about(FindingCode::ActivityMissing, message).hint(format!("{name_one}, or take the key out")));
+            findings
+                .push(about(FindingCode::ActivityMissing, message).hint(format!("{name_one}, or take the key out")));
         } else if choice.named.is_none()
             && let found @ FoundActivity::Several(_) = self.find_activity(&tool.id.tool)
             && let Some(why) = found.why_not(&tool.id.tool)

@@ -191,7 +191,7 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
     let (id, name) = (&tool.id, &tool.name);
     let plain = PublishedName::plain_shared(&id.tool);
     let own = plain.as_str() == &*id.tool;
-    let mut said = Vec::new();
+    let mut findings = Vec::new();
     match lens.rules.alias(id) {
         Some((alias, rule)) if alias == name => {
             let (scope, target) = &*rule.place;
@@ -202,10 +202,10 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
             let NameObstacle { why, rivals } = obstacle(lens, id, alias);
             let message = format!("the alias `{alias}` is not available: {why}; published as `{name}`");
             let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
-            said.push(refused.hint("choose an alias that no other tool has"));
+            findings.push(refused.hint("choose an alias that no other tool has"));
         }
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            said.push(
+            findings.push(
                 collision(lens, tool, &plain)
                     .hint(format!("`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own")),
             );
@@ -213,13 +213,13 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
         None => {}
     }
     if name.is_reserved() {
-        said.push(collision(lens, tool, &PublishedName::qualified(id)));
+        findings.push(collision(lens, tool, &PublishedName::qualified(id)));
     }
     if !own {
         let message = format!("the name `{}` is not one that every LLM vendor accepts; published as `{name}`", id.tool);
-        said.push(Finding::new(FindingCode::NameRepaired, message));
+        findings.push(Finding::new(FindingCode::NameRepaired, message));
     }
-    said
+    findings
 }
 
 /// The finding that a tool does not get the name it wants.
