@@ -26,8 +26,8 @@ pub(super) fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     };
     let names: Vec<_> =
         ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
-    let unsaid = !names.is_empty() && names.iter().any(|name| !detail.contains(name));
-    let hint = if unsaid { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
+    let is_missing = !names.is_empty() && names.iter().any(|name| !detail.contains(name));
+    let hint = if is_missing { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
     CommandError::Problem { message: message.to_owned(), hint, document: Box::new(problem) }
 }
 
@@ -37,15 +37,15 @@ mod tests {
 
     #[test]
     fn names_that_the_text_leaves_out_are_the_hint() {
-        let said = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
+        let error = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
         assert!(
-            matches!(said, CommandError::Problem { message, hint, .. } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
+            matches!(error, CommandError::Problem { message, hint, .. } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
         );
         let colon = refused(http::StatusCode::BAD_REQUEST, br#"{"error":"unknown target `a`: use `tag:<tag>`"}"#);
         assert!(
             matches!(colon, CommandError::Problem { message, hint, .. } if message == "unknown target `a`" && hint.as_deref() == Some("use `tag:<tag>`"))
         );
-        let unsaid = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
-        assert!(matches!(unsaid, CommandError::Problem { hint, .. } if hint.as_deref() == Some("one of: b, c")));
+        let error = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
+        assert!(matches!(error, CommandError::Problem { hint, .. } if hint.as_deref() == Some("one of: b, c")));
     }
 }

@@ -245,7 +245,7 @@ async fn inspect(
 fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
-        Ok(heard) => heard,
+        Ok(answered) => answered,
         Err(failure) => {
             let (message, _) = words(&failure);
             let hint = if message.contains("refused") {
