@@ -135,7 +135,7 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
 
 /// Whether both configurations give the same source, so that it need not be replaced.
 pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
-    let (mine, theirs) = (&one.discovery, &other.discovery);
+    let (found, other_found) = (&one.discovery, &other.discovery);
     match source {
         // Of the program, not of its configuration.
         SourceId::Embedded | SourceId::Bundles => true,
@@ -147,8 +147,8 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
         }
         // What the configuration has is not proposed again.
         SourceId::McpFiles => one.mcp.files == other.mcp.files && one.scenarios == other.scenarios,
-        SourceId::Environment => mine.environment == theirs.environment,
-        SourceId::Vrooli => mine.vrooli == theirs.vrooli,
+        SourceId::Environment => found.environment == other_found.environment,
+        SourceId::Vrooli => found.vrooli == other_found.vrooli,
         // What it announces is no matter of the source.
         SourceId::Mdns => {
             let listening = |section: &config::MdnsConfig| config::MdnsConfig {
@@ -156,7 +156,7 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
                 name: String::new(),
                 ..section.clone()
             };
-            listening(&mine.mdns) == listening(&theirs.mdns)
+            listening(&found.mdns) == listening(&other_found.mdns)
         }
     }
 }
