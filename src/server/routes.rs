@@ -331,8 +331,8 @@ pub(super) const ROUTES: &[RouteSpec] = &[
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
-async fn root(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Response {
-    dashboard::home(state, query, &asked).unwrap_or_else(route_index)
+async fn root(state: State<SharedState>, query: RawQuery, headers: HeaderMap) -> Response {
+    dashboard::home(state, query, &headers).unwrap_or_else(route_index)
 }
 
 /// Not async: the table contains [`root`], whose type would then depend on itself.
@@ -387,9 +387,9 @@ async fn name_route(request: Request, next: Next) -> Response {
 }
 
 /// 404 for a path that matches no route.
-async fn unknown(uri: Uri, asked: HeaderMap) -> Response {
+async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
     let problem = || Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())));
-    dashboard::unknown(uri.path(), &asked, problem).unwrap_or_else(|| problem().into_response())
+    dashboard::unknown(uri.path(), &headers, problem).unwrap_or_else(|| problem().into_response())
 }
 
 /// 405; the router adds the `Allow` header.

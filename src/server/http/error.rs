@@ -118,8 +118,8 @@ impl Problem {
     }
 
     /// A change could not be stored; the cause was logged.
-    pub(in crate::server) fn storage_failed(trouble: StateErrorKind) -> Self {
-        let (status, why) = match trouble {
+    pub(in crate::server) fn storage_failed(kind: StateErrorKind) -> Self {
+        let (status, why) = match kind {
             StateErrorKind::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
             StateErrorKind::Unwritable => {
                 (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
@@ -253,7 +253,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_repeats_its_text_for_original_clients() {
-        let (status, body) = response_of(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
+        let (status, body) =
+            response_of(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
             "error": "no such thing", "candidates": ["a", "b"]});
@@ -262,17 +263,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_of_ours_tells_no_details() {
-        let store = |place: &str, trouble| {
+        let store = |place: &str, kind| {
             let (place, message) = (place.into(), "it cannot be".into());
-            EngineError::State(StateError { what: "cannot save", place, message, kind: trouble })
+            EngineError::State(StateError { what: "cannot save", place, message, kind })
         };
-        for (trouble, expected) in [
+        for (kind, expected) in [
             (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),
             (StateErrorKind::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
             (StateErrorKind::Other, StatusCode::INTERNAL_SERVER_ERROR),
         ] {
-            let (status, first) = response_of(store("/secret/state.db", trouble).into()).await;
-            let (_, second) = response_of(store("/other", trouble).into()).await;
+            let (status, first) = response_of(store("/secret/state.db", kind).into()).await;
+            let (_, second) = response_of(store("/other", kind).into()).await;
             assert_eq!(status, expected);
             assert_eq!(first, second);
             assert!(!first.to_string().contains("secret"));
