@@ -7,7 +7,8 @@ use callsheet::catalog::{Catalog, Change, Inputs, NameLookup, NamingStyle, Offer
 use callsheet::model::{ApprovalPolicy, NameRef, Provenance, Settings};
 
 use crate::support::offers::{
-    self, alias, catalog, change, enabled, id, inherit, inputs, names, offer, preferences, put, scenario, told, tool,
+    self, alias, catalog, change, enabled, finding_lines, id, inherit, inputs, names, offer, preferences, put,
+    scenario, tool,
 };
 
 fn bare(catalog: &Catalog, name: &str) -> Vec<String> {
@@ -19,8 +20,8 @@ fn bare(catalog: &Catalog, name: &str) -> Vec<String> {
 }
 
 fn with_message(catalog: &Catalog, start: &str) -> String {
-    let told = told(catalog);
-    told.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {told:#?}")).clone()
+    let lines = finding_lines(catalog);
+    lines.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {lines:#?}")).clone()
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn a_sole_name_stays_and_a_shared_one_is_qualified_for_everybody() {
 
     let alone = both.with(Change::Offer(scenario("mail"), None));
     assert_eq!(names(&alone), ["list = files/list", "read = files/read"]);
-    assert_eq!(told(&alone), [] as [&str; 0]);
+    assert_eq!(finding_lines(&alone), [] as [&str; 0]);
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn withdrawals_are_told_once_per_scenario_and_the_rest_per_tool() {
         ("global", "scenario:new", enabled(true)),
     ]);
     let catalog = build(&inputs);
-    let codes: Vec<_> = told(&catalog).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    let codes: Vec<_> = finding_lines(&catalog).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
     let expected = [
         "preference-unmatched /",
         "withdrawn gone/",

@@ -66,9 +66,9 @@ fn a_budget_of_tools_goes_to_the_relevant_ones_and_the_list_keeps_its_order() {
         query.max_tools = Some(2);
     });
     assert_eq!(shown(&view), ["music/play", "music/stop"]);
-    let told = left_out(&view);
-    assert!(told.contains(&("files/read".into(), "over-max-tools")), "{told:?}");
-    assert!(told.contains(&("mail/sort".into(), "irrelevant")), "{told:?}");
+    let left = left_out(&view);
+    assert!(left.contains(&("files/read".into(), "over-max-tools")), "{left:?}");
+    assert!(left.contains(&("mail/sort".into(), "irrelevant")), "{left:?}");
 }
 
 #[test]
@@ -289,11 +289,11 @@ proptest! {
 
         // Each published or withdrawn tool once, in the list or with its one reason.
         let absences = view.absences(&catalog, &query);
-        let mut told: Vec<ToolId> = view.tools().map(|tool| tool.id.clone()).collect();
-        told.extend(absences.iter().map(|left| left.tool.id.clone()));
-        told.sort();
+        let mut accounted: Vec<ToolId> = view.tools().map(|tool| tool.id.clone()).collect();
+        accounted.extend(absences.iter().map(|left| left.tool.id.clone()));
+        accounted.sort();
         let all: Vec<ToolId> = catalog.entries().flat_map(|entry| entry.tools.iter()).map(|tool| tool.id.clone()).collect();
-        prop_assert_eq!(told, all);
+        prop_assert_eq!(accounted, all);
         prop_assert!(absences.iter().all(|left| !left.why.to_string().is_empty()));
 
         // Equal queries, equal views.
