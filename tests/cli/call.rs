@@ -187,8 +187,8 @@ fn what_goes_wrong_has_its_exit_code() {
         &["--args", "{", "research_web_search"],
         &["--args", "@nowhere.json", "research_web_search"],
     ] {
-        let told = call(&home, &daemon, args).failed(2);
-        assert!(told.contains("error: ") && told.contains("hint: "), "{args:?}: {told}");
+        let error = call(&home, &daemon, args).failed(2);
+        assert!(error.contains("error: ") && error.contains("hint: "), "{args:?}: {error}");
     }
     let unknown = call(&home, &daemon, &["research_web_serch", "--query", "a"]).failed(1);
     assert!(unknown.contains("research_web_search"), "{unknown}");
