@@ -419,8 +419,9 @@ async fn what_leads_to_another_host_is_refused() {
     daemon.until_state("written", ScenarioState::Live).await;
     let refused = daemon.until_health("leads", "was asked", |health| health.last_error.is_some()).await;
     assert_eq!(refused.last_error.as_ref().unwrap().kind, "redirect");
-    let told = findings(&daemon.now(), FindingCode::BaseUrlRefused);
-    let about: Vec<_> = told.iter().filter_map(|finding| finding.scenario.as_ref()).map(ToString::to_string).collect();
+    let refused = findings(&daemon.now(), FindingCode::BaseUrlRefused);
+    let about: Vec<_> =
+        refused.iter().filter_map(|finding| finding.scenario.as_ref()).map(ToString::to_string).collect();
     assert_eq!(about, ["based"], "what an operator wrote down may be elsewhere");
     assert_eq!(elsewhere.count(), 0);
     daemon.stop().await;
