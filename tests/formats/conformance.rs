@@ -218,8 +218,9 @@ fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
         let list: Value = serde_json::from_slice(&rendered.body).unwrap();
         assert_eq!(faults(format, &list), Vec::<String>::new(), "{}", format.id());
         assert_eq!(rendered.tools + rendered.left_out, known.len());
-        let told: BTreeSet<_> = rendered.findings.iter().filter(|f| f.code.as_str() == "tool-quarantined").collect();
-        assert_eq!(told.len(), rendered.left_out, "{}: each with its reason", format.id());
+        let quarantined: BTreeSet<_> =
+            rendered.findings.iter().filter(|f| f.code.as_str() == "tool-quarantined").collect();
+        assert_eq!(quarantined.len(), rendered.left_out, "{}: each with its reason", format.id());
         assert!(rendered.left_out * 20 <= known.len(), "{}: {} left out", format.id(), rendered.left_out);
     }
 }
