@@ -112,12 +112,12 @@ fn codes(snapshot: &Snapshot, case: usize) -> Vec<FindingCode> {
 fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
     let (version, fate) = TABLE[case];
     let shown = health(now, &scenario(case));
-    let told = codes(now, case);
+    let found = codes(now, case);
     match fate {
         Taken(expected) => {
             let mut expected = expected.to_vec();
             expected.sort();
-            assert_eq!(told, expected, "{version}");
+            assert_eq!(found, expected, "{version}");
             assert!(shown.last_error.is_none() && shown.tools.published == 1, "{version}: {shown:?}");
             let written = if version == "-" { "1.0" } else { version };
             assert_eq!(shown.protocol_version.as_deref(), Some(written.trim_matches('"')), "{version}");
@@ -125,7 +125,7 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
         Incompatible => {
             let seen = version.trim_matches('"');
             assert_eq!(shown.state, ScenarioState::Incompatible, "{version}");
-            assert_eq!(told, vec![FindingCode::VersionRefused], "{version}");
+            assert_eq!(found, vec![FindingCode::VersionRefused], "{version}");
             let says = format!("speaks protocol version {seen}, but only >=1.0, <2.0 is accepted");
             assert_eq!(shown.reason.as_str(), says.as_str());
             assert_eq!(shown.failures_in_a_row, 0);
@@ -133,7 +133,7 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
         }
         Refused => {
             assert_eq!(shown.state, refused, "{version}");
-            assert_eq!(told, vec![FindingCode::VersionUnreadable], "{version}");
+            assert_eq!(found, vec![FindingCode::VersionUnreadable], "{version}");
             let error = shown.last_error.as_ref().unwrap();
             assert_eq!(error.kind, "malformed", "{version}");
             let bare = version.trim_matches('"');
