@@ -132,8 +132,8 @@ async fn each_path_takes_the_described_methods_and_no_others() {
         for method in ["PATCH", "TRACE", "OPTIONS"].into_iter().filter(|method| !methods.contains(*method)) {
             let refused = daemon.send(method, &target).await;
             assert_eq!(refused.status, 405, "{method} {target}");
-            let told: BTreeSet<String> = refused.header("allow").split(',').map(|m| m.trim().to_owned()).collect();
-            assert_eq!(told, methods, "{method} {target}");
+            let allowed: BTreeSet<String> = refused.header("allow").split(',').map(|m| m.trim().to_owned()).collect();
+            assert_eq!(allowed, methods, "{method} {target}");
         }
     }
     daemon.stop().await;

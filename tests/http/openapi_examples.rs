@@ -128,17 +128,17 @@ async fn examples_are_what_a_daemon_answers() {
         };
         assert_eq!(answer.status, example["status"], "{method} {target}: {}", String::from_utf8_lossy(&answer.body));
         let is_text = answer.header("content-type").contains("text");
-        let mut told = if is_text { json!(String::from_utf8(answer.body).unwrap()) } else { answer.json() };
-        seen.look(&told);
-        steady(&mut told, "", &seen);
+        let mut body = if is_text { json!(String::from_utf8(answer.body).unwrap()) } else { answer.json() };
+        seen.look(&body);
+        steady(&mut body, "", &seen);
         if example["cut"] == true {
-            if !is_cut_from(&example["answer"], &told) {
-                problems.push(format!("{method} {target} is not cut from what is answered: {told:#}"));
+            if !is_cut_from(&example["answer"], &body) {
+                problems.push(format!("{method} {target} is not cut from what is answered: {body:#}"));
             }
         } else if bless {
-            set(example, "answer", told);
-        } else if example["answer"] != told {
-            problems.push(format!("{method} {target} is answered with {told:#}"));
+            set(example, "answer", body);
+        } else if example["answer"] != body {
+            problems.push(format!("{method} {target} is answered with {body:#}"));
         }
     }
     if bless {

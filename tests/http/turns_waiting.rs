@@ -194,9 +194,9 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
     daemon.stop().await;
 
     let daemon = stage.daemon(&home).await;
-    let told = post(&daemon, &body).await;
-    assert_eq!(told.status, 200, "{told:?}");
-    assert_eq!(told.json()["messages"], first.json()["messages"], "also after a restart");
+    let again = post(&daemon, &body).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.json()["messages"], first.json()["messages"], "also after a restart");
     assert_eq!(stage.callee.ran().len(), 2);
     daemon.stop().await;
 }
