@@ -183,14 +183,14 @@ impl ConfigReloader {
         }
         // Also after a refused configuration: the service manager waits for it.
         if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
-            manager.notify(vec![ServiceNotification::Ready]).await;
+            manager.tell(vec![ServiceNotification::Ready]).await;
         }
     }
 
     /// Notifies the service manager that a reload is under way, once per reload.
     async fn begin(&mut self) {
         if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
-            manager.notify(vec![ServiceNotification::Reloading]).await;
+            manager.tell(vec![ServiceNotification::Reloading]).await;
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) async fn notify(
     stop: Stop,
 ) {
     let first = line(&reader.snapshot());
-    manager.notify(vec![ServiceNotification::Ready, ServiceNotification::Status(first.clone())]).await;
+    manager.tell(vec![ServiceNotification::Ready, ServiceNotification::Status(first.clone())]).await;
     tokio::select! {
         () = stop.wait() => {}
         () = status(&manager, reader, first, clock) => {}
@@ -31,7 +31,7 @@ pub(super) async fn notify(
     }
     // The engine may have ended first; then only the end of the daemon is still notified.
     stop.wait().await;
-    manager.notify(vec![ServiceNotification::Stopping, ServiceNotification::Status("stopping".to_owned())]).await;
+    manager.tell(vec![ServiceNotification::Stopping, ServiceNotification::Status("stopping".to_owned())]).await;
 }
 
 /// Keeps the status line in line with the published snapshot.
@@ -39,7 +39,7 @@ async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut reporte
     while let Some(snapshot) = reader.changed().await {
         let now = line(&snapshot);
         if now != reported {
-            manager.notify(vec![ServiceNotification::Status(now.clone())]).await;
+            manager.tell(vec![ServiceNotification::Status(now.clone())]).await;
             reported = now;
         }
         clock.sleep(PAUSE).await;
@@ -61,7 +61,7 @@ async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
         if turned.is_err() {
             return;
         }
-        manager.notify(vec![ServiceNotification::Alive]).await;
+        manager.tell(vec![ServiceNotification::Alive]).await;
         clock.sleep(interval / 2).await;
     }
 }

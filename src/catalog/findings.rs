@@ -102,7 +102,7 @@ impl Catalog {
             PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
         let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| match self.unknown_scope(scope) {
-            Some(unknown) => Some(preference_of_nobody(scope, target, &unknown)),
+            Some(unknown) => Some(preference_of_unknown_profile(scope, target, &unknown)),
             None => (!matches(target)).then(|| unmatched_preference(scope, target)),
         });
         unmatched.chain(self.has_optional_profiles().then(optional_profiles)).collect()
@@ -117,7 +117,7 @@ fn optional_profiles() -> Finding {
 }
 
 /// The finding that a preference has no effect because its profile sees no tools.
-fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
+fn preference_of_unknown_profile(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
     let message = format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }

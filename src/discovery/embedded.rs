@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, told_once};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, publish_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::Stop;
 
@@ -109,6 +109,6 @@ impl Source for InProcessSource {
             Some((EndpointId(Arc::from(name.as_str())), endpoint))
         };
         let endpoints = self.0.iter().filter_map(endpoint).collect();
-        Box::pin(told_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
+        Box::pin(publish_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
     }
 }

@@ -69,7 +69,7 @@ impl Endpoint {
         Self { target: Some(target), ..Self::unplaced(trust) }
     }
 
-    /// An endpoint of which nothing is known yet.
+    /// An endpoint without a target, identity or protocol yet.
     pub(crate) fn unplaced(trust: SourceTrust) -> Self {
         Self { name: None, target: None, protocol: None, trust, boot: None, identity: None, ended: None }
     }
@@ -172,7 +172,7 @@ pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
 
 /// The run of a source that knows its set from the start: sends it once, then waits, so that it
 /// counts as running.
-pub(crate) async fn told_once(
+pub(crate) async fn publish_once(
     set: EndpointSet,
     out: watch::Sender<EndpointSet>,
     stop: Stop,

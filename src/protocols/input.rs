@@ -178,10 +178,10 @@ mod tests {
     fn a_question_shows_its_message_and_schema_and_is_offered_by_its_mode() {
         let form = CallerOffers { elicitation_form: true, ..CallerOffers::default() };
         let url = CallerOffers { elicitation_url: true, ..CallerOffers::default() };
-        let wanted = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
-        assert_eq!(&*wanted.message(), "Name \"x\"?");
-        assert_eq!(wanted.schema().unwrap().get(), r#"{"type": "object"}"#);
-        assert!(wanted.is_offered(form) && !wanted.is_offered(url));
+        let question = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
+        assert_eq!(&*question.message(), "Name \"x\"?");
+        assert_eq!(question.schema().unwrap().get(), r#"{"type": "object"}"#);
+        assert!(question.is_offered(form) && !question.is_offered(url));
         let sent = wanted(InputMethod::Elicitation, r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#);
         assert_eq!(sent.url().as_deref(), Some("https://x.test/"));
         assert!(sent.is_offered(url) && !sent.is_offered(form));

@@ -52,7 +52,7 @@ impl ServiceManager {
 
     /// Sends all of these at once, in order, and waits until they are sent. A failure is only
     /// logged.
-    pub async fn notify(&self, notifications: Vec<ServiceNotification>) {
+    pub async fn tell(&self, notifications: Vec<ServiceNotification>) {
         let sending = self.tasks.spawn_blocking(move || send(&notifications));
         let failure = tokio::select! {
             // The other error means that the runtime is shutting down.

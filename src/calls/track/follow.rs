@@ -154,11 +154,11 @@ impl<S: ToolCaller> OperationFollower<S> {
         let id = status_tool(&operation.tool, &self.behaviour.status);
         let unasked = |why: String| (why, PollFailure::NoAnswer(None));
         let offered = self.side.offered(&id, &operation.owner, &operation.caller).map_err(|why| {
-            let why = format!("its status tool `{}` {why}", id.tool);
+            let message = format!("its status tool `{}` {why}", id.tool);
             if matches!(why, CompanionUnavailable::OwnerChanged(_)) {
-                (why, PollFailure::OwnerChanged)
+                (message, PollFailure::OwnerChanged)
             } else {
-                unasked(why)
+                unasked(message)
             }
         })?;
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();

@@ -231,7 +231,7 @@ impl Calls {
             Ok(call) => call,
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");
-                self.settle(&turn, number, Settled::text(TurnCallStatus::Refused, "busy", text)).await;
+                self.settle(&turn, number, Settled::with_text(TurnCallStatus::Refused, "busy", text)).await;
                 return None;
             }
         };

@@ -118,7 +118,7 @@ mod tests {
         let long = "0".repeat((StickyTools::MOST + 1) * DIGITS);
         for invalid in ["x", "00", &text[1..], "+0000000000a", "00000000\u{e4}00", &long] {
             let read = StickyTools::parse(invalid);
-            assert!(read.is_unreadable() && read.marks().is_empty(), "{odd}");
+            assert!(read.is_unreadable() && read.marks().is_empty(), "{invalid}");
         }
         assert!(StickyTools::text(&vec![marks[0]; StickyTools::MOST + 1]).is_none());
     }

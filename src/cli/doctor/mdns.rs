@@ -21,10 +21,10 @@ pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
             return;
         }
     };
-    let (well, lost): (Vec<_>, Vec<_>) = reached.iter().partition(|reach| reach.problem.is_none());
+    let (well, lost): (Vec<_>, Vec<_>) = reached.iter().partition(|reach| reach.trouble.is_none());
     let failed = lost.iter().map(|reach| {
-        let problem = reach.problem.as_deref().unwrap_or_default();
-        format!("{}: {problem}", reach.interface)
+        let trouble = reach.trouble.as_deref().unwrap_or_default();
+        format!("{}: {trouble}", reach.interface)
     });
     let failed = failed.collect::<Vec<_>>().join("; ");
     let names = well.iter().map(|reach| reach.interface.as_str()).collect::<Vec<_>>().join(", ");

@@ -23,7 +23,7 @@ pub struct InterfaceReach {
     /// Its name.
     pub interface: String,
     /// Why listening on it is impossible; `None` if listening works on one of its addresses.
-    pub problem: Option<String>,
+    pub trouble: Option<String>,
 }
 
 /// Every interface that `[discovery.mdns]` chooses, by name: those that it names, whether they are
@@ -47,13 +47,13 @@ pub fn interfaces(section: &config::MdnsConfig) -> io::Result<Vec<InterfaceReach
     }
     let reach = |(name, addresses): (&str, Vec<&Interface>)| InterfaceReach {
         interface: name.to_owned(),
-        problem: problem(&addresses, section.port),
+        trouble: trouble(&addresses, section.port),
     };
     Ok(chosen.into_iter().map(reach).collect())
 }
 
 /// What stands in the way of all addresses of an interface.
-fn problem(addresses: &[&Interface], port: u16) -> Option<String> {
+fn trouble(addresses: &[&Interface], port: u16) -> Option<String> {
     if addresses.is_empty() {
         return Some("there is no such interface, or it has no address".to_owned());
     }

@@ -129,10 +129,10 @@ impl Incoming {
 
     fn register(&self, is_call: bool) -> Waiting<'_> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let ((reply, answered), (notes, heard), (requests, questions)) =
+        let ((reply, answered), (notes, received), (requests, questions)) =
             (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(REQUESTS));
         self.pending().insert(id, Pending { reply, notes, requests, is_call });
-        Waiting { incoming: self, id, reply: answered, notes: heard, requests: questions }
+        Waiting { incoming: self, id, reply: answered, notes: received, requests: questions }
     }
 
     /// Handles one message of the server. Returns what has to be answered at once. The error says

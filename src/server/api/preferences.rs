@@ -307,7 +307,7 @@ mod tests {
             let answer = change(body).expect_err(member).into_full_response();
             assert_eq!(answer.status(), 400);
             let body = answer.into_body().collect().await.unwrap().to_bytes();
-            let problem: Value = serde_json::from_slice(&problem).unwrap();
+            let problem: Value = serde_json::from_slice(&body).unwrap();
             assert!(problem["error"].as_str().unwrap().contains(named), "{member}: {problem}");
         }
         assert!(change(base).is_err(), "nothing to change");

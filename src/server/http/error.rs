@@ -126,7 +126,7 @@ impl Problem {
             }
             StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
-        Self::new(status, format!("the change could not be stored{why}, so nothing changed; see the daemon's log"))
+        Self::new(status, format!("the change could not be stored{why}, so it has no effect; see the daemon's log"))
     }
 
     /// Adds a clause to its text.

@@ -25,7 +25,7 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
     that a route does not know is refused (only `/`, `/healthz`, `/readyz` and `/metrics` look at none), and so is one that is given twice; those that may be repeated also take several values with \
     commas between. Every `GET` is a `HEAD`, too. A method that a path does not take is answered 405 with `Allow`, a path that is not \
     there 404. Lists and this description come with a strong `ETag`, answer 304 to an `If-None-Match` that names it, and are sent in \
-    `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out. \
+    `br`, `zstd` or `gzip` to clients that accept it. There is no login; requests of web pages of other sites are refused. \
     Where `server.operator_token` is configured, operations that approve, operate or loosen need that token; they name it in `security`.";
 
 /// The whole document for these routes.

@@ -1,5 +1,5 @@
-//! Who callsheet is at an authorization server: the client that the operator registered, the one of
-//! a metadata document, or one that it registers itself (RFC 7591), in this order.
+//! The client that callsheet is at an authorization server: one that the operator registered, the
+//! one of a metadata document, or one that it registers itself (RFC 7591), in this order.
 
 use std::time::Duration;
 
