@@ -70,9 +70,9 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
             );
             let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
             let answer = post(&daemon, "/mcp", &headers, &call).await.json();
-            let (failed, said) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
+            let (failed, text) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
             let named = format!("{place}: is given more than once");
-            assert!(tool == "disks/look" || *failed == true && said.contains(&named), "MCP {tool}: {answer}");
+            assert!(tool == "disks/look" || *failed == true && text.contains(&named), "MCP {tool}: {answer}");
         }
     }
     assert_eq!(daemon.json("/api/v1/approvals").await["approvals"], json!([]), "nothing waits");
