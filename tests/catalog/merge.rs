@@ -32,8 +32,8 @@ fn a_sole_name_stays_and_a_shared_one_is_qualified_for_everybody() {
     assert_eq!(bare(&both, "read"), ["files/read", "mail/read"]);
     assert_eq!(bare(&both, "files/read"), ["files/read"]);
     assert_eq!(bare(&both, "nothing"), [] as [&str; 0]);
-    let said = with_message(&both, "name-collision files/read");
-    assert!(said.contains("also the name of mail/read; published as `files__read`"), "{said}");
+    let message = with_message(&both, "name-collision files/read");
+    assert!(message.contains("also the name of mail/read; published as `files__read`"), "{message}");
 
     let alone = both.with(Change::Offer(scenario("mail"), None));
     assert_eq!(names(&alone), ["list = files/list", "read = files/read"]);
@@ -69,8 +69,8 @@ fn nothing_gets_the_qualified_name_of_another_tool() {
     assert!(tool.name.is_reserved(), "{} could be another tool's", tool.name);
     assert_eq!(bare(&crowded, "b__read"), ["b/read"], "its name for MCP clients goes before an original name");
     assert_eq!(bare(&crowded, tool.name.as_str()), ["b/read"]);
-    let said = with_message(&crowded, "name-collision b/read: `b__read`");
-    assert!(said.contains("also the name of a/b__read"), "{said}");
+    let message = with_message(&crowded, "name-collision b/read: `b__read`");
+    assert!(message.contains("also the name of a/b__read"), "{message}");
 }
 
 #[test]
@@ -281,8 +281,8 @@ fn a_change_leaves_every_entry_alone_whose_names_do_not_change() {
 fn a_finding_names_only_some_of_a_crowd() {
     let crowd: Vec<String> = (10..30).map(|number| format!("s{number}")).collect();
     let crowd: Vec<(&str, &[&str])> = crowd.iter().map(|name| (name.as_str(), &["health"] as &[&str])).collect();
-    let said = with_message(&catalog(&crowd, &[]), "name-collision s10/health");
-    assert!(said.contains("s11/health, s12/health") && said.contains("s18/health and more;"), "{said}");
+    let message = with_message(&catalog(&crowd, &[]), "name-collision s10/health");
+    assert!(message.contains("s11/health, s12/health") && message.contains("s18/health and more;"), "{message}");
 }
 
 fn found_one(catalog: &Catalog, identity: &str) -> Arc<callsheet::model::ViewTool> {

@@ -270,8 +270,8 @@ proptest! {
     ) {
         let target = Deferring(most);
         let view = View::select_for(&catalog, &query, &target);
-        let said: Vec<_> = view.tools().filter(|tool| target.tokens(tool).is_some()).collect();
-        let loaded: Vec<&ViewTool> = said.iter().map(|tool| &***tool).filter(|tool| !view.is_deferred(tool)).collect();
+        let expressible: Vec<_> = view.tools().filter(|tool| target.tokens(tool).is_some()).collect();
+        let loaded: Vec<&ViewTool> = expressible.iter().map(|tool| &***tool).filter(|tool| !view.is_deferred(tool)).collect();
         let pinned = loaded.iter().filter(|tool| tool.effective.pinned).count();
         let others = loaded.len() - pinned;
         let tokens: usize = loaded.iter().map(|tool| target.tokens(tool).unwrap()).sum();
@@ -284,7 +284,7 @@ proptest! {
         prop_assert!(deferred <= most);
         // What the target cannot say may be among those deferred, and is never the one that is
         // loaded.
-        prop_assert!(deferred == 0 || !loaded.is_empty() || said.iter().all(|tool| target.tokens(tool).is_none()));
+        prop_assert!(deferred == 0 || !loaded.is_empty() || expressible.iter().all(|tool| target.tokens(tool).is_none()));
         prop_assert!(query.cap.is_none_or(|cap| loaded.len() + deferred <= cap || one));
 
         // Each published or withdrawn tool once, in the list or with its one reason.
