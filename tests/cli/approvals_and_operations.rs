@@ -273,7 +273,7 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(ran.out.contains("approval_id"), "{ran:?}");
 
-    for (decision, code, said) in [("approve", 0, "sda2"), ("reject", 1, "the call was rejected: not today")] {
+    for (decision, code, part) in [("approve", 0, "sda2"), ("reject", 1, "the call was rejected: not today")] {
         let waiting = ["call", "--wait", "--url", daemon.url.as_str(), "wipe", "--disk", "sda2"];
         let mut command = home.command(&waiting);
         let started = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
@@ -286,7 +286,7 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
         let ended = tokio::task::block_in_place(|| started.unwrap().wait_with_output().unwrap());
         let text = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
         assert_eq!(ended.status.code(), Some(code), "{text}");
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(part), "{text}");
     }
 }
 

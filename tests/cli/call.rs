@@ -142,9 +142,9 @@ fn numbers_are_sent_with_the_digits_as_written() {
             stream.read_exact(&mut body).await.unwrap();
             let called = !body.is_empty();
             kept.lock().unwrap().extend(called.then(|| String::from_utf8(body).unwrap()));
-            let said = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
+            let body = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
             let _ = stream
-                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], said))
+                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], body))
                 .await;
         })
     }));
