@@ -73,8 +73,8 @@ async fn endure(hostile: &[Hostile], timeout: Duration) {
     daemon.stop().await;
     for each in hostile {
         // The limit, and what the buffers of two sockets hold on the way.
-        let (sent, asked) = (each.sent.load(Ordering::Relaxed), each.server.requests().len());
-        assert!(sent / asked.max(1) < 16 * MIB, "{}: {sent} bytes in {asked} answers", each.name);
+        let (sent, requests) = (each.sent.load(Ordering::Relaxed), each.server.requests().len());
+        assert!(sent / requests.max(1) < 16 * MIB, "{}: {sent} bytes in {requests} answers", each.name);
     }
 }
 
@@ -108,9 +108,9 @@ async fn beside(
     change: impl FnOnce(&mut Config),
 ) -> (Home, Daemon, Scenario, UpstreamServer) {
     let (home, good) = (Home::new(), Scenario::of("kitchen", &["brew"]).await);
-    let asked = AtomicUsize::new(0);
+    let polls = AtomicUsize::new(0);
     let server =
-        UpstreamServer::answering(move |_| answer("200 OK", &[JSON], &manifest(asked.fetch_add(1, Ordering::Relaxed))))
+        UpstreamServer::answering(move |_| answer("200 OK", &[JSON], &manifest(polls.fetch_add(1, Ordering::Relaxed))))
             .await;
     let mut config = home.config(&[&good]);
     config.scenarios.push(configured(name, server.address()));
