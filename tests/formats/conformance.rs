@@ -342,8 +342,8 @@ async fn every_name_that_any_format_publishes_finds_its_way_back() {
             assert!(published.len() * 10 >= view.len() * 9, "{}: {} of {}", format.id(), published.len(), view.len());
             // What is left out has no line in the list, so the names stand in the order of the
             // tools that are said.
-            let said = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
-            for (tool, name) in said.zip(&published) {
+            let listed = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
+            for (tool, name) in listed.zip(&published) {
                 if !back.contains_key(*name) {
                     let answer = server.get(&format!("/api/v1/tools/{}", escaped(name))).await;
                     assert_eq!(answer.status, 200, "{name} of {}: {answer:?}", tool.id);
