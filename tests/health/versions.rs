@@ -173,8 +173,8 @@ async fn after_a_good_answer_the_last_good_tools_stay() {
     let everything: Vec<_> = (0..TABLE.len()).map(tool).collect();
     sheet.until("every tool", |now| listed(now) == everything).await;
     *good.lock().unwrap() = false;
-    let asked = server.count();
-    server.until_asked(asked + 4 * TABLE.len()).await;
+    let polls = server.count();
+    server.until_asked(polls + 4 * TABLE.len()).await;
     let is_new = |health: &Health| health.protocol_version.is_some();
     let now = sheet
         .until("every case answered anew", |now| {
@@ -234,10 +234,10 @@ async fn the_last_good_tools_of_an_incompatible_scenario_go_after_their_own_grac
     rewrite(&server, "\"2.0\"");
     let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
     assert_eq!(listed(&refused), ["read"]);
-    let asked = server.count();
+    let polls = server.count();
     let withdrawn = sheet.until_listed(&[]).await;
     // Asked again and again meanwhile, which neither counts as failing nor begins the grace anew.
-    assert!(server.count() >= asked + 3, "{} to {}", asked, server.count());
+    assert!(server.count() >= polls + 3, "{} to {}", polls, server.count());
     let shown = health(&withdrawn, "files");
     assert_eq!(shown.state, ScenarioState::Incompatible);
     assert_eq!(shown.failures_in_a_row, 0);
