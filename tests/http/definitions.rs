@@ -122,8 +122,8 @@ async fn a_latent_call_in_the_shape_of_a_vendor_says_that_its_result_is_missing(
     let body = json!({"role": "assistant", "content": content}).to_string();
     let answer = ask(address, "POST", "/api/v1/turns?format=anthropic", &[JSON], &body).await;
     let turn = answer.json();
-    let said = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
-    assert_eq!(turn["messages"][0]["content"][0]["content"], said, "{turn}");
+    let expected = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
+    assert_eq!(turn["messages"][0]["content"][0]["content"], expected, "{turn}");
     assert_eq!(ratings.ran().len(), 0);
     house.finish().await;
 }

@@ -64,10 +64,10 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
     config.scenarios = vec![configured("notes", SocketAddr::from(([127, 0, 0, 1], server.port())))];
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
-    let mut asked = server.count();
+    let mut polls = server.count();
     for about in ["second", "third"] {
         // Each of these answers is stamped anew and in another order.
-        server.until_asked(asked + 4).await;
+        server.until_asked(polls + 4).await;
         server.script(restamped(about));
         let event = listener.next().await;
         assert_eq!(event.event, "catalog", "{event:?}");
@@ -77,9 +77,9 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
         assert!(event.texts("removed").is_empty());
         assert!(event.texts("scenarios").is_empty());
         assert_eq!(event.data["revision"], daemon.get("/api/v1/tools").await.header("callsheet-revision"));
-        asked = server.count();
+        polls = server.count();
     }
-    server.until_asked(asked + 4).await;
+    server.until_asked(polls + 4).await;
     // What the scenario says of itself is in no list, but in the revision.
     let mut manifest = scripted::manifest("notes", &["find", "add"]);
     manifest["tools"][1]["description"] = json!("third");

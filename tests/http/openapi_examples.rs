@@ -116,15 +116,15 @@ async fn examples_are_what_a_daemon_answers() {
             // A stream that does not end; `openapi.rs` looks at what it says.
             continue;
         }
-        let asked = match (&example["starting"], &example["calling"]) {
+        let server = match (&example["starting"], &example["calling"]) {
             (Value::Bool(true), _) => &starting,
             (_, Value::Bool(true)) => &calling,
             _ => &daemon,
         };
         let target = &seen.target(target);
         let answer = match example.get("body") {
-            Some(body) => asked.send_json(method, target, body).await,
-            None => ask(asked.address, method, target, &[], "").await,
+            Some(body) => server.send_json(method, target, body).await,
+            None => ask(server.address, method, target, &[], "").await,
         };
         assert_eq!(answer.status, example["status"], "{method} {target}: {}", String::from_utf8_lossy(&answer.body));
         let is_text = answer.header("content-type").contains("text");

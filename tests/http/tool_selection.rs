@@ -184,10 +184,10 @@ async fn what_breaks_a_prefix_is_told() {
     let selection = first.header("callsheet-selection").to_owned();
     assert_eq!(selection.len(), 24);
     assert_eq!(names(&first.json()), vec!["file".to_owned(), "send".to_owned()]);
-    let asked = format!("format=openai&q=letter&report=true&sticky={selection}");
+    let query = format!("format=openai&q=letter&report=true&sticky={selection}");
     let [file, send, _] = desk();
     change(&mut server, 10, &[file.clone(), send.about("Sends a letter otherwise")]);
-    let changed = list(&server, &asked).await;
+    let changed = list(&server, &query).await;
     assert_eq!(changed.header("callsheet-notes"), "prefix-broken");
     let sticky = changed.json()["report"]["sticky"].clone();
     assert_eq!(sticky["carried"], 2);
@@ -195,7 +195,7 @@ async fn what_breaks_a_prefix_is_told() {
     assert!(sticky["broken"].as_str().unwrap().contains("`send`"), "{sticky}");
 
     change(&mut server, 11, &[file]);
-    let gone = list(&server, &asked).await;
+    let gone = list(&server, &query).await;
     assert_eq!(gone.header("callsheet-notes"), "sticky-gone, prefix-broken");
     assert_eq!(gone.json()["report"]["sticky"]["prefix"], 1);
 

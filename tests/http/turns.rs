@@ -172,8 +172,8 @@ async fn names_mean_what_they_meant_in_the_models_list() {
         assert_eq!(statuses(&reply), ["refused"], "{reply}");
         assert_eq!(reply["calls"][0]["code"], "ambiguous");
         assert_eq!(reply["calls"][0]["candidates"], json!(["files__find", "mails__find"]));
-        let said = reply["messages"][0]["content"][0]["content"].as_str().unwrap();
-        assert!(said.contains("Call `files__find` or `mails__find` instead"), "{said}");
+        let text = reply["messages"][0]["content"][0]["content"].as_str().unwrap();
+        assert!(text.contains("Call `files__find` or `mails__find` instead"), "{text}");
     }
     let forgotten = json!({"response": calling("only"), "revision": "0123456789abcdef"});
     let reply = turn(address, "anthropic", &forgotten.to_string()).await.json();
@@ -193,8 +193,8 @@ async fn a_name_that_no_tool_has_is_the_programs_or_a_mistake() {
     let own = json!({"response": calling("say_helo"), "own_tools": []});
     let reply = turn(address, "anthropic", &own.to_string()).await.json();
     assert_eq!(statuses(&reply), ["refused"]);
-    let said = "There is no tool `say_helo`. Did you mean `say_hello`?";
-    assert_eq!(reply["messages"][0]["content"][0]["content"], said);
+    let expected = "There is no tool `say_helo`. Did you mean `say_hello`?";
+    assert_eq!(reply["messages"][0]["content"][0]["content"], expected);
     let own = json!({"response": calling("say_hello"), "own_tools": ["say_hello"]});
     let reply = turn(address, "anthropic", &own.to_string()).await.json();
     assert_eq!(statuses(&reply), ["not_ours"], "the program's own tool goes first");

@@ -79,8 +79,9 @@ async fn the_first_success_is_enough_and_the_answer_says_what_was_not_needed() {
     assert_eq!(statuses(&reply)[0], "not_needed", "{reply}");
     assert_eq!(statuses(&reply)[2], "result", "{reply}");
     assert_eq!(reply["calls"][0]["code"], "not_needed");
-    let said = "Another call of this message was enough, so this one was cancelled. Its tool may have done its work.";
-    assert_eq!(reply["calls"][0]["error"], said);
+    let expected =
+        "Another call of this message was enough, so this one was cancelled. Its tool may have done its work.";
+    assert_eq!(reply["calls"][0]["error"], expected);
     assert_eq!(reply["messages"].as_array().unwrap().len(), 3, "each call has an answer");
 
     // One after the other, what comes behind the first success is not made.
