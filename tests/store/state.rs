@@ -753,7 +753,7 @@ async fn a_full_disk_refuses_a_save_and_keeps_the_others() {
         output_text.lines().filter_map(|line| line.strip_prefix("stored ").map(str::to_owned)).collect();
     let refused = output_text.lines().find_map(|line| line.strip_prefix("refused "));
     let refused = refused.unwrap_or_else(|| panic!("{} saves were acknowledged and none refused", stored.len()));
-    assert!(stored.len() > 5, "{told}");
+    assert!(stored.len() > 5, "{output_text}");
     assert!(refused.contains(&*path.to_string_lossy()) && refused.contains("try again"), "{refused}");
 
     let restored = load(&path).await;
