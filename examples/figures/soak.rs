@@ -274,7 +274,7 @@ struct Uses {
 async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
     let clock = Clock::system();
     let mut uses = Uses::default();
-    let mut told = clock.now();
+    let mut next_report = clock.now();
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     while clock.now() < end {
         let health = raw_http::once(daemon.address, "GET", "/healthz").await?;
@@ -284,8 +284,8 @@ async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
         uses.files.push(daemon.child.entries("fd")? as f64);
         uses.threads.push(daemon.child.entries("task")? as f64);
         uses.tasks.push(health["tasks"].as_f64().context("no number of tasks")?);
-        if clock.now() >= told {
-            told += Duration::from_secs(60);
+        if clock.now() >= next_report {
+            next_report += Duration::from_secs(60);
             println!("memory {:.1} MB, {} left", daemon.child.memory("VmRSS")?, shown(end - clock.now()));
         }
         clock.sleep(Duration::from_secs(1)).await;

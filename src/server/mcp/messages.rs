@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC as they come in: which are requests, and to whom they belong.
+//! Messages of JSON-RPC as they come in: which are requests, and which session they belong to.
 
 use std::sync::Arc;
 
