@@ -45,9 +45,7 @@ pub(crate) fn end(readers: Child) -> Result<Answers> {
 
 /// The role.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let [address, path, count, pace, span] = arguments else {
-        anyhow::bail!("readers ADDRESS PATH COUNT PACE_MS MS")
-    };
+    let [address, path, count, pace, span] = arguments else { anyhow::bail!("readers ADDRESS PATH COUNT PACE_MS MS") };
     let (address, count) = (address.parse::<SocketAddr>()?, count.parse::<usize>()?);
     let (pace, span) = (Duration::from_millis(pace.parse()?), Duration::from_millis(span.parse()?));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

@@ -133,14 +133,14 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
     assert_eq!(over["chat_id"], "7");
     assert!(asked_of(&callee, "get_run").iter().all(|asked| *asked == json!({"run_id": "r-1"})));
     assert_eq!(asked_of(&callee, "get_run").len(), 4, "nobody asks once it is over");
-    let mut events = Vec::new();
-    while events.last() != Some(&(json!("succeeded"), json!(100.0))) {
+    let mut seen = Vec::new();
+    while seen.last() != Some(&(json!("succeeded"), json!(100.0))) {
         let event = events.next().await;
         assert_eq!(event.event.as_str(), "operation");
         assert_eq!(event.data["id"], json!(id));
-        events.push((event.data["state"].clone(), event.data["progress"]["progress"].clone()));
+        seen.push((event.data["state"].clone(), event.data["progress"]["progress"].clone()));
     }
-    assert_eq!(events.len(), 4, "what does not change is not told: {events:?}");
+    assert_eq!(seen.len(), 4, "what does not change is not told: {seen:?}");
     let all = daemon.json("/api/v1/operations?state=succeeded&chat_id=7").await;
     assert_eq!(all["operations"].as_array().unwrap().len(), 1);
     assert_eq!(daemon.json("/api/v1/operations?chat_id=8").await["operations"], json!([]));

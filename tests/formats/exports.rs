@@ -125,7 +125,7 @@ fn one_malformed_tool_costs_that_tool_only() {
         assert!(name.as_str().unwrap().starts_with("guess_what_"), "{format}");
         for lost in ["careless/dig", "careless/halve"] {
             assert!(
-                finding(&findings)
+                places_of(&findings)
                     .iter()
                     .any(|finding| finding.0 == lost && ["lossy", "tool-quarantined"].contains(&finding.1)),
                 "{format} {lost}"
