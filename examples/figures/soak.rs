@@ -147,7 +147,8 @@ fn daemon(
     let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(further).collect();
     let seen: Vec<String> = actors.iter().map(|actor| format!("{:?}", actor.name())).collect();
-    let profile = format!("[[profiles]]\nname = {PROFILE:?}\nscenarios = [{}]\n", seen.join(", "));
+    // As one line: what follows it belongs to the top level, too.
+    let profile = format!("profiles = [{{name = {PROFILE:?}, scenarios = [{}]}}]\n", seen.join(", "));
     let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = {:?}\n{profile}", folder.display().to_string());
     Daemon::configured(None, &named, &settings)
 }
