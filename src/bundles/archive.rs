@@ -14,7 +14,7 @@ use flate2::write::DeflateEncoder;
 use rawzip::{CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecord, ZipSliceArchive};
 use serde_json::{Map, Value};
 
-use super::files::{BUNDLE_FILE, FILE_MAX};
+use super::files::{self, BUNDLE_FILE, FILE_MAX};
 use super::{BundleDefinition, BundleError, StoredTool};
 
 /// Entries of an archive at most.
@@ -42,21 +42,21 @@ fn refused(why: impl Into<String>) -> BundleError {
 pub fn write(definition: &Map<String, Value>, tools: &[Map<String, Value>]) -> Result<Vec<u8>, BundleError> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
-    let mut add = |name: &str, document: &Map<String, Value>| -> Result<(), rawzip::Error> {
-        let text = serde_json::to_vec_pretty(document).map_err(io::Error::from)?;
+    let mut add = |name: &str, text: &[u8]| -> Result<(), rawzip::Error> {
         let (mut entry, config) = archive.new_file(name).compression_method(CompressionMethod::DEFLATE).start()?;
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
-        writer.write_all(&text)?;
+        writer.write_all(text)?;
         let (encoder, descriptor) = writer.finish()?;
         encoder.finish()?;
         entry.finish(descriptor).map(drop)
     };
-    let mut written = add(BUNDLE_FILE, definition);
+    let failed = |error: rawzip::Error| refused(error.to_string());
+    add(BUNDLE_FILE, &files::text(definition)?).map_err(failed)?;
     for (at, tool) in tools.iter().enumerate() {
         // A name on every system; slug and version stand in the file.
-        written = written.and_then(|()| add(&format!("tools/{at:05}.json"), tool));
+        add(&format!("tools/{at:05}.json"), &files::text(tool)?).map_err(failed)?;
     }
-    written.and_then(|()| archive.finish().map(drop)).map_err(|error| refused(error.to_string()))?;
+    archive.finish().map_err(failed)?;
     Ok(bytes)
 }
 
@@ -104,6 +104,14 @@ pub fn read(bytes: &[u8]) -> Result<ArchivedBundle, BundleError> {
         }
     }
     let definition = definition.ok_or_else(|| refused(format!("it has no `{BUNDLE_FILE}`")))?;
+    if definition.is_built_in {
+        return Err(refused(format!(
+            "`{BUNDLE_FILE}` says `isBuiltIn`, and what is built in is a part of the program"
+        )));
+    }
+    if definition.soft_deleted_at.is_some() {
+        return Err(refused(format!("`{BUNDLE_FILE}` says `softDeletedAt`, and a deleted bundle cannot be imported")));
+    }
     parsed(definition, tools)
 }
 

@@ -165,7 +165,7 @@ pub(super) fn deleted(document: &Map<String, Value>, now: Timestamp) -> Map<Stri
 }
 
 /// A time as it is written: RFC 3339, UTC, with milliseconds at most.
-fn time(at: Timestamp) -> Value {
+pub(super) fn time(at: Timestamp) -> Value {
     let at = at.round(jiff::Unit::Millisecond).unwrap_or(at);
     json!(at.to_string())
 }

@@ -42,6 +42,41 @@ pub enum BundleError {
     /// There are as many tools as are kept.
     #[error("there are {0} stored tools already, which is all that `bundles.max_tools` allows")]
     TooMany(usize),
+    /// Tools of an archive are there already.
+    #[error(
+        "the archive is not imported: the bundle `{bundle}` already has a tool `{slug}` with version `{version}`{}; \
+         import it as a new bundle (`new=true`), or delete what is there first",
+        more_of(*.more)
+    )]
+    ArchiveConflict {
+        /// The bundle that is there.
+        bundle: Uuid,
+        /// The first of these tools.
+        slug: Slug,
+        /// Its version.
+        version: ToolVersion,
+        /// How many more there are.
+        more: usize,
+    },
+    /// With the tools of an archive there would be more than are kept.
+    #[error(
+        "the archive is not imported: it has {tools} tool(s), {stored} are stored already, and `bundles.max_tools` \
+         allows {most}; raise it, or delete tools first"
+    )]
+    ArchiveTooMany {
+        /// Tools of the archive.
+        tools: usize,
+        /// Tools that are stored.
+        stored: usize,
+        /// `bundles.max_tools`.
+        most: usize,
+    },
+    /// A document is larger than the files that are read.
+    #[error("`{0}` is larger than 256 KiB as a file; make it smaller")]
+    TooLarge(String),
+    /// What is a part of the program has no files.
+    #[error("the built-in tools are a part of the program, so they have no files to export")]
+    NoFiles,
     /// What was sent cannot be stored.
     #[error(transparent)]
     Invalid(#[from] DocumentError),
@@ -66,6 +101,11 @@ pub enum BundleError {
         /// The kind of failure.
         kind: io::ErrorKind,
     },
+}
+
+/// The end of a sentence about the first of several tools.
+fn more_of(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(", and {more} more of the archive") }
 }
 
 impl BundleError {

@@ -5,7 +5,6 @@
 //! is a finding, and what it said before stays until the daemon ends. Names that begin with a dot
 //! are not read.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,14 +14,14 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
-use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool};
+use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool, new_id};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
 
 /// The file that makes a folder a bundle.
 pub(super) const BUNDLE_FILE: &str = "bundle.json";
-/// How the names of files begin that are not written to their end.
-const FRESH: &str = ".new-";
+/// How the names of files and folders begin that are not written to their end.
+pub(super) const FRESH: &str = ".new-";
 /// Bytes of one file at most.
 pub(super) const FILE_MAX: u64 = 256 * 1024;
 /// Bytes of the name of a file that is made of slug and version, at most.
@@ -149,34 +148,57 @@ pub(super) fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
         .map_err(|error| format!("it is no JSON object: {}", quoted_excerpt(&error.to_string())))
 }
 
-/// The file of a new tool: named after slug and version where every file system can hold that, and
-/// after the tool's id otherwise.
-pub(super) fn file_of(folder: &Path, tool: &StoredTool) -> PathBuf {
+/// A name that no file in these folders has, for the file of a new tool: slug and version where
+/// every file system can hold that, and an id otherwise.
+pub(super) fn free_name(folders: &[&Path], tool: &StoredTool) -> String {
     let plain = format!("{}.json", tool.name());
     let every = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
     let fits = plain.len() <= FILE_NAME_MAX && plain.bytes().all(every) && !plain.starts_with('.');
-    let named = folder.join(plain);
-    match tool.id {
-        Some(id) if !fits || named.exists() => folder.join(format!("{id}.json")),
-        _ => named,
+    let named = Some(plain).filter(|_| fits).into_iter().chain(tool.id.map(|id| format!("{id}.json")));
+    let mut free = named.filter(|name| folders.iter().all(|folder| !folder.join(name).exists()));
+    free.next().unwrap_or_else(|| format!("{}.json", new_id(tool.created_at)))
+}
+
+/// A document as the text of a file: indented, or without spaces where it would be too large to be
+/// read otherwise.
+pub(super) fn text(document: &Map<String, Value>) -> Result<Vec<u8>, BundleError> {
+    // JSON values can always be written.
+    let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
+    text.push(b'\n');
+    if text.len() as u64 > FILE_MAX {
+        text = serde_json::to_vec(document).unwrap_or_default();
     }
+    if text.len() as u64 > FILE_MAX {
+        let slug = document.get("slug").and_then(Value::as_str).unwrap_or_default();
+        return Err(BundleError::TooLarge(slug.to_owned()));
+    }
+    Ok(text)
 }
 
 /// Writes a document so that a reader sees the old or the new one, and it outlives a crash.
 /// Blocking.
 pub(super) fn write(file: &Path, document: &Map<String, Value>) -> Result<(), BundleError> {
-    let failed = |error: &io::Error| BundleError::storage("write", file, error);
-    let folder = file.parent().unwrap_or(Path::new("."));
+    replace(file, document)?;
+    make_durable(file.parent().unwrap_or(Path::new(".")))
+}
+
+/// The same without [`make_durable`] of its folder, for a caller that writes many files. Blocking.
+pub(super) fn replace(file: &Path, document: &Map<String, Value>) -> Result<(), BundleError> {
+    let (text, folder) = (text(document)?, file.parent().unwrap_or(Path::new(".")));
     let written = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let mut fresh = tempfile::Builder::new().prefix(FRESH).tempfile_in(folder)?;
-        serde_json::to_writer_pretty(&mut fresh, document)?;
-        fresh.write_all(b"\n")?;
+        fresh.write_all(&text)?;
         fresh.as_file().sync_all()?;
         fresh.persist(file).map_err(|error| error.error)?;
-        sync(folder)
+        Ok(())
     };
-    written().map_err(|error| failed(&error))
+    written().map_err(|error| BundleError::storage("write", file, &error))
+}
+
+/// Lets what was made, renamed or removed in a folder outlive a crash. Blocking.
+pub(super) fn make_durable(folder: &Path) -> Result<(), BundleError> {
+    sync(folder).map_err(|error| BundleError::storage("write", folder, &error))
 }
 
 /// Removes a file for good. Blocking.
@@ -189,10 +211,10 @@ pub(super) fn remove(file: &Path) -> Result<(), BundleError> {
 /// Blocking.
 pub(super) fn remove_empty(folder: &Path) -> Result<bool, BundleError> {
     let failed = |error: &io::Error| BundleError::storage("remove", folder, error);
+    remove_rests(folder)?;
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let is_rest = |name: &OsString| name.as_encoded_bytes().starts_with(FRESH.as_bytes());
     let names: Vec<_> = entries.map_err(|error| failed(&error))?.iter().map(fs::DirEntry::file_name).collect();
-    if names.iter().any(|name| name != BUNDLE_FILE && !is_rest(name)) {
+    if names.iter().any(|name| name != BUNDLE_FILE) {
         return Ok(false);
     }
     for name in names {
@@ -200,6 +222,25 @@ pub(super) fn remove_empty(folder: &Path) -> Result<bool, BundleError> {
     }
     fs::remove_dir(folder).map_err(|error| failed(&error))?;
     Ok(true)
+}
+
+/// Removes from a folder what a process that ended did not write to its end. The caller holds the
+/// lock, so no other process is writing. Blocking.
+pub(super) fn remove_rests(folder: &Path) -> Result<(), BundleError> {
+    let removed = || -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(FRESH.as_bytes()) {
+                if entry.file_type()?.is_dir() {
+                    fs::remove_dir_all(entry.path())?;
+                } else {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    };
+    removed().map_err(|error| BundleError::storage("remove", folder, &error))
 }
 
 /// Makes a change of a folder durable.

@@ -6,7 +6,8 @@
 //! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
 //! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
 //! reads and writes the folder under its `lock`; `built_in` has the tools that are a part of the
-//! program; [`store`] is what the rest of the daemon uses.
+//! program; [`store`] is what the rest of the daemon uses, with [`archive`] and `import_export` for
+//! bundles as ZIP archives.
 //!
 //! It sends no request, and changes nothing that is stored unless an operator requests it.
 
@@ -23,6 +24,7 @@ pub mod extract;
 pub mod files;
 mod functions;
 pub mod http_tool;
+mod import_export;
 mod lock;
 pub mod name;
 mod refused_value;
@@ -42,6 +44,7 @@ pub use document_members::DocumentError;
 pub use error::BundleError;
 pub use functions::Functions;
 pub use http_tool::{HttpTool, PreparedRequest};
+pub use import_export::{ExportedBundle, ImportedBundle};
 pub use name::{InvalidSlug, Slug, ToolVersion};
 pub use refused_value::RefusedValue;
 pub use settings::{BundleSecret, BundleSettings};

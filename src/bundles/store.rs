@@ -90,7 +90,7 @@ impl BundleStore {
     }
 
     /// Why nothing is stored.
-    fn off(&self) -> BundleError {
+    pub(super) fn off(&self) -> BundleError {
         let waits = self.0.other_root_waits.load(Ordering::Relaxed);
         if waits { BundleError::OffUntilRestart } else { BundleError::Off }
     }
@@ -118,6 +118,16 @@ impl BundleStore {
     /// The functions of the embedding program.
     pub fn functions(&self) -> &Functions {
         &self.0.functions
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.0.clock.wall()
+    }
+
+    /// Runs what would block an async thread.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
     }
 
     /// Whether a folder is configured.
@@ -152,6 +162,11 @@ impl BundleStore {
     /// Reads the folder and publishes it if it differs.
     fn publish(&self, root: &Path) -> std::io::Result<()> {
         let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.publish_alone(root)
+    }
+
+    /// The same for a caller that holds `publishing`.
+    fn publish_alone(&self, root: &Path) -> std::io::Result<()> {
         let next = self.read_folder(root)?;
         self.0.set.send_if_modified(|set| {
             let changed = **set != next;
@@ -215,7 +230,8 @@ impl BundleStore {
         }
     }
 
-    /// Makes a change under the lock, and publishes what is there after it. Blocking.
+    /// Makes a change under the lock, and publishes what is there after it, once: what follows the
+    /// folder publishes none of it before. Blocking.
     fn change_blocking<T>(
         &self,
         change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError>,
@@ -224,13 +240,14 @@ impl BundleStore {
         let _lock = FolderLock::acquire(root)?;
         let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
         let now = self.read_folder(root).map_err(|error| unread(&error))?;
+        let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(root, &now)?;
-        self.publish(root).map_err(|error| unread(&error))?;
+        self.publish_alone(root).map_err(|error| unread(&error))?;
         Ok(changed)
     }
 
     /// The same beside the async threads. It goes on to its end when its caller goes away.
-    async fn change<T: Send + 'static>(
+    pub(super) async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Path, &BundleSet) -> Result<T, BundleError> + Send + 'static,
     ) -> Result<T, BundleError> {
@@ -295,7 +312,7 @@ impl BundleStore {
             if set.count() >= most {
                 return Err(BundleError::TooMany(most));
             }
-            files::write(&files::file_of(&stored.folder, &tool), &tool.document)
+            files::write(&stored.folder.join(files::free_name(&[&stored.folder], &tool)), &tool.document)
         })
         .await
     }
@@ -338,7 +355,7 @@ impl BundleStore {
 }
 
 /// A bundle in which something may be added or changed.
-fn enabled(set: &BundleSet, id: Uuid) -> Result<&Arc<StoredBundle>, BundleError> {
+pub(super) fn enabled(set: &BundleSet, id: Uuid) -> Result<&Arc<StoredBundle>, BundleError> {
     let bundle = set.bundle(id)?;
     if bundle.definition.is_enabled { Ok(bundle) } else { Err(BundleError::Disabled(id)) }
 }

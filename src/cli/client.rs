@@ -12,6 +12,7 @@ use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
 mod answer_cache;
+mod archives;
 mod commands;
 mod configuration;
 mod event_stream;

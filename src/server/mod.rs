@@ -39,6 +39,7 @@ mod json_rpc;
 mod mcp;
 mod openapi;
 mod route_refusals;
+mod route_spec;
 mod routes;
 
 pub use self::http::accept::OpenConnections;
@@ -119,6 +120,7 @@ struct ServerState {
     calls: Calls,
     logins: Arc<OAuthTokens>,
     bundles: BundleStore,
+    archives: compat::bundles::ArchiveLimit,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -167,6 +169,7 @@ impl ServerState {
             calls,
             logins,
             bundles,
+            archives: compat::bundles::ArchiveLimit::default(),
             events,
             readiness,
             clock,
@@ -206,7 +209,8 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         json_rpc::listen(path, server.max_body, &shared)
             .map_err(|error| ServeError::Socket { path: path.clone(), error })?;
     }
-    let front = http_service::HttpService::new(http::guard::Guard::new(&server), shared, server.max_body);
+    let guard = http::guard::Guard::new(&server, routes::body_rules());
+    let front = http_service::HttpService::new(guard, shared, server.max_body);
     let serve = move |stream: &TcpStream, let_go| {
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))
     };

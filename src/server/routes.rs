@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
@@ -20,23 +20,23 @@ use crate::server::api::{
     turns,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
-use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::compat::{agent_inbox, bundles, inbox_json, modules};
 use crate::server::events::event_json::SseEventJson;
 use crate::server::events::socket;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::guard::BodyRule;
 use crate::server::http::params;
-use crate::server::http::params::Param;
 use crate::server::http::query::ListQuery;
 use crate::server::openapi as api;
 use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
 use crate::server::openapi::Verb::{Delete, Get, Post, Put};
 use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
-use crate::server::openapi::{OperationSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text};
+use crate::server::openapi::{ResponseSpec, json, operation, refusal, streamed, sub_operation, text};
 use crate::server::route_refusals::{
     ALREADY_DECIDED, AMBIGUOUS_NAME, CANNOT_ASK, NO_APPROVAL, NO_CALL, NO_OPERATION, NO_TOOL, NOT_ALLOWED,
     NOT_FORGETTABLE, TOO_MANY_PREFERENCES, TOO_MANY_STREAMS, UNKNOWN_SCENARIO,
 };
+use crate::server::route_spec::{RouteSpec, route};
 use crate::server::{SharedState, dashboard, events, json_rpc, mcp};
 
 /// The label in metrics of requests that the guard refused.
@@ -45,44 +45,6 @@ pub(super) const REFUSED: &str = "refused";
 pub(super) const PREFLIGHT: &str = "preflight";
 /// The label in metrics of requests that match no route.
 pub(super) const UNMATCHED: &str = "unmatched";
-
-/// One path and its operations.
-pub(super) struct RouteSpec {
-    /// In the notation of the router: `{name}` is one segment, `{*name}` one or more.
-    pub(super) path: &'static str,
-    /// The parameters in the path.
-    pub(super) path_params: &'static [Param],
-    /// The operations of its methods. A test ensures that the handlers accept the same methods.
-    pub(super) operations: &'static [OperationSpec],
-}
-
-const fn route(path: &'static str, places: &'static [Param], operations: &'static [OperationSpec]) -> RouteSpec {
-    RouteSpec { path, path_params: places, operations }
-}
-
-impl RouteSpec {
-    /// The methods, as in the `Allow` header.
-    pub(super) fn methods(&self) -> String {
-        let own = self.operations.iter().filter(|operation| operation.path_suffix.is_empty());
-        let methods: Vec<&str> = own
-            .flat_map(|operation| [operation.verb.as_str(), if operation.is_safe() { "HEAD" } else { "" }])
-            .filter(|method| !method.is_empty())
-            .collect();
-        methods.join(",")
-    }
-
-    /// The summaries of its operations, for people.
-    pub(super) fn answers(&self) -> String {
-        let answers: Vec<String> = self.operations.iter().map(OperationSpec::answers).collect();
-        answers.join("; ")
-    }
-
-    /// The handlers of its methods, each with the check of its right.
-    fn handler(&self, config: &ConfigWatch) -> MethodRouter<SharedState> {
-        let handlers = self.operations.iter().filter_map(|operation| Some((operation.handler?, operation.right)));
-        handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(require_right(handler(), right, config)))
-    }
-}
 
 /// All routes except the pages of the dashboard. Each line is one property of an operation.
 #[rustfmt::skip]
@@ -323,7 +285,9 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
     route("/tools/bundles", &[], bundles::BUNDLE_LIST_OPERATIONS),
+    route("/tools/bundles/archive", &[], bundles::IMPORT_OPERATIONS),
     route("/tools/bundles/{bundleID}", &[bundles::BUNDLE_ID], bundles::BUNDLE_OPERATIONS),
+    route("/tools/bundles/{bundleID}/archive", &[bundles::BUNDLE_ID], bundles::EXPORT_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::STORED_TOOL_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}/invoke", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::INVOKE_OPERATIONS),
     route("/tools/tools", &[], bundles::STORED_TOOL_LIST_OPERATIONS),
@@ -343,7 +307,13 @@ fn route_index() -> Response {
     answer
 }
 
-/// The router of all routes, with bodies of at most `max_body` bytes.
+/// The routes whose bodies are not JSON of at most `server.max_body` bytes.
+pub(super) fn body_rules() -> Vec<BodyRule> {
+    ROUTES.iter().flat_map(RouteSpec::body_rules).collect()
+}
+
+/// The router of all routes, with bodies of at most `max_body` bytes where a route does not say
+/// otherwise.
 pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     let config = &shared.config;
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));

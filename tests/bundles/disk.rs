@@ -9,9 +9,9 @@ use callsheet::bundles::{BundleChange, BundleError, BundleSettings, BundleStore,
 use callsheet::runtime::{Clock, Tasks};
 use serde_json::{Value, json};
 
-use crate::NET;
+use crate::archives::{by_hand, definition, everything, zip};
 use crate::support::daemon::{Daemon, Home};
-use crate::{config, expect, folder, http_tool, tool, with_tools};
+use crate::{NET, OTHER, config, expect, folder, http_tool, tool, with_tools};
 
 /// Says to a process of this program that it has a folder to write to, and what it may expect.
 const FOLDER: &str = "CALLSHEET_TEST_BUNDLE_DISK";
@@ -110,6 +110,42 @@ async fn a_folder_without_write_permission_refuses_changes_and_is_read_on() {
     child("disk::a_folder_without_write_permission_refuses_changes_and_is_read_on", as_anyone(), folder.path());
     fs::set_permissions(&bundle, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(slugs(folder.path()), ["before"]);
+}
+
+/// The archive of a bundle with a tool that does not fit on the disk.
+fn too_large(id: &str) -> Vec<u8> {
+    let mut large = by_hand("large");
+    large["description"] = json!("x".repeat(9_000));
+    let files = [("bundle.json", definition(id)), ("a.json", by_hand("first")), ("b.json", large)];
+    zip(&files.map(|(name, document)| (name, document.to_string(), 0o100_644)))
+}
+
+#[tokio::test]
+async fn an_import_onto_a_full_disk_leaves_no_part_of_it() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let folder = Path::new(&folder);
+        let store = store(folder);
+        store.read_now();
+        let before = everything(folder);
+        for id in [NET, OTHER] {
+            let refused = store.import(too_large(id).into(), false).await.unwrap_err();
+            assert!(matches!(refused, BundleError::Storage { action: "write", .. }), "{refused}");
+            assert_eq!(everything(folder), before, "{id}");
+        }
+        put(&store, "small", "").await.unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path()).await;
+    let shell = "trap '' XFSZ; ulimit -f 8; exec";
+    child("disk::an_import_onto_a_full_disk_leaves_no_part_of_it", shell, folder.path());
+    assert_eq!(slugs(folder.path()), ["before", "small"]);
+    // Where there is room, the same archives come in.
+    let store = store(folder.path());
+    for id in [NET, OTHER] {
+        assert_eq!(store.import(too_large(id).into(), false).await.unwrap().tools, 2);
+    }
+    assert_eq!(slugs(folder.path()), ["before", "first", "large", "small"]);
 }
 
 /// What was being written when the machine stopped is no tool and no finding.

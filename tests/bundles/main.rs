@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod archives;
 mod built_in;
 mod calls;
 #[cfg(unix)]

@@ -36,6 +36,8 @@ async fn the_page_lists_switches_and_adds() {
     let at = format!("/dashboard/bundles/{NET}");
     post(format!("{at}/switch"), json!({"enabled": false, "tool": "weather", "version": "v1"})).await;
     assert_eq!(daemon.json(&tool(NET, "weather", "v1")).await["isEnabled"], false);
+    let link = format!("href=\"/tools/bundles/{NET}/archive\" download");
+    assert!(text.contains(&link) && text.contains("hx-post=\"/tools/bundles/archive\""), "{text}");
     // A new version begins with the document of another one.
     let edit = page(&daemon, &format!("{at}/edit?tool=weather&version=v1")).await;
     assert!(edit.contains("http://127.0.0.1:9/${city}") && !edit.contains("toolID"), "{edit}");
@@ -46,6 +48,7 @@ async fn the_page_lists_switches_and_adds() {
     daemon.until_tools(&["weather_v2"]).await;
     post(format!("{at}/switch"), json!({"enabled": false})).await;
     daemon.until_tools(&[]).await;
+    assert!(page(&daemon, "/dashboard/bundles").await.contains(&link), "a disabled bundle can be exported");
     post("/dashboard/bundles/new".to_owned(), json!({"slug": "web", "displayName": "Web"})).await;
     assert!(page(&daemon, "/dashboard/bundles/now").await.contains("Web"));
     for (target, body, status) in [

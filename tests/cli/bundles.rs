@@ -106,23 +106,60 @@ fn an_import_that_is_refused_stores_nothing() {
     bundle(&home, &daemon, &["export", "net", &archive]).ok();
     bundle(&home, &daemon, &["delete", "net", "tides", "v1"]).ok();
     let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
-    assert!(refused.contains("nothing is stored") && refused.contains("already has a tool `weather`"), "{refused}");
-    assert!(refused.contains("`--new`"), "{refused}");
+    assert!(refused.contains("is not imported") && refused.contains("already has a tool `weather`"), "{refused}");
+    assert!(refused.contains("hint: import it as a new bundle (`--new`), or delete what is there first"), "{refused}");
     assert_eq!(stored(&home, &daemon), 1);
 
-    // One tool is one too many for another daemon, which only it can know.
+    // One tool is one too many for another daemon.
     let other = Home::with("[bundles]\npath = \"bundles\"\nmax_tools = 1\n");
     let second = other.serve(&[]);
     let refused = bundle(&other, &second, &["import", &archive]).failed(1);
-    assert!(refused.contains("max_tools"), "{refused}");
-    assert_eq!(stored(&other, &second), 0);
+    assert!(refused.contains("it has 2 tool(s), 0 are stored already, and `bundles.max_tools` allows 1"), "{refused}");
+    assert!(refused.contains("hint: raise it, or delete tools first"), "{refused}");
+    assert!(bundle(&other, &second, &["list", "--all"]).ok().starts_with("no bundles"), "not even the bundle");
+}
 
+#[test]
+fn a_disabled_bundle_goes_to_another_daemon_as_it_is() {
+    let home = home();
+    let daemon = with_tools(&home, &["tides", "weather"]);
     bundle(&home, &daemon, &["disable", "net"]).ok();
-    let disabled = home.path("disabled.zip").display().to_string();
-    bundle(&home, &daemon, &["export", ID, &disabled]).ok();
-    let refused = bundle(&home, &daemon, &["import", &disabled, "--new"]).failed(2);
-    assert!(refused.contains("bundle enable"), "{refused}");
-    assert_eq!(rows(&bundle(&home, &daemon, &["list", "--all"]).ok()).len(), 2);
+    let archive = home.path("net.zip").display().to_string();
+    let said = bundle(&home, &daemon, &["export", "net", &archive]).ok();
+    assert_eq!(said, format!("net with 2 tools is in {archive}\n"));
+    // Its tools cannot run there, which is said beside the result.
+    let other = Home::with("[bundles]\npath = \"bundles\"\n");
+    let second = other.serve(&[]);
+    let imported = bundle(&other, &second, &["import", &archive]);
+    let hint = format!("left out of the list, because it cannot run here: 2 tools; `callsheet bundle list {ID} --all`");
+    assert!(imported.err.contains(&hint), "{imported:?}");
+    assert_eq!(imported.ok(), format!("net with 2 tools is stored: {ID}\n"));
+    let listed = bundle(&other, &second, &["list", "--all"]).ok();
+    assert_eq!(rows(&listed)[1].last(), Some(&"false"), "{listed}");
+    assert_eq!(stored(&other, &second), 2);
+    let again = bundle(&other, &second, &["import", &archive, "--new", "--json"]).ok();
+    assert_eq!(json(&again)["tools"], 2);
+}
+
+#[test]
+fn what_is_no_archive_is_named_with_the_next_step() {
+    let home = home();
+    let daemon = home.serve(&[]);
+    let text = home.write("notes.zip", "to do").display().to_string();
+    for (file, why) in [(text.as_str(), "it is no ZIP"), ("none.zip", "No such file")] {
+        let refused = bundle(&home, &daemon, &["import", file]).failed(2);
+        assert!(refused.contains(&format!("`{file}` cannot be used: ")) && refused.contains(why), "{refused}");
+        assert!(refused.contains("hint: name an archive that `callsheet bundle export` wrote"), "{refused}");
+    }
+    let large = home.path("large.zip");
+    std::fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+    let refused = bundle(&home, &daemon, &["import", "large.zip"]).failed(2);
+    assert!(refused.contains("it is larger than 64 MiB"), "{refused}");
+    let refused = bundle(&home, &daemon, &["export", "none", "x.zip"]).failed(1);
+    assert!(refused.contains("no bundle is called `none`"), "{refused}");
+    let refused = bundle(&home, &daemon, &["export", ID, "x.zip"]).failed(1);
+    assert!(refused.contains(&format!("no bundle has the id `{ID}`")), "{refused}");
+    assert!(!home.path("x.zip").exists());
 }
 
 #[test]

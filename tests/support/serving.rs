@@ -201,6 +201,18 @@ pub(crate) async fn ask(
     ask_raw(address, method, target, &headers, body).await
 }
 
+/// The same with a body of any bytes.
+pub(crate) async fn ask_bytes(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let length = body.len().to_string();
+    exchange(address, method, target, &[headers, &[("content-length", &length)]].concat(), body).await
+}
+
 /// The same, with `rest` after the head as it is.
 pub(crate) async fn ask_raw(
     address: SocketAddr,
@@ -209,6 +221,10 @@ pub(crate) async fn ask_raw(
     headers: &[(&str, &str)],
     rest: &str,
 ) -> Answer {
+    exchange(address, method, target, headers, rest.as_bytes()).await
+}
+
+async fn exchange(address: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)], rest: &[u8]) -> Answer {
     let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {
         write!(head, "Host: {address}\r\n").unwrap();
@@ -217,7 +233,7 @@ pub(crate) async fn ask_raw(
         write!(head, "{name}: {value}\r\n").unwrap();
     }
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(format!("{head}\r\n{rest}").as_bytes()).await.unwrap();
+    stream.write_all(&[format!("{head}\r\n").as_bytes(), rest].concat()).await.unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
     Answer::parse(&bytes)

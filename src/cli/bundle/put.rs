@@ -68,7 +68,7 @@ impl PutArgs {
 }
 
 /// Stores a bundle, with a new id where it has none.
-pub(super) async fn put_bundle(
+async fn put_bundle(
     daemon: &DaemonClient,
     id: Option<&str>,
     document: &Map<String, Value>,
@@ -78,7 +78,7 @@ pub(super) async fn put_bundle(
 }
 
 /// Stores a version of a tool.
-pub(super) async fn put_tool(
+async fn put_tool(
     daemon: &DaemonClient,
     bundle: &str,
     document: &Map<String, Value>,

@@ -37,6 +37,7 @@ fn command(literal: &str) -> Option<String> {
         "GET /api/v1/operations" => return Some("callsheet operations".into()),
         "GET /api/v1/tools?include_disabled=true" => return Some("callsheet tools --all".into()),
         "include_disabled=true" => return Some("--all".into()),
+        "new=true" => return Some("--new".into()),
         _ => {}
     }
     if let Some(format) = literal.strip_prefix("format=") {
@@ -73,6 +74,7 @@ mod tests {
                 "off; `callsheet prefs set tool:a/b --enabled true --scope chat:7` switches it on",
             ),
             ("use `format=native`", "use `--format native`"),
+            ("import it as a new bundle (`new=true`)", "import it as a new bundle (`--new`)"),
             ("`x` and an odd ` backtick", "`x` and an odd ` backtick"),
         ] {
             assert_eq!(as_commands(route), shown);

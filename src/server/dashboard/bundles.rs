@@ -37,7 +37,8 @@ pub(super) async fn page(
         p class="lead" { "Tools that are stored as files: requests over HTTP, functions of the program, and built-in ones. A bundle is switched on and off as a whole." }
         @if shared.bundles.is_on() {
             (new_bundle())
-            div id="bundles" hx-get="/dashboard/bundles/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (bundles(&shared)) }
+            (import())
+            div id="bundles" hx-get="/dashboard/bundles/now" hx-trigger="sse:catalog, imported" hx-sync="this:replace" hx-disinherit="*" { (bundles(&shared)) }
         } @else {
             p class="card" id="empty" { "No folder is configured: set " code { "bundles.path" } " to the folder for them, and restart the daemon." }
         }
@@ -67,6 +68,20 @@ fn new_bundle() -> Markup {
     }
 }
 
+/// The form that stores an archive. `app.js` sends the file as it is, and lets the list be fetched
+/// again.
+fn import() -> Markup {
+    html! {
+        form id="import-archive" class="card filter" hx-post="/tools/bundles/archive" hx-swap="none" hx-disabled-elt="find button" aria-labelledby="import-title" {
+            h2 id="import-title" { "Import an archive" }
+            label { "File (ZIP)" input type="file" name="archive" accept=".zip,application/zip" required; }
+            label class="choice" { input type="checkbox" name="new" autocomplete="off"; "as a new bundle, with ids of its own" }
+            button type="submit" { "Import" }
+            noscript { p { "Without scripts, import it in a terminal: " code { "callsheet bundle import FILE" } } }
+        }
+    }
+}
+
 fn bundles(shared: &SharedState) -> Markup {
     let set = shared.bundles.set();
     let all: Vec<_> = set.listed().collect();
@@ -85,7 +100,8 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
             @if !about.description.is_empty() { p { (foreign(&about.description, 400)) } }
             p class="actions" {
                 (switch(&id, None, about.is_enabled, about.slug.as_str()))
-                @if !about.is_built_in && about.is_enabled { a href={ (PAGE) "/" (id) "/edit" } { "Add a tool" } }
+                @if !about.is_built_in && about.is_enabled { a href={ (PAGE) "/" (id) "/edit" } { "Add a tool" } " " }
+                @if !about.is_built_in { a href={ "/tools/bundles/" (id) "/archive" } download aria-label={ "Export " (foreign(about.slug.as_str(), 64)) } { "Export" } }
             }
             @if !stored.tools.is_empty() {
                 table class="cards" {

@@ -66,13 +66,13 @@ fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
 
 fn section(document: &Value, path: &str, method: &str, operation: &Value) -> Markup {
     let id = text(&operation["operationId"]);
-    let body = &operation["requestBody"]["content"]["application/json"];
+    let bodies = operation["requestBody"]["content"].as_object();
     html! {
         section class="card" id=(id) aria-labelledby={ (id) "-title" } {
             h3 id={ (id) "-title" } { code { (method.to_uppercase()) " " (path) } }
             p { (text(&operation["summary"])) ". " (spans(text(&operation["description"]))) }
             (parameters(list(&operation["parameters"])))
-            @if !body.is_null() { p { "Body: " (shape(&body["schema"])) } }
+            @for (media, body) in bodies.into_iter().flatten() { p { "Body: " (shape(&body["schema"])) " " span class="quiet" { (media) } } }
             h4 { "Answers" }
             ul class="findings" {
                 @for (status, answer) in operation["responses"].as_object().into_iter().flatten() { (answered(document, operation, status, answer)) }

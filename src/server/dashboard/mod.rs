@@ -52,6 +52,7 @@ mod security_headers;
 mod text;
 mod tool;
 mod tools;
+mod try_tool;
 
 /// At most this many pages follow events at once.
 const STREAMS: usize = 128;

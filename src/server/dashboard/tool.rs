@@ -23,6 +23,7 @@ use crate::server::dashboard::schema;
 use crate::server::dashboard::text::{AGO, foreign, relative_time, segment, sentence};
 use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
+use crate::server::dashboard::try_tool;
 use crate::server::http::query::{QueryParams, once};
 
 /// At most this many characters of a document are shown.
@@ -64,6 +65,7 @@ pub(super) async fn page(
                 @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&snapshot.catalog, &explained.findings, told::OF_SCENARIO, false)) }
             }
         }
+        (try_tool::section(&tool))
         section class="card" aria-labelledby="calls-title" { h2 id="calls-title" { "Calls" } (usage(&shared.calls, &tool.id, now)) }
         section class="card" aria-labelledby="formats-title" {
             h2 id="formats-title" { "What LLMs get" }

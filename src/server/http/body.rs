@@ -1,4 +1,4 @@
-//! Request bodies: one JSON object each, limited in size and time.
+//! Request bodies: one JSON object each, or an archive, limited in size and time.
 
 use std::time::Duration;
 
@@ -8,12 +8,16 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::bundles::archive::ARCHIVE_MAX;
 use crate::calls::argument_form;
 use crate::model::JsonText;
 use crate::server::http::error::{Problem, excerpt};
 
 /// How long a client may take to send a body of at most `server.max_body` bytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may take to send an archive.
+const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The members of a body that is one JSON object.
 #[derive(Debug)]
@@ -23,19 +27,38 @@ pub(in crate::server) struct JsonBody(pub(in crate::server) Map<String, Value>);
 #[derive(Debug)]
 pub(in crate::server) struct RawBody(pub(in crate::server) Bytes);
 
+/// An archive of a bundle, as the client sent it.
+#[derive(Debug)]
+pub(in crate::server) struct ZipBody(pub(in crate::server) Bytes);
+
+/// The whole body of a request. A layer of the router limits the size.
+async fn read_body<S: Send + Sync>(
+    request: Request,
+    state: &S,
+    limit: Duration,
+    too_large: fn() -> Problem,
+) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(limit, Bytes::from_request(request, state)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
+        Ok(Err(refused)) => Err(unreadable(&refused)),
+        Err(_) => Err(body_timeout()),
+    }
+}
+
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // A layer of the router limits the size.
-        let read = Bytes::from_request(request, state);
-        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read).await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
-            Ok(Err(refused)) => return Err(unreadable(&refused)),
-            Err(_) => return Err(body_timeout()),
-        };
-        Ok(Self(bytes))
+        read_body(request, state, BODY_TIMEOUT, too_large).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for ZipBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        read_body(request, state, ARCHIVE_TIMEOUT, || Problem::larger_than_taken(ARCHIVE_MAX)).await.map(Self)
     }
 }
 

@@ -81,6 +81,12 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
+    /// 413: the body is larger than this route takes.
+    pub(in crate::server) fn larger_than_taken(limit: usize) -> Self {
+        let detail = format!("the body is larger than {} MiB, the most that is taken here", limit >> 20);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
     /// 426: this route needs a WebSocket (RFC 9110 section 15.5.22). `why` says what the handshake
     /// lacks.
     pub(in crate::server) fn upgrade_required(why: &str) -> Self {

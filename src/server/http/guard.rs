@@ -8,8 +8,8 @@
 //! - A page of another site may not have the browser send requests in its name at all
 //!   (`Sec-Fetch-Site: cross-site`), so that it cannot make the daemon work; following a link to
 //!   the dashboard is no such request (`Sec-Fetch-Mode: navigate`).
-//! - A body that changes state must be JSON: the simple forms that a page may post without a
-//!   preflight request cannot have that content type.
+//! - A body that changes state must be JSON, or what its route takes instead: the simple forms that
+//!   a page may post without a preflight request cannot have these content types.
 //! - No CORS header is sent, so a page cannot read answers, except for `server.allowed_origins`.
 //!
 //! Pure: checks the heads of requests, reads no body. Never identifies a user; that needs tokens.
@@ -24,12 +24,26 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use crate::config;
 use crate::server::http::error::{Problem, excerpt};
 
+/// The content type of bodies where no rule says otherwise.
+pub(in crate::server) const JSON: &str = "application/json";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// A path whose bodies are not JSON of at most `server.max_body` bytes.
+#[derive(Debug)]
+pub(in crate::server) struct BodyRule {
+    /// The whole path.
+    pub(in crate::server) path: &'static str,
+    /// The content type, not one of those that a page may post without a preflight request.
+    pub(in crate::server) media: &'static str,
+    /// Bytes at most.
+    pub(in crate::server) max: usize,
+}
 
 /// The hosts and origins that the configuration allows, beside those of this machine.
 #[derive(Debug)]
 pub(in crate::server) struct Guard {
+    bodies: Vec<BodyRule>,
     hosts: Vec<String>,
     origins: Vec<WebOrigin>,
     max_body: usize,
@@ -66,8 +80,9 @@ struct WebOrigin {
 }
 
 impl Guard {
-    /// The rules of `[server]`. An invalid origin in it is logged and never matches.
-    pub(in crate::server) fn new(config: &config::ServerConfig) -> Self {
+    /// The rules of `[server]`, and those of routes with other bodies. An invalid origin is logged
+    /// and never matches.
+    pub(in crate::server) fn new(config: &config::ServerConfig, bodies: Vec<BodyRule>) -> Self {
         let origin = |text: &String| {
             let origin = WebOrigin::parse(text);
             if origin.is_none() {
@@ -77,7 +92,7 @@ impl Guard {
         };
         let hosts = config.allowed_hosts.iter().map(|host| normalize_host(host)).collect();
         let origins = config.allowed_origins.iter().filter_map(origin).collect();
-        Self { hosts, origins, max_body: config.max_body }
+        Self { bodies, hosts, origins, max_body: config.max_body }
     }
 
     /// Whether answers differ by `Origin`, which caches have to know (`Vary`).
@@ -96,14 +111,26 @@ impl Guard {
         let harmless = is_safe(&head.method) && !lines.upgrade;
         let host = self.host(head, &lines, local, harmless)?;
         let origin = self.origin(head, &lines, host.as_ref(), harmless)?;
-        let announced = lines.length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > self.max_body as u64) {
-            return Err(Problem::too_large(self.max_body));
-        }
-        if !is_safe(&head.method) {
-            require_json(&head.headers, has_body)?;
-        }
+        self.body(head, &lines, has_body)?;
         Ok(Pass { origin })
+    }
+
+    /// Refuses a body of another content type, or that is announced as too large.
+    fn body(&self, head: &Parts, lines: &GuardHeaders<'_>, has_body: bool) -> Result<(), Problem> {
+        if is_safe(&head.method) && lines.length.is_none() {
+            return Ok(());
+        }
+        let rule = self.bodies.iter().find(|rule| rule.path == head.uri.path());
+        let announced = lines.length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or_default();
+        match rule {
+            Some(rule) if announced > rule.max as u64 => return Err(Problem::larger_than_taken(rule.max)),
+            None if announced > self.max_body as u64 => return Err(Problem::too_large(self.max_body)),
+            _ => {}
+        }
+        if is_safe(&head.method) {
+            return Ok(());
+        }
+        require_media(rule.map_or(JSON, |rule| rule.media), &head.headers, has_body)
     }
 
     /// The host that the client addresses, if it names this daemon. HTTP/1.0 clients may omit it.
@@ -272,21 +299,21 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-fn require_json(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+fn require_media(media: &str, headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
     let written = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let essence = written.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     match essence.as_deref() {
-        Some("application/json") => Ok(()),
+        Some(essence) if essence == media => Ok(()),
         None if !has_body => Ok(()),
-        _ => Err(not_json(written)),
+        _ => Err(other_media(media, written)),
     }
 }
 
-/// 415: `written` is the `Content-Type` of the body, if it has one.
-pub(in crate::server) fn not_json(written: Option<&str>) -> Problem {
+/// 415: the body has to be `media`; `written` is its `Content-Type`, if it has one.
+pub(in crate::server) fn other_media(media: &str, written: Option<&str>) -> Problem {
     let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
-    let detail = format!("bodies of requests that change something need `Content-Type: application/json`, got {got}");
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+    let needed = if media == JSON { "bodies of requests that change something need" } else { "this body needs" };
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{needed} `Content-Type: {media}`, got {got}"))
 }
 
 /// 403: the request is meant for another host.
@@ -316,7 +343,7 @@ mod tests {
     const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 5));
 
     fn guard() -> Guard {
-        Guard::new(&config::ServerConfig {
+        let config = config::ServerConfig {
             listen: "192.168.1.5:7400".parse().unwrap(),
             allowed_hosts: vec!["Tools.Example".into()],
             allowed_origins: vec!["https://ui.example".into(), "nonsense".into()],
@@ -326,11 +353,16 @@ mod tests {
             ready_timeout: Duration::ZERO,
             rpc_socket: None,
             operator_token: None,
-        })
+        };
+        Guard::new(&config, vec![BodyRule { path: "/archive", media: "application/zip", max: 200 }])
     }
 
     fn status(method: &str, headers: &[(&str, &str)], has_body: bool) -> u16 {
-        let mut request = http::Request::builder().method(method).uri("/api/v1/preferences");
+        status_at("/api/v1/preferences", method, headers, has_body)
+    }
+
+    fn status_at(path: &str, method: &str, headers: &[(&str, &str)], has_body: bool) -> u16 {
+        let mut request = http::Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -477,6 +509,27 @@ mod tests {
     fn a_body_announced_too_large_is_refused_unread() {
         let headers = [("host", "localhost"), ("content-type", "application/json"), ("content-length", "101")];
         assert_eq!(status("PUT", &headers, true), 413);
+        assert_eq!(status("GET", &headers, true), 413);
+    }
+
+    #[test]
+    fn a_route_may_take_another_body_with_a_limit_of_its_own() {
+        for (kind, length, expected) in [
+            ("application/zip", "200", 200),
+            ("application/zip", "201", 413),
+            ("application/json", "2", 415),
+            ("text/plain", "2", 415),
+            ("multipart/form-data", "2", 415),
+        ] {
+            let headers = [("host", "localhost"), ("content-type", kind), ("content-length", length)];
+            assert_eq!(status_at("/archive", "POST", &headers, true), expected, "{kind} {length}");
+        }
+        let zip = [("host", "localhost"), ("content-type", "application/zip"), ("content-length", "2")];
+        for other in ["/", "/archive/", "/Archive", "/%61rchive", "/archive/x"] {
+            assert_eq!(status_at(other, "POST", &zip, true), 415, "{other}");
+        }
+        let foreign = [zip[0], zip[1], ("origin", "https://evil.example")];
+        assert_eq!(status_at("/archive", "POST", &foreign, true), 403);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(super) struct OperationSpec {
     /// The request headers that the handler reads.
     pub(super) headers: &'static [Param],
     pub(super) body: Option<ContentSpec>,
+    /// The most bytes of its body, where that is not `server.max_body`.
+    pub(super) body_max: Option<usize>,
     /// Further answers that are not errors.
     pub(super) also: &'static [ResponseSpec],
     /// Its errors, beside those that all operations of its kind share.
@@ -139,6 +141,17 @@ pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSp
     }
 }
 
+/// A 200 answer with a file of this media type.
+pub(super) const fn file(media: &'static str, about: &'static str) -> ResponseSpec {
+    ResponseSpec { status: 200, about, content: Some(file_content(media)), headers: &[] }
+}
+
+/// The bytes of a file.
+const fn file_content(media: &'static str) -> ContentSpec {
+    let schema = |_: &mut SchemaGenerator| schemars::json_schema!({"type": "string", "format": "binary"});
+    ContentSpec { media, schema, example: Some(|| "the bytes of the file".into()) }
+}
+
 /// A 200 answer with a stream of server-sent events, each of which is a `T`. `OpenAPI` 3.1 cannot
 /// say that itself.
 pub(super) const fn streamed<T: JsonSchema>(about: &'static str) -> ResponseSpec {
@@ -201,6 +214,7 @@ pub(super) const fn sub_operation(
         query: &[],
         headers: &[],
         body: None,
+        body_max: None,
         also: &[],
         refuses: &[],
         stores: false,
@@ -236,6 +250,11 @@ impl OperationSpec {
     /// Takes a JSON body of `T`, with an example.
     pub(super) const fn body_like<T: JsonSchema>(self, made: fn() -> Value) -> Self {
         Self { body: Some(ContentSpec { example: Some(made), ..json_body::<T>() }), ..self }
+    }
+
+    /// Takes a file of this media type, of at most so many bytes.
+    pub(super) const fn takes_file(self, media: &'static str, max: usize) -> Self {
+        Self { body: Some(file_content(media)), body_max: Some(max), ..self }
     }
 
     /// Adds further answers that are not errors.

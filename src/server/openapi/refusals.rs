@@ -7,6 +7,7 @@ use crate::engine::EngineError;
 use crate::server::auth;
 use crate::server::auth::Right;
 use crate::server::http::error::Problem;
+use crate::server::http::guard;
 use crate::server::http::query::QueryParams;
 use crate::server::openapi::{OperationSpec, Verb};
 use crate::state::StateErrorKind;
@@ -62,7 +63,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
         about: "Asked for under a name that is not the daemon's, by a web page of another site, or with a `profile` that is not configured \
                 while others are.",
         applies_to: |_| true,
-        make_example: || crate::server::http::guard::refused_host("tools.example"),
+        make_example: || guard::refused_host("tools.example"),
     },
     CommonRefusal {
         status: 408,
@@ -83,7 +84,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
         name: "NotJson",
         about: "A body that changes something must say that it is JSON.",
         applies_to: |operation| operation.verb != Verb::Get,
-        make_example: || crate::server::http::guard::not_json(Some("text/plain")),
+        make_example: || guard::other_media(guard::JSON, Some("text/plain")),
     },
     CommonRefusal {
         status: 500,

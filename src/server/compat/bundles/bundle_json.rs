@@ -127,6 +127,20 @@ pub(super) struct LeftOutJson {
     hint: Option<String>,
 }
 
+/// What an import stored.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ImportedBundle", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ImportedBundleJson {
+    /// The bundle as it is now.
+    #[schemars(with = "BundleJson")]
+    pub(super) bundle: Value,
+    /// How many tools came in.
+    pub(super) tools: usize,
+    /// How many tools of the bundle cannot be run here, so that the list leaves them out.
+    pub(super) left_out: usize,
+}
+
 /// One page of bundles.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BundleList")]
@@ -217,6 +231,11 @@ pub(super) fn bundle_example() -> Value {
         "modifiedAt": "2026-03-01T09:00:00Z",
         "scenario": "net",
     })
+}
+
+/// What an import stored, for the description of the API.
+pub(super) fn imported_example() -> Value {
+    json!({"bundle": bundle_example(), "tools": 2, "leftOut": 0})
 }
 
 /// A page of bundles, for the description of the API.

@@ -3,6 +3,7 @@
 //! Reads are answered from what the store has read, changes are answered when they are durable, and
 //! calls go the way of every other call.
 
+mod archives;
 mod bundle_json;
 mod handlers;
 mod invoke;
@@ -13,8 +14,9 @@ mod path_names;
 mod refusals;
 mod search;
 
+pub(in crate::server) use archives::ArchiveLimit;
 pub(in crate::server) use operations::{
-    BUNDLE_LIST_OPERATIONS, BUNDLE_OPERATIONS, INVOKE_OPERATIONS, STORED_TOOL_LIST_OPERATIONS, STORED_TOOL_OPERATIONS,
-    STORED_TOOL_SEARCH_OPERATIONS,
+    BUNDLE_LIST_OPERATIONS, BUNDLE_OPERATIONS, EXPORT_OPERATIONS, IMPORT_OPERATIONS, INVOKE_OPERATIONS,
+    STORED_TOOL_LIST_OPERATIONS, STORED_TOOL_OPERATIONS, STORED_TOOL_SEARCH_OPERATIONS,
 };
 pub(in crate::server) use path_names::{BUNDLE_ID, TOOL_SLUG, TOOL_VERSION};

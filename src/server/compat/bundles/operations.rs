@@ -3,10 +3,11 @@
 
 use axum::routing::{delete, get, patch, post, put};
 
+use super::archives::{ARCHIVE_HEADERS, IMPORT_PARAMS, ZIP, export_bundle, import_bundle};
 use super::bundle_json::{
-    BundleBody, BundleJson, BundleListJson, InvokeBody, InvokedJson, StoredToolJson, SwitchBody, ToolBody,
-    ToolListJson, bundle_example, bundle_list_example, bundle_put_example, invoke_example, invoked_example,
-    switch_example, tool_example, tool_list_example, tool_put_example,
+    BundleBody, BundleJson, BundleListJson, ImportedBundleJson, InvokeBody, InvokedJson, StoredToolJson, SwitchBody,
+    ToolBody, ToolListJson, bundle_example, bundle_list_example, bundle_put_example, imported_example, invoke_example,
+    invoked_example, switch_example, tool_example, tool_list_example, tool_put_example,
 };
 use super::handlers::{
     REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, put_bundle, put_tool, search_tools,
@@ -14,12 +15,15 @@ use super::handlers::{
 };
 use super::invoke::invoke;
 use super::lists::{BUNDLE_FILTERS, TOOL_FILTERS};
-use super::refusals::{GOING, IN_THE_WAY, LOCKED, READ_ONLY, UNKNOWN};
+use super::refusals::{
+    ARCHIVES_BUSY, BAD_ARCHIVE, GOING, IN_THE_WAY, LOCKED, NO_FILES, NOT_ZIP, READ_ONLY, TOO_LARGE, UNKNOWN,
+};
 use super::search::SEARCH_PARAMS;
+use crate::bundles::archive::ARCHIVE_MAX;
 use crate::server::auth::Right::{Call, Operate, Read};
 use crate::server::openapi::Tag::Bundles;
 use crate::server::openapi::Verb::{Delete, Get, Patch, Post, Put};
-use crate::server::openapi::{OperationSpec, json, operation};
+use crate::server::openapi::{OperationSpec, file, json, operation};
 
 /// Of the list of bundles.
 #[rustfmt::skip]
@@ -42,6 +46,26 @@ pub(in crate::server) const BUNDLE_OPERATIONS: &[OperationSpec] = &[
     operation(Delete, Operate, Bundles, "deleteBundle", "deletes a bundle without tools", json::<BundleJson>("the bundle with `softDeletedAt`").with_example(bundle_example), || delete(delete_bundle))
         .about("It is removed for good after two days, if it is still empty then.")
         .refuses(&[UNKNOWN, READ_ONLY, IN_THE_WAY, LOCKED]).stores(),
+];
+
+/// Of a bundle as an archive.
+#[rustfmt::skip]
+pub(in crate::server) const EXPORT_OPERATIONS: &[OperationSpec] = &[
+    operation(Get, Read, Bundles, "exportBundle", "a bundle with its tools as an archive", file(ZIP, "a ZIP with `bundle.json` and the files of the tools").headers(ARCHIVE_HEADERS), || get(export_bundle))
+        .about("A disabled bundle is exported as such. Each member of a file is in it, also one that is not known here.")
+        .refuses(&[NO_FILES, UNKNOWN, GOING, ARCHIVES_BUSY]),
+];
+
+/// Of the archives that come in.
+#[rustfmt::skip]
+pub(in crate::server) const IMPORT_OPERATIONS: &[OperationSpec] = &[
+    operation(Post, Operate, Bundles, "importBundle", "stores the bundle of an archive: all of it or none", json::<ImportedBundleJson>("the bundle was there before, and has the tools of the archive now").with_example(imported_example), || post(import_bundle))
+        .about("Ids and times are those of the archive, unless it comes in as a new bundle. A disabled bundle comes in disabled. \
+                A bundle that is there gets the tools, and what the archive says about it.")
+        .query(IMPORT_PARAMS)
+        .takes_file(ZIP, ARCHIVE_MAX)
+        .also(&[json::<ImportedBundleJson>("the bundle is new").status(201).with_example(imported_example)])
+        .refuses(&[BAD_ARCHIVE, READ_ONLY, UNKNOWN, IN_THE_WAY, TOO_LARGE, NOT_ZIP, ARCHIVES_BUSY]).stores(),
 ];
 
 /// Of one version of a tool.

@@ -3,8 +3,11 @@
 use http::StatusCode;
 use uuid::Uuid;
 
+use super::archives::{self, ZIP};
 use crate::bundles::BundleError;
+use crate::bundles::archive::ARCHIVE_MAX;
 use crate::server::http::error::Problem;
+use crate::server::http::guard::other_media;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::state::StateErrorKind;
 
@@ -26,6 +29,29 @@ pub(super) const IN_THE_WAY: RefusalSpec =
 pub(super) const LOCKED: RefusalSpec =
     refusal(503, "Another process is changing the bundles, or the folder cannot be written.")
         .with_example(|| BundleError::Busy.into());
+/// The built-in bundle as an archive.
+pub(super) const NO_FILES: RefusalSpec =
+    refusal(403, "The bundle is built in, so it has no files; or the request has a `Host` that is not the daemon's.")
+        .with_example(|| BundleError::NoFiles.into());
+/// An archive that is not one, or that nobody should unpack.
+pub(super) const BAD_ARCHIVE: RefusalSpec = refusal(
+    400,
+    "The archive cannot be imported (`code` is `invalid_archive`), or a parameter is not known. `detail` says what is \
+     wrong. No part of it is stored.",
+)
+.with_example(|| BundleError::Archive("`../x.json` leads out of it, or is a link".to_owned()).into());
+/// An archive beyond the limit.
+pub(super) const TOO_LARGE: RefusalSpec =
+    refusal(413, "The archive is larger than 64 MiB.").with_example(|| Problem::larger_than_taken(ARCHIVE_MAX));
+/// A body that is no archive by its own words.
+pub(super) const NOT_ZIP: RefusalSpec = refusal(415, "The body must say that it is `application/zip`.")
+    .with_example(|| other_media(ZIP, Some("application/json")));
+/// Too many archives at once.
+pub(super) const ARCHIVES_BUSY: RefusalSpec = refusal(
+    503,
+    "Other archives are being made or stored, another process is changing the bundles, or the folder cannot be written.",
+)
+.with_example(archives::busy);
 impl From<BundleError> for Problem {
     fn from(error: BundleError) -> Self {
         let told = |status: StatusCode, code: &str| Self::new(status, error.to_string()).with_member("code", code);
@@ -35,10 +61,11 @@ impl From<BundleError> for Problem {
             BundleError::UnknownTool(..) => told(StatusCode::NOT_FOUND, "unknown_tool"),
             BundleError::BeingDeleted(_) => told(StatusCode::CONFLICT, "being_deleted"),
             BundleError::NotEmpty(..) => told(StatusCode::CONFLICT, "not_empty"),
-            BundleError::Conflict(..) => told(StatusCode::CONFLICT, "exists"),
-            BundleError::TooMany(_) => told(StatusCode::CONFLICT, "too_many"),
+            BundleError::Conflict(..) | BundleError::ArchiveConflict { .. } => told(StatusCode::CONFLICT, "exists"),
+            BundleError::TooMany(_) | BundleError::ArchiveTooMany { .. } => told(StatusCode::CONFLICT, "too_many"),
             BundleError::Disabled(_) => told(StatusCode::FORBIDDEN, "disabled"),
-            BundleError::BuiltIn(_) => told(StatusCode::FORBIDDEN, "built_in"),
+            BundleError::BuiltIn(_) | BundleError::NoFiles => told(StatusCode::FORBIDDEN, "built_in"),
+            BundleError::TooLarge(_) => told(StatusCode::BAD_REQUEST, "too_large"),
             BundleError::Invalid(wrong) => {
                 told(StatusCode::BAD_REQUEST, "invalid").with_member("pointer", wrong.pointer.as_str())
             }

@@ -213,6 +213,33 @@
     event.target.reset();
   });
 
+  // The answer to a call from a tool's page, also to one that was refused. It is indented where that
+  // loses no digit.
+  document.addEventListener('htmx:afterRequest', function (event) {
+    var shown = document.getElementById('tried');
+    if (event.target.id !== 'try-tool' || !shown) return;
+    var text = event.detail.xhr.responseText;
+    try {
+      var answer = JSON.parse(text);
+      if (JSON.stringify(answer) === text) text = JSON.stringify(answer, null, 2);
+    } catch (error) { /* It is shown as it came. */ }
+    shown.firstElementChild.textContent = text || 'no answer';
+    shown.hidden = false;
+  });
+
+  // A file is sent as it is, so its options stand in the query.
+  function archived(form) { return form && form.id === 'import-archive'; }
+  document.addEventListener('htmx:configRequest', function (event) {
+    if (archived(event.target) && event.target.elements.new.checked) event.detail.path += '?new=true';
+  });
+  document.addEventListener('htmx:afterRequest', function (event) {
+    if (!archived(event.target) || !event.detail.successful) return;
+    var stored = JSON.parse(event.detail.xhr.responseText);
+    toast('Imported ' + stored.bundle.displayName + ' with ' + (stored.tools === 1 ? '1 tool.' : stored.tools + ' tools.'), 'done');
+    event.target.reset();
+    htmx.trigger('#bundles', 'imported');
+  });
+
   // The number of rows that are shown now; when the list is fetched again, it is fetched with as
   // many.
   function settled() {
@@ -294,11 +321,12 @@
   htmx.defineExtension('json-body', {
     onEvent: function (name, event) {
       if (name === 'htmx:configRequest' && event.detail.verb !== 'get') {
-        event.detail.headers['Content-Type'] = 'application/json';
+        event.detail.headers['Content-Type'] = archived(event.detail.elt) ? 'application/zip' : 'application/json';
       }
       return true;
     },
     encodeParameters: function (xhr, parameters, control) {
+      if (archived(control)) return control.elements.archive.files[0];
       var body = {};
       // Empty values are left out; "null" resets a setting.
       parameters.forEach(function (value, key) {

@@ -1,0 +1,219 @@
+//! Bundles as archives: out of the folder, and into it.
+//!
+//! An import is all or nothing. All of it is checked under the lock of the folder, then all files
+//! are written into a folder whose name readers skip, and then they are put in place: a new bundle
+//! by one rename of that folder, the tools of a bundle that is there one by one. If that fails,
+//! what was put in place is taken out again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::archive::{self, ArchivedBundle};
+use super::changes::{switched, time};
+use super::files::{self, BUNDLE_FILE, FRESH};
+use super::store::{PutOutcome, enabled};
+use super::{BundleDefinition, BundleError, BundleSet, BundleStore, Slug, StoredBundle, StoredTool, built_in, new_id};
+
+/// A bundle as an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedBundle {
+    /// Its short name.
+    pub slug: Slug,
+    /// How many tools are in it.
+    pub tools: usize,
+    /// The ZIP.
+    pub archive: Vec<u8>,
+}
+
+/// What an import has stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportedBundle {
+    /// The bundle.
+    pub id: Uuid,
+    /// Whether the bundle was there before.
+    pub outcome: PutOutcome,
+    /// How many tools came in.
+    pub tools: usize,
+}
+
+impl BundleStore {
+    /// A bundle as an archive, with all members of its files.
+    pub async fn export(&self, id: Uuid) -> Result<ExportedBundle, BundleError> {
+        if !self.is_on() {
+            return Err(self.off());
+        }
+        let bundle = self.set().bundle(id)?.clone();
+        if bundle.definition.is_built_in {
+            return Err(BundleError::NoFiles);
+        }
+        let made = move || {
+            let documents: Vec<_> = bundle.tools.iter().map(|tool| tool.document.clone()).collect();
+            let archive = archive::write(&bundle.definition.document, &documents)?;
+            Ok(ExportedBundle { slug: bundle.definition.slug.clone(), tools: documents.len(), archive })
+        };
+        self.tasks().blocking(made).await
+    }
+
+    /// Stores what is in an archive: all of it or none. Ids and times are those of the archive, or
+    /// `as_new` ones. A bundle that is there gets the tools, and what the archive says about it.
+    pub async fn import(&self, archive: Bytes, as_new: bool) -> Result<ImportedBundle, BundleError> {
+        if !self.is_on() {
+            return Err(self.off());
+        }
+        let (now, most) = (self.now(), self.settings().max_tools);
+        let archived = self.tasks().blocking(move || archive::read(&archive)).await?;
+        let archived = if as_new { renewed(archived, now) } else { archived };
+        built_in::refuse(archived.definition.id)?;
+        self.change(move |root, set| {
+            let outcome = match checked(set, &archived, most)? {
+                Some(before) => {
+                    put_into(before, &archived, now)?;
+                    PutOutcome::Replaced
+                }
+                None => {
+                    put_new(root, &archived, now)?;
+                    PutOutcome::Created
+                }
+            };
+            Ok(ImportedBundle { id: archived.definition.id, outcome, tools: archived.tools.len() })
+        })
+        .await
+    }
+}
+
+/// The archive as a bundle that was made now.
+fn renewed(mut archived: ArchivedBundle, now: Timestamp) -> ArchivedBundle {
+    let id = new_id(now);
+    let stamp = |document: &mut Map<String, Value>, member: &str, own: Uuid| {
+        for (name, value) in [(member, json!(own)), ("createdAt", time(now)), ("modifiedAt", time(now))] {
+            document.insert(name.to_owned(), value);
+        }
+    };
+    archived.definition.id = id;
+    stamp(&mut archived.definition.document, "id", id);
+    for tool in &mut archived.tools {
+        // `id` is another name of `toolID` where that is missing.
+        if tool.document.get("toolID").is_none_or(Value::is_null) {
+            tool.document.shift_remove("id");
+        }
+        let own = new_id(now);
+        tool.id = Some(own);
+        stamp(&mut tool.document, "toolID", own);
+        tool.document.insert("bundleID".to_owned(), json!(id));
+    }
+    archived
+}
+
+/// The bundle that is there already, if the archive can be stored.
+fn checked<'a>(
+    set: &'a BundleSet,
+    archived: &ArchivedBundle,
+    most: usize,
+) -> Result<Option<&'a StoredBundle>, BundleError> {
+    let (id, tools, stored) = (archived.definition.id, archived.tools.len(), set.count());
+    let before = if set.get(id).is_some() { Some(&**enabled(set, id)?) } else { None };
+    if let Some(before) = before {
+        let mut taken = archived.tools.iter().filter(|tool| before.tool(&tool.slug, &tool.version).is_ok());
+        if let Some(StoredTool { slug, version, .. }) = taken.next() {
+            let (slug, version, more) = (slug.clone(), version.clone(), taken.count());
+            return Err(BundleError::ArchiveConflict { bundle: id, slug, version, more });
+        }
+    }
+    if stored.saturating_add(tools) > most {
+        return Err(BundleError::ArchiveTooMany { tools, stored, most });
+    }
+    Ok(before)
+}
+
+/// A folder for files that are not in place yet. It is removed with what is still in it.
+struct StagingFolder(PathBuf);
+
+impl Drop for StagingFolder {
+    fn drop(&mut self) {
+        // It is gone where it was renamed; what is left otherwise is removed by the next import.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes the files of tools into a folder of their own below `parent`. Their names, which it
+/// returns, are free in `target`, too.
+fn stage(parent: &Path, tools: &[StoredTool], target: &Path) -> Result<(StagingFolder, Vec<String>), BundleError> {
+    files::remove_rests(parent)?;
+    let folder = parent.join(format!("{FRESH}{}", Uuid::new_v4()));
+    fs::create_dir(&folder).map_err(|error| BundleError::storage("write", &folder, &error))?;
+    let (staged, mut names) = (StagingFolder(folder), Vec::new());
+    for tool in tools {
+        let name = files::free_name(&[&staged.0, target], tool);
+        files::replace(&staged.0.join(&name), &tool.document)?;
+        names.push(name);
+    }
+    files::make_durable(&staged.0)?;
+    Ok((staged, names))
+}
+
+/// Stores a new bundle. No reader sees any of it before all of it is written.
+fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(), BundleError> {
+    let id = archived.definition.id;
+    let mut target = root.join(id.to_string());
+    if target.exists() {
+        target = root.join(format!("{id}-{}", new_id(now)));
+    }
+    let (staged, _) = stage(root, &archived.tools, &target)?;
+    // A folder without this file is no bundle.
+    files::write(&staged.0.join(BUNDLE_FILE), &archived.definition.document)?;
+    rename(&staged.0, &target)?;
+    files::make_durable(root)
+}
+
+/// Stores the tools in a bundle that is there, and what the archive says about it.
+fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) -> Result<(), BundleError> {
+    let (folder, document) = (&bundle.folder, merged(&bundle.definition, &archived.definition, now));
+    let (staged, names) = stage(folder, &archived.tools, folder)?;
+    let (file, before) = (folder.join(BUNDLE_FILE), &bundle.definition.document);
+    let (mut is_said, mut placed) = (false, Vec::new());
+    let mut place = || {
+        // First, so that no tool is offered before the bundle is disabled.
+        if document != *before {
+            files::write(&file, &document)?;
+            is_said = true;
+        }
+        for name in &names {
+            rename(&staged.0.join(name), &folder.join(name))?;
+            placed.push(folder.join(name));
+        }
+        files::make_durable(folder)
+    };
+    let Err(error) = place() else { return Ok(()) };
+    // Each of them is tried, whatever becomes of the others.
+    let taken_out = placed.iter().map(|file| files::remove(file));
+    let restored = is_said.then(|| files::write(&file, before));
+    for error in taken_out.chain(restored).filter_map(Result::err) {
+        tracing::error!(bundle = %bundle.definition.id, %error, "a part of a failed import could not be taken back");
+    }
+    Err(error)
+}
+
+/// What is said about a bundle that is there, with what the archive says about it. It was made when
+/// it was, and is modified now if its content differs.
+fn merged(before: &BundleDefinition, archived: &BundleDefinition, now: Timestamp) -> Map<String, Value> {
+    let mut document = before.document.clone();
+    for (name, value) in &archived.document {
+        if !matches!(name.as_str(), "createdAt" | "modifiedAt") {
+            document.insert(name.clone(), value.clone());
+        }
+    }
+    if switched(&document, true) != switched(&before.document, true) {
+        document.insert("modifiedAt".to_owned(), time(now));
+    }
+    document
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), BundleError> {
+    fs::rename(from, to).map_err(|error: io::Error| BundleError::storage("write", to, &error))
+}
