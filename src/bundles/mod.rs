@@ -25,6 +25,7 @@ mod functions;
 pub mod http_tool;
 mod lock;
 pub mod name;
+mod path_work;
 mod refused_value;
 mod reserved_headers;
 mod settings;
