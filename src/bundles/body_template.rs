@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::refused_value::RefusedValue;
-use super::template::{CallValues, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
 use super::written_value::WrittenValue;
 use crate::model::JsonText;
 
@@ -80,24 +80,42 @@ impl BodyTemplate {
         }
     }
 
-    /// The body of one call. In JSON a member without a value is left out, and so is a pair of a
-    /// form; a text needs all its values.
-    pub(super) fn fill(&self, values: &CallValues<'_>) -> Result<String, RefusedValue> {
-        match &self.kind {
-            BodyKind::Json(node) => Ok(node.fill(values).unwrap_or_else(|| "null".to_owned())),
-            BodyKind::Form(pairs) => {
-                let mut form = form_urlencoded::Serializer::new(String::new());
-                for (name, value) in pairs {
-                    if let (Ok(name), Ok(value)) = (name.fill(values, str::to_owned), value.fill(values, str::to_owned))
-                    {
-                        form.append_pair(&name, &value);
-                    }
-                }
-                Ok(form.finish())
+    /// The body of one call, of at most so many bytes. In JSON a member without a value is left
+    /// out, and so is a pair of a form; a text needs all its values.
+    pub(super) fn fill(&self, values: &CallValues<'_>, most: usize) -> Result<String, RefusedValue> {
+        let too_long = || format!("the body would be larger than {most} bytes");
+        let filled = match &self.kind {
+            BodyKind::Json(node) => {
+                let mut body = String::new();
+                let is_there = node.fill(values, &mut body, most);
+                is_there.map(|is_there| if is_there { body } else { "null".to_owned() })
             }
-            BodyKind::Text(template, escape) => template.fill(values, escape).map_err(RefusedValue::missing),
+            BodyKind::Form(pairs) => fill_form(pairs, values, most),
+            BodyKind::Text(template, escape) => template.fill(values, escape, most),
+        };
+        let fits = filled.and_then(|body| if body.len() > most { Err(NotFilled::TooLong) } else { Ok(body) });
+        fits.map_err(|why| RefusedValue::unfilled(why, too_long))
+    }
+}
+
+/// The form of one call. It is not filled much beyond `most` bytes.
+fn fill_form<'t>(
+    pairs: &'t [(TextTemplate, TextTemplate)],
+    values: &CallValues<'_>,
+    most: usize,
+) -> Result<String, NotFilled<'t>> {
+    let (mut form, mut left) = (form_urlencoded::Serializer::new(String::new()), most);
+    for (name, value) in pairs {
+        match (name.fill(values, str::to_owned, left), value.fill(values, str::to_owned, left)) {
+            (Ok(name), Ok(value)) => {
+                left = left.checked_sub(name.len() + value.len()).ok_or(NotFilled::TooLong)?;
+                form.append_pair(&name, &value);
+            }
+            (Err(NotFilled::TooLong), _) | (_, Err(NotFilled::TooLong)) => return Err(NotFilled::TooLong),
+            (Err(NotFilled::Missing(_)), _) | (_, Err(NotFilled::Missing(_))) => {}
         }
     }
+    Ok(form.finish())
 }
 
 /// Parses a JSON document in which placeholders may stand outside quotes.
@@ -167,25 +185,55 @@ impl BodyNode {
         }
     }
 
-    /// Its JSON with the values of a call, `None` where a value is missing.
-    fn fill(&self, values: &CallValues<'_>) -> Option<String> {
+    /// Adds its JSON with the values of a call, and says whether it has all of them. Without one
+    /// there is nothing to add. The body does not become much longer than `most` bytes.
+    fn fill(&self, values: &CallValues<'_>, body: &mut String, most: usize) -> Result<bool, NotFilled<'_>> {
         match self {
-            Self::Literal(value) => Some(value.to_string()),
-            Self::Whole(place) => values.json(place).map(|value| value.to_string()),
-            Self::Text(template) => template.fill(values, str::to_owned).ok().map(|text| Value::from(text).to_string()),
+            Self::Literal(value) => body.push_str(&value.to_string()),
+            Self::Whole(place) => match values.json(place) {
+                Some(value) => body.push_str(&value.to_string()),
+                None => return Ok(false),
+            },
+            Self::Text(template) => match template.fill(values, str::to_owned, most) {
+                Ok(text) => body.push_str(&Value::from(text).to_string()),
+                Err(NotFilled::Missing(_)) => return Ok(false),
+                Err(NotFilled::TooLong) => return Err(NotFilled::TooLong),
+            },
             Self::List(items) => {
-                let filled: Vec<String> = items.iter().filter_map(|item| item.fill(values)).collect();
-                Some(format!("[{}]", filled.join(",")))
+                fill_all(items.iter().map(|item| (String::new(), item)), values, ('[', ']'), (body, most))?;
             }
             Self::Object(members) => {
-                let member = |(name, node): &(String, Self)| {
-                    Some(format!("{}:{}", Value::from(name.as_str()), node.fill(values)?))
-                };
-                let filled: Vec<String> = members.iter().filter_map(member).collect();
-                Some(format!("{{{}}}", filled.join(",")))
+                let parts = members.iter().map(|(name, node)| (format!("{}:", Value::from(name.as_str())), node));
+                fill_all(parts, values, ('{', '}'), (body, most))?;
             }
         }
+        if body.len() > most { Err(NotFilled::TooLong) } else { Ok(true) }
     }
+}
+
+/// Adds what has its values, each behind what stands before it.
+fn fill_all<'t>(
+    parts: impl Iterator<Item = (String, &'t BodyNode)>,
+    values: &CallValues<'_>,
+    (open, close): (char, char),
+    (body, most): (&mut String, usize),
+) -> Result<(), NotFilled<'t>> {
+    let mut separator = open;
+    for (before, node) in parts {
+        let length = body.len();
+        body.push(separator);
+        body.push_str(&before);
+        if node.fill(values, body, most)? {
+            separator = ',';
+        } else {
+            body.truncate(length);
+        }
+    }
+    if separator == open {
+        body.push(open);
+    }
+    body.push(close);
+    Ok(())
 }
 
 /// A value as a text in XML.
@@ -219,7 +267,7 @@ mod tests {
             secrets: &BTreeMap::new(),
             tool: ("t", "v1"),
         };
-        BodyTemplate::parse(body, content_type)?.fill(&values).map_err(|refused| refused.to_string())
+        BodyTemplate::parse(body, content_type)?.fill(&values, 1_000).map_err(|refused| refused.to_string())
     }
 
     #[test]
@@ -232,8 +280,19 @@ mod tests {
             ("a=${amp}&b=${absent}&c=1", Some("application/x-www-form-urlencoded"), "a=a%26b%3Dc%3Cd%3E&c=1"),
             ("<a>${amp}</a>", Some("text/xml; charset=utf-8"), "<a>a&amp;b=c&lt;d&gt;</a>"),
             ("say ${amp}", Some("text/plain"), "say a&b=c<d>"),
+            (r#"[${absent},{"a":${absent}},[${absent}],${n}]"#, None, "[{},[],5]"),
+            ("${absent}", None, "null"),
         ] {
             assert_eq!(fill(body, content_type, &hostile).as_deref(), Ok(expected), "{body}");
+        }
+        for (body, content_type) in [
+            (format!("[{}]", ["${q}"; 100].join(",")), None),
+            (format!("[\"{}\"]", "${q}".repeat(100)), None),
+            ("${q}".repeat(100), Some("text/plain")),
+            (["a=${q}"; 100].join("&"), Some("application/x-www-form-urlencoded")),
+        ] {
+            let refused = fill(&body, content_type, &hostile).unwrap_err();
+            assert_eq!(refused, "the body would be larger than 1000 bytes", "{body}");
         }
         for (body, content_type) in [
             (r#"{"${q}":1}"#, None),

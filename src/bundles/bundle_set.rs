@@ -46,7 +46,10 @@ impl BundleSet {
     /// The set of these bundles.
     pub(super) fn new(mut bundles: Vec<ReadBundle>, findings: Vec<Finding>) -> Self {
         let (mut set, mut taken) = (Self { findings, ..Self::default() }, BTreeSet::new());
-        bundles.sort_by_key(|bundle| bundle.definition.id);
+        // The id of a bundle is what its maker says, and an archive may say any. The store itself
+        // writes when it was made, so a newcomer takes no name of one that is there.
+        bundles
+            .sort_by_key(|bundle| (!bundle.definition.is_built_in, bundle.definition.created_at, bundle.definition.id));
         for ReadBundle { definition, folder, mut tools, findings } in bundles {
             tools.sort_by(|a, b| (&a.slug, &a.version).cmp(&(&b.slug, &b.version)));
             let Some(scenario) = scenario_name(&definition, &taken) else { continue };

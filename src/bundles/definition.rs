@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::document_members::{DocumentError, DocumentMembers};
@@ -155,6 +156,14 @@ impl StoredTool {
             file: PathBuf::new(),
         };
         Ok(Self { document, ..tool })
+    }
+
+    /// A digest (SHA-256) of what runs it. Its list has it, so that the approval of a call counts
+    /// for this request alone.
+    pub fn implementation_digest(&self) -> String {
+        let parts = ["type", "impl", "httpImpl", "goImpl"].map(|name| self.document.get(name));
+        let digest = Sha256::digest(json!(parts).to_string());
+        digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
     }
 
     /// Its name as a tool of its scenario. A slug has no `_`, so no two versions share a name.

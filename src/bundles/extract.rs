@@ -1,9 +1,13 @@
 //! What of an answer is the value: a JSONPath (RFC 9535), or a regular expression that is searched
 //! for in time proportional to the text.
 
+use std::io;
+
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use serde_json_path::JsonPath;
+
+use super::path_work::{DocumentSize, PathWork};
 
 /// Bytes of an expression at most.
 const EXPRESSION_MAX: usize = 4 * 1024;
@@ -11,6 +15,8 @@ const EXPRESSION_MAX: usize = 4 * 1024;
 const COMPILED_MAX: usize = 1024 * 1024;
 /// Before a regular expression that would otherwise be taken for a path.
 const PATTERN: &str = "re:";
+/// Steps of a path at most, which take about a second.
+const WORK_MAX: u64 = 10_000_000;
 
 /// An expression of `extractExpr`.
 #[derive(Debug, Clone)]
@@ -21,9 +27,27 @@ pub enum Extraction {
         path: JsonPath,
         /// Whether it names a single place.
         single: bool,
+        /// What its work depends on.
+        work: PathWork,
     },
     /// An expression. It gives its first group, or all of what it fits where it has none.
     Pattern(Regex),
+}
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotExtracted {
+    /// The expression fits nothing.
+    #[error("`extractExpr` finds nothing in the answer of the API")]
+    Nothing,
+    /// A path would go too many ways through a document of this size.
+    #[error(
+        "the answer of the API is too large for its `extractExpr`; write a path with fewer `..`, filters and commas"
+    )]
+    TooMuchWork,
+    /// What a path gives may be larger than what it is applied to.
+    #[error("what `extractExpr` gives of the answer of the API is larger than {0} bytes")]
+    TooLarge(usize),
 }
 
 impl Extraction {
@@ -33,32 +57,58 @@ impl Extraction {
             return Err(format!("is longer than {EXPRESSION_MAX} bytes"));
         }
         if text.starts_with('$') {
+            let work = PathWork::scan(text).map_err(|deep| deep.to_string())?;
             let path = JsonPath::parse(text).map_err(|error| format!("is no JSONPath: {error}"))?;
-            return Ok(Self::Path { path, single: is_single(text) });
+            return Ok(Self::Path { path, single: is_single(text), work });
         }
         let pattern = RegexBuilder::new(text.strip_prefix(PATTERN).unwrap_or(text)).size_limit(COMPILED_MAX).build();
         pattern.map(Self::Pattern).map_err(|error| format!("is no regular expression: {error}"))
     }
 
-    /// The value in a JSON document; a pattern searches its compact text. `None` if there is none.
-    pub fn in_json(&self, document: &Value) -> Option<Value> {
-        match self {
-            Self::Path { path, single: true } => path.query(document).first().cloned(),
-            Self::Path { path, single: false } => Some(path.query(document).into_iter().cloned().collect()),
-            Self::Pattern(_) => self.in_text(&document.to_string()),
+    /// The JSON of the value in a JSON document, of at most so many bytes; a pattern searches the
+    /// document's compact text.
+    pub fn in_json(&self, document: &Value, most: usize) -> Result<String, NotExtracted> {
+        let Self::Path { path, single, work } = self else { return self.in_text(&document.to_string()) };
+        if work.in_document(DocumentSize::of(document)) > WORK_MAX {
+            return Err(NotExtracted::TooMuchWork);
         }
+        let nodes = path.query(document);
+        let mut text = LimitedText { bytes: Vec::new(), left: most };
+        let written = match nodes.first() {
+            None if *single => return Err(NotExtracted::Nothing),
+            Some(node) if *single => serde_json::to_writer(&mut text, node),
+            _ => serde_json::to_writer(&mut text, &nodes.all()),
+        };
+        let text = written.ok().and_then(|()| String::from_utf8(text.bytes).ok());
+        text.ok_or(NotExtracted::TooLarge(most))
     }
 
-    /// The value in a text; a path finds nothing there.
-    pub fn in_text(&self, text: &str) -> Option<Value> {
-        match self {
+    /// The JSON of the value in a text; a path finds nothing there.
+    pub fn in_text(&self, text: &str) -> Result<String, NotExtracted> {
+        let found = match self {
             Self::Path { .. } => None,
-            Self::Pattern(pattern) => {
-                let found = pattern.captures(text)?;
-                let group = if found.len() > 1 { found.get(1) } else { found.get(0) };
-                group.map(|group| Value::from(group.as_str()))
-            }
-        }
+            Self::Pattern(pattern) => pattern.captures(text),
+        };
+        let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
+        group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::Nothing)
+    }
+}
+
+/// A text that takes so many more bytes.
+struct LimitedText {
+    bytes: Vec<u8>,
+    left: usize,
+}
+
+impl io::Write for LimitedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -100,11 +150,64 @@ mod tests {
             (r"re:temp \d+", Some(json!("temp 21"))),
             ("nope", None),
         ] {
-            assert_eq!(Extraction::parse(expression).unwrap().in_json(&document), expected, "{expression}");
+            let found = Extraction::parse(expression).unwrap().in_json(&document, 100);
+            let expected = expected.map(|value: Value| value.to_string()).ok_or(NotExtracted::Nothing);
+            assert_eq!(found, expected, "{expression}");
         }
-        assert_eq!(Extraction::parse("(b+)").unwrap().in_text("abbc"), Some(json!("bb")));
+        assert_eq!(Extraction::parse("(b+)").unwrap().in_text("abbc"), Ok("\"bb\"".to_owned()));
         for bad in ["$.", "$[", "(", "re:[", r"\w{1000}{1000}"] {
             assert!(Extraction::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_that_nest_are_refused_before_they_are_read() {
+        let nested = |open: &str, inner: &str, close: &str, count: usize| {
+            format!("${}{inner}{}", open.repeat(count), close.repeat(count))
+        };
+        let filters = |count| nested("[?@", "", "]", count);
+        let parentheses = |count| format!("$[?{}]", &nested("(", "@.a", ")", count)[1..]);
+        let functions = |count| format!("$[?{}==1]", &nested("length(", "@.a", ")", count)[1..]);
+        for text in [filters(3), parentheses(8), functions(8), "$['[?[?[?[?((((((((((']".to_owned()] {
+            assert!(Extraction::parse(&text).is_ok(), "{text}");
+        }
+        for text in [filters(4), filters(1_000), parentheses(9), parentheses(1_900), functions(9)] {
+            assert!(Extraction::parse(&text).unwrap_err().contains("within each other"), "{text}");
+        }
+    }
+
+    /// A document within which a path goes as many ways as there are.
+    #[test]
+    fn a_path_does_and_gives_no_more_than_a_document_allows() {
+        let chain = |levels: usize| -> Value {
+            serde_json::from_str(&format!("{}1{}", r#"{"a":["#.repeat(levels), "]}".repeat(levels))).unwrap()
+        };
+        let in_chain = |path: &str, most| Extraction::parse(path).unwrap().in_json(&chain(50), most);
+        assert!(in_chain("$..a", 1 << 20).is_ok());
+        assert_eq!(in_chain("$..a", 1_000), Err(NotExtracted::TooLarge(1_000)));
+        for path in [
+            "$..*..*..*..*..*",
+            &format!("$.a{}", "[0,0]..[0,0]".repeat(12)),
+            &"[*,*]".repeat(40).replacen('[', "$[", 1),
+        ] {
+            assert_eq!(in_chain(path, usize::MAX), Err(NotExtracted::TooMuchWork), "{path}");
+        }
+        let flat = Value::from(vec![json!({"id": 1, "to": "x"}); 20_000]);
+        let in_flat = |path: &str| Extraction::parse(path).unwrap().in_json(&flat, usize::MAX);
+        for path in
+            ["$[*].id", "$..id", "$[?@.id == 1 && @.to == 'x'].to", "$[?@.id == $[0].id]", "$[0,1,2]['id','to']"]
+        {
+            assert!(in_flat(path).is_ok(), "{path}");
+        }
+        for path in [
+            "$[?$..id]",
+            "$[?$[?@.id]]",
+            "$[?$ == $]",
+            "$[?count($..*) > 1]",
+            "$[?length($[0].to) > 1]",
+            "$[?search(@.to, 'x')]",
+        ] {
+            assert_eq!(in_flat(path), Err(NotExtracted::TooMuchWork), "{path}");
         }
     }
 

@@ -17,6 +17,7 @@ use super::bundle_set::ReadBundle;
 use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool, new_id};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::runtime::open_files::open_regular;
 
 /// The file that makes a folder a bundle.
 pub(super) const BUNDLE_FILE: &str = "bundle.json";
@@ -135,10 +136,7 @@ fn read_tool(file: &Path, bundle: Uuid) -> Result<StoredTool, String> {
 
 /// The JSON object in a file.
 pub(super) fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
-    let opened = fs::File::open(file).map_err(|error| error.to_string())?;
-    if !opened.metadata().is_ok_and(|about| about.is_file()) {
-        return Err("it is not a file".to_owned());
-    }
+    let opened = open_regular(file).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_MAX {

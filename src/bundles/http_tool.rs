@@ -17,9 +17,9 @@ use super::document_members::{DocumentError, DocumentMembers};
 use super::extract::Extraction;
 use super::refused_value::RefusedValue;
 use super::reserved_headers::is_reserved;
-use super::template::{CallValues, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
 use super::tool_auth::{self, ToolAuth};
-use super::url_template::{URL_MAX, UrlTemplate};
+use super::url_template::{self, URL_MAX, UrlTemplate};
 
 /// The time of one call where the file does not say it.
 const TIMEOUT_MS: u64 = 10_000;
@@ -183,34 +183,39 @@ impl HttpTool {
         let mut further = self.query.clone();
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
-            // A header without a value is left out, as a parameter is.
-            let Ok(value) = template.fill(values, str::to_owned) else { continue };
-            headers.insert(name.clone(), header(name, &value)?);
+            match template.fill(values, str::to_owned, URL_MAX) {
+                Ok(value) => _ = headers.insert(name.clone(), header(name, &value)?),
+                // A header without a value is left out, as a parameter is.
+                Err(NotFilled::Missing(_)) => {}
+                Err(long) => return Err(RefusedValue::unfilled(long, || header_limit(name))),
+            }
         }
+        let filled = |template: &TextTemplate, name: &HeaderName| {
+            let filled = template.fill(values, str::to_owned, URL_MAX);
+            filled.map_err(|why| RefusedValue::unfilled(why, || header_limit(name)))
+        };
         match &self.auth {
             Some(ToolAuth::Header { name, scheme, value }) => {
-                let value = value.fill(values, str::to_owned).map_err(RefusedValue::missing)?;
+                let value = filled(value, name)?;
                 headers.insert(name.clone(), header(name, &format!("{scheme}{value}"))?);
             }
             Some(ToolAuth::Basic(value)) => {
-                let pair = value.fill(values, str::to_owned).map_err(RefusedValue::missing)?;
+                let pair = filled(value, &AUTHORIZATION)?;
                 headers.insert(AUTHORIZATION, header(&AUTHORIZATION, &tool_auth::basic(&pair))?);
             }
             Some(ToolAuth::Query { name, value }) => {
-                value.fill(values, str::to_owned).map_err(RefusedValue::missing)?;
+                let filled = value.fill(values, str::to_owned, URL_MAX);
+                filled.map_err(|why| RefusedValue::unfilled(why, url_template::too_long))?;
                 further.push((name.clone(), value.clone()));
             }
             Some(ToolAuth::OAuth { .. }) | None => {}
         }
-        let body = self.body.as_ref().map(|body| Ok((body.fill(values)?, body.content_type))).transpose()?;
+        let limit = self.max_request.unwrap_or(max_request).min(max_request);
+        let body = self.body.as_ref().map(|body| Ok((body.fill(values, limit)?, body.content_type))).transpose()?;
         if let Some((_, content_type)) = &body {
             headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
         }
         let body = Bytes::from(body.map(|(body, _)| body).unwrap_or_default());
-        let limit = self.max_request.unwrap_or(max_request).min(max_request);
-        if body.len() > limit {
-            return Err(RefusedValue::new("", format!("the body would be larger than {limit} bytes")));
-        }
         Ok(PreparedRequest { method: self.method.clone(), url: self.url.fill(values, &further)?, headers, body })
     }
 }
@@ -219,14 +224,13 @@ impl HttpTool {
 fn header(name: &HeaderName, value: &str) -> Result<HeaderValue, RefusedValue> {
     let fits = value.len() <= URL_MAX && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let made = HeaderValue::from_str(value).ok().filter(|_| fits);
-    let mut made = made.ok_or_else(|| {
-        RefusedValue::new(
-            "",
-            format!("the header `{name}` can hold {URL_MAX} visible ASCII characters at most, and no others"),
-        )
-    })?;
+    let mut made = made.ok_or_else(|| RefusedValue::new("", header_limit(name)))?;
     made.set_sensitive(true);
     Ok(made)
+}
+
+fn header_limit(name: &HeaderName) -> String {
+    format!("the header `{name}` can hold {URL_MAX} visible ASCII characters at most, and no others")
 }
 
 /// A map of templates.
@@ -253,7 +257,13 @@ fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate
         }
         Ok((name, template))
     };
-    templates(members, "headers")?.into_iter().map(header).collect()
+    let headers: Vec<_> = templates(members, "headers")?.into_iter().map(header).collect::<Result<_, _>>()?;
+    let mut names = BTreeSet::new();
+    // Letter case is no difference, so one of two would be sent, and the body be written for the other.
+    match headers.iter().find(|(name, _)| !names.insert(name.as_str())) {
+        Some((twice, _)) => Err(members.wrong(&format!("headers/{twice}"), "is there twice")),
+        None => Ok(headers),
+    }
 }
 
 /// The body, if there is one: `bodyTemplate`, or `body` as a text or as JSON.
@@ -264,6 +274,7 @@ fn body(
 ) -> Result<Option<BodyTemplate>, DocumentError> {
     let name = if members.get("body").is_some() { "body" } else { "bodyTemplate" };
     let content_type = headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value);
+    let is_fixed = content_type.is_none_or(TextTemplate::is_literal);
     let content_type: Option<String> = content_type.map(|value| value.literals().collect());
     let parsed = match members.get(name) {
         None => return Ok(None),
@@ -273,6 +284,10 @@ fn body(
     };
     if matches!(*method, Method::GET | Method::HEAD) {
         return Err(members.wrong(name, format!("cannot be sent with {method}")));
+    }
+    if !is_fixed {
+        let why = "has a placeholder, and decides how the values in the body are escaped";
+        return Err(members.wrong("headers/Content-Type", why));
     }
     parsed.map(Some).map_err(|why| members.wrong(name, why))
 }

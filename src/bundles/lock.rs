@@ -1,7 +1,7 @@
 //! The lock of the folder of bundles, which holds across processes. The system releases it when its
 //! holder ends, however that happens.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,8 +23,7 @@ impl FolderLock {
     pub(super) fn acquire(root: &Path) -> Result<Self, BundleError> {
         let failed = |error: &std::io::Error| BundleError::storage("lock", root, error);
         fs::create_dir_all(root).map_err(|error| failed(&error))?;
-        let file = File::options().create(true).truncate(false).write(true).open(root.join(FILE));
-        let file = file.map_err(|error| failed(&error))?;
+        let file = lock_file().open(root.join(FILE)).map_err(|error| failed(&error))?;
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
@@ -34,4 +33,17 @@ impl FolderLock {
         }
         Err(BundleError::Busy)
     }
+}
+
+/// How the lock is opened. Whoever may read a file may lock it and keep the daemon from every
+/// change, so it is for its owner only. A pipe in its place is an error, and is not waited for.
+fn lock_file() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(crate::runtime::open_files::NO_WAIT);
+    }
+    options
 }

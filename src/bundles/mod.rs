@@ -27,6 +27,7 @@ pub mod http_tool;
 mod import_export;
 mod lock;
 pub mod name;
+mod path_work;
 mod refused_value;
 mod reserved_headers;
 mod settings;

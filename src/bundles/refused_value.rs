@@ -1,6 +1,6 @@
 //! Values that a request cannot hold.
 
-use super::template::Placeholder;
+use super::template::{NotFilled, Placeholder};
 
 /// A value that cannot be put into the request, so none is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,5 +19,13 @@ impl RefusedValue {
 
     pub(super) fn missing(place: &Placeholder) -> Self {
         Self::new(place.as_str(), "has no value, and the request needs one")
+    }
+
+    /// For a template that cannot be filled. `long` says what is too long, as a sentence.
+    pub(super) fn unfilled(why: NotFilled<'_>, long: impl FnOnce() -> String) -> Self {
+        match why {
+            NotFilled::Missing(place) => Self::missing(place),
+            NotFilled::TooLong => Self::new("", long()),
+        }
     }
 }

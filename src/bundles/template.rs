@@ -57,6 +57,15 @@ pub enum InvalidTemplate {
     TooLong,
 }
 
+/// Why a template gives no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotFilled<'t> {
+    /// A placeholder has no value.
+    Missing(&'t Placeholder),
+    /// The text would be longer than it may be.
+    TooLong,
+}
+
 /// What the placeholders of one call stand for.
 #[derive(Debug, Clone)]
 pub struct CallValues<'a> {
@@ -120,14 +129,24 @@ impl TextTemplate {
         }
     }
 
-    /// Its text with the values of a call, each through `escape`; `Err` has the first placeholder
-    /// without a value.
-    pub fn fill(&self, values: &CallValues<'_>, escape: impl Fn(&str) -> String) -> Result<String, &Placeholder> {
+    /// Its text with the values of a call, each through `escape`. A template may name a long value
+    /// many times: it is not filled much beyond `most` bytes.
+    pub fn fill(
+        &self,
+        values: &CallValues<'_>,
+        escape: impl Fn(&str) -> String,
+        most: usize,
+    ) -> Result<String, NotFilled<'_>> {
         let mut text = String::new();
         for part in &self.0 {
             match part {
                 TemplatePiece::Literal(literal) => text.push_str(literal),
-                TemplatePiece::Place(place) => text.push_str(&escape(&values.text(place).ok_or(place)?)),
+                TemplatePiece::Place(place) => {
+                    text.push_str(&escape(&values.text(place).ok_or(NotFilled::Missing(place))?));
+                }
+            }
+            if text.len() > most {
+                return Err(NotFilled::TooLong);
             }
         }
         Ok(text)
@@ -227,13 +246,18 @@ mod tests {
             let arguments = WrittenValue::parse(&JsonText::known(arguments.to_string())).unwrap();
             let values =
                 CallValues { arguments: &arguments, declared: &declared, secrets: &secrets, tool: ("weather", "v2") };
-            TextTemplate::parse(text).unwrap().fill(&values, str::to_owned).map_err(|place| place.as_str().to_owned())
+            match TextTemplate::parse(text).unwrap().fill(&values, str::to_owned, 20) {
+                Err(NotFilled::Missing(place)) => Err(place.as_str().to_owned()),
+                Err(NotFilled::TooLong) => Err("too long".to_owned()),
+                Ok(text) => Ok(text),
+            }
         };
         for (text, expected) in [
             ("${a.b[1].c}-${t}", Ok("x-true")),
             ("${a.b}", Ok(r#"[1,{"c":"x"}]"#)),
             ("$a $ {a} ${KEY}", Ok("$a $ {a} s3")),
             ("${slug}/${version}", Ok("weather/v2")),
+            ("${a}${a}${a}${a}", Err("too long")),
             ("${n}", Err("n")),
             ("${a.b[7]}", Err("a.b[7]")),
             ("${HOME}", Err("HOME")),

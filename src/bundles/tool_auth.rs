@@ -2,7 +2,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::HeaderName;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use url::Url;
 
 use super::document_members::{DocumentError, DocumentMembers};
@@ -53,7 +53,9 @@ impl ToolAuth {
                 let (name, value) = (members.required_text("name")?, value(members)?);
                 match members.text("in")?.unwrap_or("header") {
                     "header" => {
-                        let name = HeaderName::try_from(name).ok().filter(|name| !is_reserved(name));
+                        let name = HeaderName::try_from(name).ok();
+                        // The content type decides how the values in a body are escaped.
+                        let name = name.filter(|name| !is_reserved(name) && *name != CONTENT_TYPE);
                         let name = name.ok_or_else(|| members.wrong("name", "is no header that a tool may set"))?;
                         Ok(Self::Header { name, scheme: "", value })
                     }

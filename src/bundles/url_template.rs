@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use url::{Host, Url};
 
 use super::refused_value::RefusedValue;
-use super::template::{CallValues, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
 
 /// Bytes of an address at most, as a template and as it is sent.
 pub(super) const URL_MAX: usize = 8 * 1024;
@@ -93,7 +93,7 @@ impl UrlTemplate {
     pub fn fill(&self, values: &CallValues<'_>, further: &[(String, TextTemplate)]) -> Result<Url, RefusedValue> {
         let mut text = self.origin.as_str().trim_end_matches('/').to_owned();
         for segment in &self.segments {
-            let filled = segment.fill(values, encode).map_err(RefusedValue::missing)?;
+            let filled = segment.fill(values, encode, URL_MAX).map_err(|why| RefusedValue::unfilled(why, too_long))?;
             let place = || segment.places().next().map(|place| place.as_str().to_owned()).unwrap_or_default();
             if !segment.is_literal() && (filled.is_empty() || is_dots(&filled)) {
                 return Err(RefusedValue::new(place(), "would leave its segment of the path empty, `.` or `..`"));
@@ -111,15 +111,18 @@ impl UrlTemplate {
             separator = '&';
         };
         for (name, value) in &self.query {
-            let filled = (name.fill(values, encode), value.as_ref().map(|value| value.fill(values, encode)));
-            match filled {
-                (Ok(name), Some(Ok(value))) => add(&format!("{name}={value}")),
-                (Ok(name), None) => add(&name),
-                _ => {}
+            match (present(name.fill(values, encode, URL_MAX))?, value) {
+                (Some(name), Some(value)) => {
+                    if let Some(value) = present(value.fill(values, encode, URL_MAX))? {
+                        add(&format!("{name}={value}"));
+                    }
+                }
+                (Some(name), None) => add(&name),
+                (None, _) => {}
             }
         }
         for (name, value) in further {
-            if let Ok(value) = value.fill(values, str::to_owned) {
+            if let Some(value) = present(value.fill(values, str::to_owned, URL_MAX))? {
                 add(&format!("{}={}", encode(name), encode(&value)));
             }
         }
@@ -129,7 +132,7 @@ impl UrlTemplate {
     /// Parses what was put together, and compares it with the template once more.
     fn checked(&self, text: &str) -> Result<Url, RefusedValue> {
         if text.len() > URL_MAX {
-            return Err(RefusedValue::new(String::new(), format!("the address would be longer than {URL_MAX} bytes")));
+            return Err(RefusedValue::new("", too_long()));
         }
         let url = Url::parse(text).ok().filter(|url| {
             let segments = url.path_segments().map_or(0, Iterator::count);
@@ -139,6 +142,20 @@ impl UrlTemplate {
                 && url.fragment().is_none()
         });
         url.ok_or_else(|| RefusedValue::new(String::new(), "the arguments would change the address"))
+    }
+}
+
+/// Why an address is refused that is too long.
+pub(super) fn too_long() -> String {
+    format!("the address would be longer than {URL_MAX} bytes")
+}
+
+/// What a part of the query was filled to; `None` where it has no value, so that it is left out.
+fn present(filled: Result<String, NotFilled<'_>>) -> Result<Option<String>, RefusedValue> {
+    match filled {
+        Ok(text) => Ok(Some(text)),
+        Err(NotFilled::Missing(_)) => Ok(None),
+        Err(long @ NotFilled::TooLong) => Err(RefusedValue::unfilled(long, too_long)),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::config::client_files::{
 use crate::config::{Config, StaticScenario};
 use crate::model::{Finding, FindingCode, SourceId, Target};
 use crate::runtime::files::FileWatch;
+use crate::runtime::open_files::open_regular;
 use crate::runtime::{Clock, Stop, Tasks};
 
 /// After a sign of a change, the files are read once there were no further signs for this long:
@@ -164,11 +165,7 @@ fn read(file: &Path) -> Result<Vec<ReadEntry>, FileProblem> {
         _ => FileProblem::Unreadable(error.to_string()),
     };
     let mut text = String::new();
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    if !opened.metadata().is_ok_and(|about| about.is_file()) {
-        // A pipe would be waited for.
-        return Err(FileProblem::Unreadable("it is not a file".to_owned()));
-    }
+    let opened = open_regular(file).map_err(unreadable)?;
     opened.take(MAX_CLIENT_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_CLIENT_FILE {
         return Err(FileProblem::Unreadable(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20)));

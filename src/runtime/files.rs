@@ -4,7 +4,7 @@
 //! being touched. So every name on the way to the file is watched in its folder, including links
 //! and their targets. That detects a file that is written in place, replaced, removed or made, a
 //! replaced link anywhere on the way (as Kubernetes does with the folder of a `ConfigMap`), and a
-//! folder that appears or disappears. [`FolderWatch`] watches a folder with everything in it. This
+//! folder that appears or disappears. [`FolderWatch`] watches a folder and the folders in it. This
 //! module reads no file and only reports that there may be a change. Network file systems send no
 //! events; there the caller has to read the file from time to time.
 
@@ -122,7 +122,8 @@ fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
     }
 }
 
-/// Watches a folder with everything below it.
+/// Watches a folder and the folders in it, but none further down: a link may lead to all of the
+/// file system.
 #[derive(Debug)]
 pub struct FolderWatch {
     folder: PathBuf,
@@ -154,12 +155,13 @@ impl FolderWatch {
         // The former watches end with the former watcher.
         self.watcher = None;
         let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
-        let begun = match self.folder.parent().filter(|_| !self.folder.is_dir()) {
-            Some(parent) => watcher.watch(parent, RecursiveMode::NonRecursive),
-            None => watcher.watch(&self.folder, RecursiveMode::Recursive),
-        };
+        let parent = self.folder.parent().filter(|_| !self.folder.is_dir());
+        let begun = watcher.watch(parent.unwrap_or(&self.folder), RecursiveMode::NonRecursive);
+        let inner = fs::read_dir(&self.folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let inner: Vec<_> =
+            inner.filter(|path| path.is_dir()).map(|path| watcher.watch(&path, RecursiveMode::NonRecursive)).collect();
         self.watcher = Some(watcher);
-        begun.map_err(|error| error.to_string())
+        inner.into_iter().fold(begun, Result::and).map_err(|error| error.to_string())
     }
 
     /// Completes when there was a change since the last [`renew`](Self::renew) that was not
@@ -192,6 +194,34 @@ mod tests {
         collect(path, &mut names, LINKS);
         let inside = names.iter().filter_map(|name| name.strip_prefix(below).ok());
         inside.filter(|name| !name.as_os_str().is_empty()).map(|name| name.display().to_string()).collect()
+    }
+
+    /// The system says which folders a process watches, by their inodes.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_link_in_a_folder_does_not_lead_to_all_that_is_below() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["watched/inner/deep", "elsewhere/deep"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("elsewhere"), at("watched/link")).unwrap();
+        let mut watch = FolderWatch::new(at("watched"));
+        watch.renew().unwrap();
+        let open =
+            fs::read_dir("/proc/self/fdinfo").unwrap().filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+        let watched: String = open.filter(|about| about.contains("inotify wd:")).collect();
+        for (name, expected) in [
+            ("watched", true),
+            ("watched/inner", true),
+            ("watched/inner/deep", false),
+            ("elsewhere", true),
+            ("elsewhere/deep", false),
+        ] {
+            let inode = format!(" ino:{:x} ", fs::metadata(at(name)).unwrap().ino());
+            assert_eq!(watched.contains(&inode), expected, "{name}: {watched}");
+        }
     }
 
     #[cfg(unix)]

@@ -1,8 +1,13 @@
-//! The number of files and connections that this process may have open.
+//! The number of files and connections that this process may have open, and opening files that
+//! others may have put there.
 //!
 //! Systems start programs with a low limit (usually 1,024) because of programs that use `select`,
 //! and allow far more on request. This program requests the highest allowed limit once, at its
 //! start. It never exceeds what the system allows.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Raises the limit as far as the system allows; returns the new limit, if there is one. Only for
 /// the daemon's own process: an embedding program sets its own limit.
@@ -28,3 +33,36 @@ pub fn raise() -> Option<u64> {
 /// The flag of `open(2)` that refuses a symbolic link.
 #[cfg(unix)]
 pub(crate) const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+
+/// The flag of `open(2)` that does not wait for the other end of a pipe.
+#[cfg(unix)]
+pub(crate) const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// Opens a regular file for reading. Opening a pipe would wait for its writer, however long that
+/// takes: here it is an error, as is everything else that is no regular file.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NO_WAIT);
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+}
+
+/// The path of an open file, as the system knows it: whatever its name means by now, this is what
+/// was opened. `None` where the system does not say it.
+pub(crate) fn path_of(file: &File) -> Option<PathBuf> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd as _;
+        std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        None
+    }
+}

@@ -105,3 +105,19 @@ async fn a_secret_is_neither_named_nor_shown_by_a_caller() {
     assert!(!answer.to_string().contains("s3cr3t"), "{answer}");
     daemon.stop().await;
 }
+
+/// What a secret is exchanged for goes to the hosts of that secret only.
+#[tokio::test]
+async fn a_token_goes_to_no_host_that_its_secret_is_not_for() {
+    let home = Home::new();
+    let mut config = config(&home);
+    config.bundles.allowed_hosts.push("localhost".parse().unwrap());
+    config.bundles.secrets.insert("CLIENT".into(), secret("s3cr3t", "127.0.0.1"));
+    let content = http_tool(&json!({"urlTemplate": "http://localhost:9/", "auth": {"type": "oauth2",
+        "tokenUrl": "http://127.0.0.1:9/token", "clientId": "me", "clientSecret": "${CLIENT}"}}));
+    let daemon = with_tools(config, &[("t", content)]).await;
+    assert_eq!(invoke(&daemon, "t", &json!({})).await.0, 503);
+    let why = reason(&daemon).await;
+    assert!(why.contains("a token for the secret `CLIENT` to `localhost`"), "{why}");
+    daemon.stop().await;
+}

@@ -12,6 +12,7 @@ mod calls;
 #[cfg(unix)]
 mod disk;
 mod files;
+mod hostile;
 mod hosts;
 mod page;
 mod processes;

@@ -264,3 +264,25 @@ async fn a_long_result_is_cut_and_kept_for_its_maker() {
     }
     house.finish().await;
 }
+
+/// What a model writes takes memory, whatever member it stands in.
+#[tokio::test]
+async fn all_that_a_turn_keeps_of_its_response_counts() {
+    let files = files().await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.turns.kept_bytes = 1024 * 1024).await;
+    let address = house.serve().await;
+    let long = "x".repeat(300_000);
+    for (id, arguments) in [(&*long, "{}".to_owned()), ("c1", format!("[\"{long}\"]"))] {
+        let call = json!({"id": id, "type": "function", "function": {"name": "say_hello", "arguments": arguments}});
+        let response = json!({"role": "assistant", "tool_calls": [call]}).to_string();
+        let mut turns = Vec::new();
+        for _ in 0..5 {
+            let begun = turn(address, "openai", &response).await;
+            assert_eq!(begun.status, 200, "{begun:?}");
+            turns.push(format!("/api/v1/turns/{}", begun.json()["turn_id"].as_str().unwrap()));
+        }
+        assert_eq!(ask(address, "GET", &turns[0], &[], "").await.status, 404, "the oldest one made room");
+        assert_eq!(ask(address, "GET", &turns[4], &[], "").await.status, 200);
+    }
+    house.finish().await;
+}

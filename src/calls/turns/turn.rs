@@ -15,12 +15,15 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
+use crate::calls::GivenArgumentsError;
 use crate::calls::active::PendingInput;
 use crate::calls::call_mode::CallMode;
 use crate::model::ToolId;
 
 /// Roughly how many bytes a turn needs besides its texts.
 const FIXED: usize = 1_000;
+/// The same for each of its calls.
+const CALL: usize = 500;
 
 /// The tool calls of one response of a model, and what became of them.
 #[derive(Debug)]
@@ -205,16 +208,21 @@ impl Turn {
 
     fn weigh(&self) {
         let calls = self.calls.iter().map(|call| {
-            let arguments = call.read.arguments.as_ref().map_or(0, |arguments| arguments.get().len());
+            let arguments = match &call.read.arguments {
+                Ok(arguments) => arguments.get().len(),
+                Err(GivenArgumentsError::NotAnObject(text) | GivenArgumentsError::NotJson(text)) => text.len(),
+            };
             let whole = call.read.whole.as_ref().map_or(0, |whole| whole.get().len());
-            call.read.name.len() + arguments + whole
+            let id = call.read.id.as_ref().map_or(0, String::len);
+            CALL + id + call.read.name.len() + arguments + whole
         });
+        let model = self.settings.model.as_ref().map_or(0, String::len);
         let phases = self.locked();
         let results = phases.iter().map(|phase| match phase {
             TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => settled.weight(),
             _ => 0,
         });
-        self.weight.store(FIXED + calls.sum::<usize>() + results.sum::<usize>(), Ordering::Relaxed);
+        self.weight.store(FIXED + model + calls.sum::<usize>() + results.sum::<usize>(), Ordering::Relaxed);
     }
 
     /// Moves a call on. One that is over stays as it is; `false` says so.

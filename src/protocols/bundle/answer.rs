@@ -10,14 +10,11 @@ use crate::protocols::Outcome;
 use crate::transports::http::HttpResponse;
 use crate::transports::status_text;
 
-/// The outcome of a tool for an answer.
-pub(super) fn outcome(tool: &HttpTool, answer: &HttpResponse) -> Outcome {
+/// The outcome of a tool for an answer; its value has at most `most` bytes where it is an extract.
+pub(super) fn outcome(tool: &HttpTool, answer: &HttpResponse, most: usize) -> Outcome {
     let status = answer.head.status.as_u16();
-    match value(tool, answer) {
-        Ok(value) => {
-            let done = Outcome::done(JsonText::known(value.to_string()));
-            Outcome { status: Some(status), ..done }
-        }
+    match value(tool, answer, most) {
+        Ok(value) => Outcome { status: Some(status), ..Outcome::done(JsonText::known(value)) },
         Err(_) if tool.error_mode == ErrorMode::Empty => {
             Outcome { status: Some(status), ..Outcome::done(JsonText::known("null")) }
         }
@@ -33,8 +30,8 @@ fn is_success(tool: &HttpTool, status: u16) -> bool {
     if tool.success_codes.is_empty() { (200..300).contains(&status) } else { tool.success_codes.contains(&status) }
 }
 
-/// The value of an answer, or a code and a sentence.
-fn value(tool: &HttpTool, answer: &HttpResponse) -> Result<Value, (&'static str, String)> {
+/// The JSON of the value of an answer, or a code and a sentence.
+fn value(tool: &HttpTool, answer: &HttpResponse, most: usize) -> Result<String, (&'static str, String)> {
     let status = answer.head.status.as_u16();
     let text = std::str::from_utf8(&answer.body);
     if !is_success(tool, status) {
@@ -45,21 +42,21 @@ fn value(tool: &HttpTool, answer: &HttpResponse) -> Result<Value, (&'static str,
     }
     let text = text.map_err(|_| ("bad_answer", "the answer of the API is not UTF-8".to_owned()))?;
     if tool.encoding == ResponseEncoding::Json && text.trim().is_empty() {
-        return Ok(Value::Null);
+        return Ok("null".to_owned());
     }
     let extracted = match tool.encoding {
         ResponseEncoding::Json => {
             let document: Value = serde_json::from_str(text)
                 .map_err(|error| ("bad_answer", format!("the answer of the API is no JSON: {error}")))?;
             match &tool.extract {
-                None => Some(document),
-                Some(extract) => extract.in_json(&document),
+                None => Ok(document.to_string()),
+                Some(extract) => extract.in_json(&document, most),
             }
         }
         ResponseEncoding::Text => match &tool.extract {
-            None => Some(Value::from(text)),
+            None => Ok(Value::from(text).to_string()),
             Some(extract) => extract.in_text(text),
         },
     };
-    extracted.ok_or_else(|| ("bad_answer", "`extractExpr` finds nothing in the answer of the API".to_owned()))
+    extracted.map_err(|why| ("bad_answer", why.to_string()))
 }

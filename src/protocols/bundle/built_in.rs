@@ -3,8 +3,8 @@
 //! A path is resolved with all its links before it is used, and again when the file is open: what
 //! is not below a shared folder then is refused. Nothing is written.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use url::Url;
 
 use crate::bundles::{BuiltInTool, BundleSettings};
 use crate::model::HttpTarget;
+use crate::runtime::open_files::{open_regular, path_of};
+use crate::runtime::{Stop, StopTrigger};
 use crate::transports::Transports;
 use crate::transports::http::{CallLimits, destination};
 
@@ -29,11 +31,20 @@ const LOOKED_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 32;
 /// Characters of a found line.
 const LINE_MAX: usize = 300;
-/// Bytes of a compiled expression.
-const COMPILED_MAX: usize = 1024 * 1024;
+/// Bytes of a compiled expression. A line of [`FILE_MAX`] bytes is searched by it in some seconds.
+const COMPILED_MAX: usize = 512 * 1024;
 
 /// What a tool gives; the error is a sentence.
 type Found = Result<Value, String>;
+
+/// Ends what a call began on another thread, when its caller waits no longer.
+struct EndOfCall(StopTrigger);
+
+impl Drop for EndOfCall {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
 
 /// Runs a tool.
 pub(super) async fn run(
@@ -47,10 +58,12 @@ pub(super) async fn run(
         return fetch(text(&arguments, "url"), settings, transports, (limit, max_body)).await;
     }
     let folders = settings.folders.clone();
+    let (end, stop) = StopTrigger::new();
+    let _end = EndOfCall(end);
     let run = move || match tool {
         BuiltInTool::ReadFile => read_file(&folders, text(&arguments, "path")).map(Value::from),
-        BuiltInTool::ListFolder => list(&folders, &arguments),
-        BuiltInTool::SearchFiles => search(&folders, &arguments),
+        BuiltInTool::ListFolder => list(&folders, &arguments, &stop),
+        BuiltInTool::SearchFiles => search(&folders, &arguments, &stop),
         BuiltInTool::FetchUrl => Err("it is no tool of files".to_owned()),
     };
     let running = transports.tasks().blocking(run);
@@ -77,12 +90,13 @@ fn resolve(folders: &[PathBuf], path: &str) -> Result<(PathBuf, PathBuf), String
 /// The text of a file at a real path below `folder`.
 fn read(real: &Path, folder: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("the file cannot be read: {error}");
-    if !fs::metadata(real).map_err(failed)?.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let file = File::open(real).map_err(failed)?;
-    // A part of the path may have become a link meanwhile.
-    if real.canonicalize().map_err(failed)? != real || !real.starts_with(folder) {
+    let file = open_regular(real).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => "it is not a file".to_owned(),
+        _ => failed(error),
+    })?;
+    // A part of the path may have become a link meanwhile, and be none again.
+    let opened = path_of(&file).map_or_else(|| real.canonicalize(), Ok).map_err(failed)?;
+    if opened != real || !real.starts_with(folder) {
         return Err("the path changed while it was opened".to_owned());
     }
     let mut bytes = Vec::new();
@@ -99,11 +113,11 @@ fn read_file(folders: &[PathBuf], path: &str) -> Result<String, String> {
 }
 
 /// The names below a folder that fit a pattern, by name; folders end in `/`.
-fn list(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
+fn list(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> Found {
     let (root, _) = resolve(folders, text(arguments, "path"))?;
     let pattern = pattern(arguments, "*")?;
     let mut found = Vec::new();
-    for (path, is_folder) in below(&root)? {
+    for (path, is_folder) in below(&root, stop)? {
         let name = shown(&path, &root);
         if pattern.is_match(&name) {
             found.push(if is_folder { format!("{name}/") } else { name });
@@ -116,20 +130,25 @@ fn list(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
 }
 
 /// The lines below a folder that an expression fits.
-fn search(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
+fn search(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> Found {
     let (root, folder) = resolve(folders, text(arguments, "path"))?;
     let pattern = pattern(arguments, "**")?;
     let expression = RegexBuilder::new(text(arguments, "expression")).size_limit(COMPILED_MAX).build();
     let expression = expression.map_err(|error| format!("`expression` is no regular expression: {error}"))?;
     let mut found = Vec::new();
-    for (path, is_folder) in below(&root)? {
+    for (path, is_folder) in below(&root, stop)? {
         let name = shown(&path, &root);
         if is_folder || !pattern.is_match(&name) {
             continue;
         }
         // What is no text, too large or gone has no lines.
+        go_on(stop)?;
         let Ok(text) = read(&path, &folder) else { continue };
-        for (at, line) in text.lines().enumerate().filter(|(_, line)| expression.is_match(line)) {
+        for (at, line) in text.lines().enumerate() {
+            go_on(stop)?;
+            if !expression.is_match(line) {
+                continue;
+            }
             let line: String = line.chars().take(LINE_MAX).collect();
             found.push(json!({"path": name, "line": at + 1, "text": line}));
             if found.len() == FOUND_MAX {
@@ -140,10 +159,16 @@ fn search(folders: &[PathBuf], arguments: &Map<String, Value>) -> Found {
     Ok(json!(found))
 }
 
+/// Fails once the caller waits no longer, who does not see the error.
+fn go_on(stop: &Stop) -> Result<(), String> {
+    if stop.is_stopped() { Err("the call ended".to_owned()) } else { Ok(()) }
+}
+
 /// What is below a folder, and whether it is a folder, by name. Links are not followed.
-fn below(root: &Path) -> Result<Vec<(PathBuf, bool)>, String> {
+fn below(root: &Path, stop: &Stop) -> Result<Vec<(PathBuf, bool)>, String> {
     let (mut found, mut folders) = (Vec::new(), vec![(root.to_owned(), 0)]);
     while let Some((folder, depth)) = folders.pop() {
+        go_on(stop)?;
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for entry in entries.filter_map(Result::ok) {
             let Ok(kind) = entry.file_type() else { continue };

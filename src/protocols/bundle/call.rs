@@ -5,6 +5,7 @@
 //! or when its method may be repeated and the connection broke or the API is overloaded.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, HeaderValue};
@@ -63,7 +64,11 @@ impl BundleSession {
                 let arguments = WrittenValue::parse(&call.arguments).map_err(unread)?;
                 let limit = call.limit(http.timeout).min(http.timeout);
                 match self.answer(tool, http, &arguments, (call, limit)).await {
-                    Ok(answer) => answer::outcome(http, &answer),
+                    Ok(answer) => {
+                        let (http, most) = (Arc::clone(http), call.max_body);
+                        // Reading a large answer takes a while.
+                        self.transports.tasks().blocking(move || answer::outcome(&http, &answer, most)).await
+                    }
                     Err(failure) => failure.into(),
                 }
             }

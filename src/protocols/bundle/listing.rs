@@ -66,6 +66,7 @@ fn offer(tool: &StoredTool, name: &str) -> Value {
     let mut metadata = Map::from_iter([
         ("enabled_by_default".to_owned(), tool.is_enabled.into()),
         ("requires_approval".to_owned(), false.into()),
+        ("implementation_digest".to_owned(), tool.implementation_digest().into()),
     ]);
     if !tool.tags.is_empty() {
         metadata.insert("tags".to_owned(), json!(tool.tags));

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 
 use super::error::CredentialError;
 use crate::model::{Secret, SecretSource};
+use crate::runtime::open_files::open_regular;
 use crate::runtime::{Clock, Tasks};
 use crate::transports::stdio::run_for_output;
 
@@ -111,11 +111,7 @@ fn trimmed(mut text: String) -> String {
 /// Fails with [`CredentialError::Unreadable`], which names the file.
 pub(crate) fn read_secret(path: &Path, key: Option<&str>) -> Result<Secret, CredentialError> {
     let unusable = |why: &str| CredentialError::Unreadable(format!("{} cannot be used: {why}", path.display()));
-    let file = File::open(path).map_err(|error| unusable(&error.to_string()))?;
-    // A pipe would be waited for.
-    if !file.metadata().is_ok_and(|file| file.is_file()) {
-        return Err(unusable("it is not a file"));
-    }
+    let file = open_regular(path).map_err(|error| unusable(&error.to_string()))?;
     let mut text = String::new();
     file.take(MAX_SECRET as u64 + 1).read_to_string(&mut text).map_err(|error| unusable(&error.to_string()))?;
     if text.len() > MAX_SECRET {
