@@ -14,6 +14,7 @@ mod files;
 mod hosts;
 mod page;
 mod processes;
+mod repeats;
 mod routes;
 mod templates;
 
