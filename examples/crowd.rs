@@ -56,9 +56,9 @@ async fn main() -> Result<()> {
             clock.sleep(QUEUE_WAIT).await;
         }
     }
-    let asked = signal::stop_signal()?;
+    let stop_requested = signal::stop_signal()?;
     println!("{} announced", services.len());
-    asked.await;
+    stop_requested.await;
     trigger.stop();
     // It says goodbye for all of them.
     mdns.shutdown()?.recv_async().await?;

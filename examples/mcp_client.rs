@@ -132,8 +132,8 @@ async fn call(session: &dyn Session, name: &str, arguments: &Value) -> Result<()
         resumed: None,
     };
     let outcome = session.call(&call, &mut Agreeable).await.with_context(|| format!("the call of {name}"))?;
-    let said = outcome.result.map_or_else(|| outcome.error.unwrap_or_default(), |result| result.get().to_owned());
-    println!("{name}: {}: {said}", if outcome.success { "succeeded" } else { "failed" });
+    let text = outcome.result.map_or_else(|| outcome.error.unwrap_or_default(), |result| result.get().to_owned());
+    println!("{name}: {}: {text}", if outcome.success { "succeeded" } else { "failed" });
     Ok(())
 }
 
@@ -162,6 +162,7 @@ impl Client {
                 scopes: Vec::new(),
                 resource: None,
                 issuer: None,
+                token_hosts: None,
             }))
         });
         let target = HttpTarget { auth, login: Some(NAME.parse()?), ..HttpTarget::at(url) }.into();

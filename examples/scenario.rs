@@ -35,9 +35,9 @@ async fn main() -> Result<()> {
     };
     println!("{address}");
     let (trigger, stop) = StopTrigger::new();
-    let asked = signal::stop_signal()?;
+    let stop_requested = signal::stop_signal()?;
     let goodbye = async {
-        asked.await;
+        stop_requested.await;
         trigger.stop();
         if let Some(announced) = announced {
             announced.goodbye().await;

@@ -180,8 +180,8 @@ impl Callsheet {
     }
 
     /// Subscribes to changes of lists, states and findings. The first message is the current state.
-    pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
-        self.events.subscribe(ask).await
+    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, SubscribeError> {
+        self.events.subscribe(request).await
     }
 
     /// Calls a tool of any scenario, in the scope and with every check that apply to clients over
@@ -238,10 +238,10 @@ impl Callsheet {
     /// Notifies the service manager that started this process, if it wants notifications
     /// (`sd_notify(3)`): that the daemon is ready, a line of status, that it is alive while the
     /// engine runs, and that it ends. To be called when the listener is bound.
-    pub fn tell_service_manager(&self) {
+    pub fn notify_service_manager(&self) {
         if let Some(manager) = ServiceManager::from_environment(self.tasks.clone(), self.clock) {
             let (engine, reader, stop) = (self.engine.clone(), self.reader.clone(), self.stop.clone());
-            self.tasks.spawn(service::tell(manager, engine, reader, self.clock, stop));
+            self.tasks.spawn(service::notify(manager, engine, reader, self.clock, stop));
         }
     }
 

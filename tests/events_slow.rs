@@ -121,18 +121,18 @@ async fn a_stream_that_does_not_keep_up_is_told_so_and_may_go_on() {
     for attempt in 1.. {
         let (mut listener, mut last) = Listener::begin(daemon.address, "?kind=catalog").await;
         tell_until_let_go(&daemon, &notes).await;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(event) = listener.maybe().await {
-            told.push(event);
+            events.push(event);
         }
-        let Some(end) = told.pop_if(|event| event.event == "end") else {
+        let Some(end) = events.pop_if(|event| event.event == "end") else {
             assert!(attempt < TRIES, "never told");
             continue;
         };
         assert_eq!(end.id, "");
         let reason = end.data["reason"].as_str().unwrap();
         assert!(reason.contains("did not keep up") && reason.contains("resume with the id"), "{reason}");
-        last = told.pop().unwrap_or(last);
+        last = events.pop().unwrap_or(last);
         let mut resumed = Listener::resume(daemon.address, "?kind=catalog", &last.id).await;
         assert_eq!(resumed.next().await.event, "catalog", "nothing was lost");
         break;
@@ -149,7 +149,7 @@ async fn a_socket_that_does_not_keep_up_is_told_so_and_may_go_on() {
         tell_until_let_go(&daemon, &notes).await;
         let (code, reason) = loop {
             match socket.came().await {
-                Came::Told(told) => last = told,
+                Came::Event(event) => last = event,
                 Came::Closed(code, reason) => break (code, reason),
                 Came::Pong(_) => {}
             }

@@ -143,11 +143,11 @@ fn a_schema_that_multiplies_takes_memory_by_its_size_and_costs_its_own_tool_alon
             let inlines = ["gemini", "ollama", "calls"].contains(&id);
             let folds = name == "branches by references" && !["native", "mcp"].contains(&id);
             assert_eq!(rendered.left_out, usize::from(inlines || folds), "{what}");
-            let told = rendered.findings.iter().filter(|finding| finding.code.as_str() == "tool-quarantined");
-            let told: Vec<_> = told.map(|finding| finding.message.as_str()).collect();
+            let messages = rendered.findings.iter().filter(|finding| finding.code.as_str() == "tool-quarantined");
+            let messages: Vec<_> = messages.map(|finding| finding.message.as_str()).collect();
             let expected =
                 format!("left out of `{id}`: its schema is too large or too deep once its references are followed");
-            assert_eq!(told, vec![expected; rendered.left_out], "{what}");
+            assert_eq!(messages, vec![expected; rendered.left_out], "{what}");
         }
     }
 }

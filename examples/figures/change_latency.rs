@@ -46,14 +46,14 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let runtime = tokio::runtime::Runtime::new()?;
         let ChangeTimes { list, event } = runtime.block_on(measure(scenarios, plan.pick(60, 300)))?;
         let tools = scenarios * TOOLS;
-        for (id, told, times) in
+        for (id, label, times) in
             [("list", "to the first byte of the new list", list), ("event", "to the event (server-sent)", event)]
         {
             let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
             println!(
-                "20 of {tools} tools change: from the last byte of their manifest {told} p50 {p50:.2} ms, p99 {p99:.2} ms"
+                "20 of {tools} tools change: from the last byte of their manifest {label} p50 {p50:.2} ms, p99 {p99:.2} ms"
             );
-            let name = format!("20 of {tools} tools change, p99 from the last byte of their manifest {told}");
+            let name = format!("20 of {tools} tools change, p99 from the last byte of their manifest {label}");
             let row = Row::new(format!("change.{tools}.{id}"), name, p99, "ms");
             rows.push(row.note(format!("p50 {p50:.2} ms, {} changes", times.len())));
         }
@@ -95,9 +95,9 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
         ensure!(refreshed.status == 200, "{}", refreshed.status);
         let event =
             tokio::time::timeout(PATIENCE, heard.recv()).await.context("no event")?.context("nobody follows")?;
-        let told = mover.sent()?;
-        times.list.push(milliseconds(told, at));
-        times.event.push(milliseconds(told, event));
+        let sent = mover.sent()?;
+        times.list.push(milliseconds(sent, at));
+        times.event.push(milliseconds(sent, event));
         tag = fresh;
     }
     ensure!(heard.try_recv().is_err(), "an event more than changes");

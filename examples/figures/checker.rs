@@ -140,8 +140,8 @@ pub(crate) async fn check(
                 found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
             }
             let strangers = looker.seen.keys().filter(|name| !names.contains(*name) && !others.contains(*name));
-            let told = "a scenario that offers nothing is listed";
-            found.extend(strangers.map(|name| (told, name.clone(), String::new())));
+            let problem = "a scenario that offers nothing is listed";
+            found.extend(strangers.map(|name| (problem, name.clone(), String::new())));
         }
         let cases: BTreeSet<_> = found.iter().map(|(kind, name, _)| (*kind, name.clone())).collect();
         for (kind, name, why) in found {
@@ -196,14 +196,14 @@ impl Comparison<'_> {
                 (false, Some(_)) => "missing before its grace ended",
             });
         }
-        let Some((edition, first)) = before.told else { return Some("listed though it never answered") };
+        let Some((edition, first)) = before.served else { return Some("listed though it never answered") };
         if let (Some(broke), true) = (before.broke, before.broke == after.broke) {
             let died = after.answered.map_or(broke, |answered| answered.max(broke));
             if self.asked > died + self.rules.grace + LEEWAY {
                 return Some("listed longer than grace");
             }
         }
-        if before.told == after.told && self.asked > first + SOON && !self.is(each.at, edition) {
+        if before.served == after.served && self.asked > first + SOON && !self.is(each.at, edition) {
             return Some("listed otherwise than it says");
         }
         None
@@ -225,14 +225,14 @@ impl std::fmt::Debug for Comparison<'_> {
             Some(at) => format!("{:.2} s ago", self.now.saturating_duration_since(at).as_secs_f64()),
             None => "never".to_owned(),
         };
-        let ScenarioTruth { mode, edition, answered, told, due, well, broke, left } = *self.after;
+        let ScenarioTruth { mode, edition, answered, served, due, well, broke, left } = *self.after;
         write!(
             f,
             "{mode:?} at edition {edition}; last good answer {}, its edition {} first told {}; to be listed since an answer {}; well since {}; broke {}; \
              left {}; {} tools listed, asked for {:.3} s: {:.40}",
             ago(answered),
-            told.map_or(0, |(edition, _)| edition),
-            ago(told.map(|(_, at)| at)),
+            served.map_or(0, |(edition, _)| edition),
+            ago(served.map(|(_, at)| at)),
             ago(due),
             ago(Some(well)),
             ago(broke),

@@ -116,8 +116,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         for (turn, way) in ways.into_iter().enumerate() {
             // A scenario is asked again a second after its last ask at the earliest.
             Clock::system().sleep(Duration::from_secs(3)).await;
-            let told = follow(&daemon, &scenarios, way, turn).await?;
-            rows.push(row(way, count, &told));
+            let times = follow(&daemon, &scenarios, way, turn).await?;
+            rows.push(row(way, count, &times));
         }
         Ok(rows)
     })
@@ -140,7 +140,7 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
         before = Some(bytes.load(Ordering::Relaxed));
         clock.sleep(Duration::from_secs(1)).await;
     }
-    let mut told = EventTimes { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
+    let mut times = EventTimes { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
     for at in (turn..count).step_by(count / CHANGES).take(CHANGES) {
         let name = manifests::name(at);
         if matches!(way, FollowTransport::Mcp) {
@@ -151,13 +151,13 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
         let start = clock.now();
         let done = raw_http::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
         ensure!(done.status == 200, "{}", done.status);
-        told.published.push(milliseconds(start, clock.now()));
+        times.published.push(milliseconds(start, clock.now()));
         for _ in 0..SUBSCRIBERS {
             let at = tokio::time::timeout(Duration::from_secs(10), heard.recv()).await;
-            told.each.push(milliseconds(start, at.context("an event did not come")?.context("nobody follows")?));
+            times.each.push(milliseconds(start, at.context("an event did not come")?.context("nobody follows")?));
         }
     }
-    told.busy = (daemon.child.cpu()? - told.busy) * 1e3 / told.published.len() as f64;
+    times.busy = (daemon.child.cpu()? - times.busy) * 1e3 / times.published.len() as f64;
     // The next thousand find their places free.
     listeners.iter().for_each(JoinHandle::abort);
     let end = clock.now() + Duration::from_secs(10);
@@ -165,7 +165,7 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, tu
         ensure!(clock.now() < end, "the daemon does not notice that they are gone");
         clock.sleep(Duration::from_millis(50)).await;
     }
-    Ok(told)
+    Ok(times)
 }
 
 /// How many follow, as the daemon counts them.
@@ -176,16 +176,16 @@ async fn followers(daemon: &Daemon) -> Result<usize> {
     Ok(count.context("it does not count them")?.parse()?)
 }
 
-fn row(way: FollowTransport, scenarios: usize, told: &EventTimes) -> Row {
-    let (published, p50, p99) = (median(&told.published), median(&told.each), percentile(&told.each, 99));
-    let longest = told.each.iter().copied().fold(0.0, f64::max);
+fn row(way: FollowTransport, scenarios: usize, times: &EventTimes) -> Row {
+    let (published, p50, p99) = (median(&times.published), median(&times.each), percentile(&times.each, 99));
+    let longest = times.each.iter().copied().fold(0.0, f64::max);
     let (name, tools) = (way.name(), scenarios * TOOLS);
     let note = format!(
         "p50 {p50:.0} ms, p99 {p99:.0} ms, published after {published:.1} ms; processor time of the daemon {:.0} ms",
-        told.busy
+        times.busy
     );
     println!("{SUBSCRIBERS} subscribers over {name}, {tools} tools: the last was told after {longest:.1} ms; {note}");
-    let told = format!(
+    let note_text = format!(
         "20 of {tools} tools change: from asking for them to the event at the last of {SUBSCRIBERS} over {name}"
     );
     let id = match way {
@@ -193,7 +193,7 @@ fn row(way: FollowTransport, scenarios: usize, told: &EventTimes) -> Row {
         FollowTransport::Socket => "events.socket",
         FollowTransport::Mcp => "events.mcp",
     };
-    Row::new(id, told, longest, "ms").at_most(WANTED).note(note)
+    Row::new(id, note_text, longest, "ms").at_most(WANTED).note(note)
 }
 
 fn milliseconds(from: Instant, to: Instant) -> f64 {

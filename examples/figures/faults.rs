@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// What happens, and how it ends.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
-    told: &'static str,
+    name: &'static str,
     begin: Begin,
     /// How long it lasts after it was noticed; a long one ends once the tools are withdrawn.
     lasts: Lasts,
@@ -62,8 +62,8 @@ const FAULTS: [Fault; 11] = [
     fault("manifest broken", Begin::Play(Mode::Broken), Lasts::UntilNoticed, false),
 ];
 
-const fn fault(told: &'static str, begin: Begin, lasts: Lasts, elsewhere: bool) -> Fault {
-    Fault { told, begin, lasts, elsewhere }
+const fn fault(name: &'static str, begin: Begin, lasts: Lasts, elsewhere: bool) -> Fault {
+    Fault { name, begin, lasts, elsewhere }
 }
 
 /// Seconds from a beginning.
@@ -106,8 +106,8 @@ async fn each_alone(rounds: usize) -> Result<Vec<String>> {
         .collect();
     let mut lines = Vec::new();
     for (each, fault) in ill.into_iter().zip(FAULTS) {
-        let FaultTimes { noticed, withdrawn, healed } = each.await?.with_context(|| fault.told)?;
-        lines.push(format!("| {} | {} | {} | {} |", fault.told, shown(&noticed), shown(&withdrawn), shown(&healed)));
+        let FaultTimes { noticed, withdrawn, healed } = each.await?.with_context(|| fault.name)?;
+        lines.push(format!("| {} | {} | {} | {} |", fault.name, shown(&noticed), shown(&withdrawn), shown(&healed)));
     }
     drop(well);
     Ok(lines)

@@ -70,7 +70,7 @@ pub(crate) struct ScenarioTruth {
     /// When it last gave a good answer, to the end.
     pub(crate) answered: Option<Instant>,
     /// The edition of that answer, and when it was answered first.
-    pub(crate) told: Option<(u64, Instant)>,
+    pub(crate) served: Option<(u64, Instant)>,
     /// Its first good answer since it may last have been withdrawn.
     pub(crate) due: Option<Instant>,
     /// When it last began to give good answers.
@@ -112,7 +112,7 @@ impl FaultyScenario {
             mode: Mode::Good,
             edition: 0,
             answered: None,
-            told: None,
+            served: None,
             due: None,
             well: clock.now(),
             broke: None,
@@ -302,8 +302,8 @@ impl FaultyState {
             truth.due = Some(now);
         }
         truth.answered = Some(now);
-        if truth.told.is_none_or(|(told, _)| told != edition) {
-            truth.told = Some((edition, now));
+        if truth.served.is_none_or(|(served_edition, _)| served_edition != edition) {
+            truth.served = Some((edition, now));
         }
     }
 }

@@ -33,7 +33,7 @@ struct Outcome {
     /// Tools by the step that changed something in them.
     by: BTreeMap<&'static str, usize>,
     /// Tools by what was told of them.
-    told: BTreeMap<String, usize>,
+    findings: BTreeMap<String, usize>,
 }
 
 pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
@@ -50,9 +50,9 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     );
     let mut rows = Vec::new();
     for format in variants() {
-        let Outcome { as_they_came, changed, left_out, strict, by, told } = outcome(&tools, format);
-        let (id, by, told) = (format.id(), most_first(by), most_first(told));
-        println!("| `{id}` | {as_they_came} | {changed} | {left_out} | {strict} | {by} | {told} |");
+        let Outcome { as_they_came, changed, left_out, strict, by, findings } = outcome(&tools, format);
+        let (id, by, findings) = (format.id(), most_first(by), most_first(findings));
+        println!("| `{id}` | {as_they_came} | {changed} | {left_out} | {strict} | {by} | {findings} |");
         rows.push(timed(&tools, format));
     }
     println!();
@@ -130,7 +130,7 @@ fn outcome(tools: &[ViewTool], format: &dyn Format) -> Outcome {
         }
         let kinds: BTreeSet<String> = encoded.findings.iter().map(|finding| kind(&finding.message)).collect();
         for kind in kinds {
-            *outcome.told.entry(kind).or_default() += 1;
+            *outcome.findings.entry(kind).or_default() += 1;
         }
         let Some(json) = encoded.json else {
             outcome.left_out += 1;

@@ -69,8 +69,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             both.ours.push(serving::round(plan, &bad.child, bad.address, &request)?);
         }
         let case = ListCase { size: "", name, bytes: 0, least: 0.95, most: 1.05 };
-        let told = format!("100 scenarios, 10 dead and 10 slow (3 s), the list as {name}");
-        rows.extend(both.rows(&format!("health.{name}"), &told, "all healthy", &case));
+        let label = format!("100 scenarios, 10 dead and 10 slow (3 s), the list as {name}");
+        rows.extend(both.rows(&format!("health.{name}"), &label, "all healthy", &case));
     }
     runtime.block_on(async {
         for guard in guarded {
@@ -81,8 +81,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         }
         anyhow::Ok(())
     })?;
-    let told = "from start to ready with those, the tools of all that are neither in the list";
-    rows.push(Row::new("health.ready", told, ready, "s").at_most(1.5));
+    let label = "from start to ready with those, the tools of all that are neither in the list";
+    rows.push(Row::new("health.ready", label, ready, "s").at_most(1.5));
     Ok(rows)
 }
 

@@ -69,7 +69,7 @@ async fn trouble(upstreams: &Upstreams) -> Result<()> {
     Ok(())
 }
 
-fn list(plan: &Plan, runtime: &Runtime, daemon: &Daemon, id: &str, told: &str) -> Result<Vec<Row>> {
+fn list(plan: &Plan, runtime: &Runtime, daemon: &Daemon, id: &str, label: &str) -> Result<Vec<Row>> {
     let headers = bare::headers("tools/list", None);
     let request = raw_http::post("/mcp", &headers, &bare::message(1, "tools/list", ""));
     let answer = runtime.block_on(async { Connection::open(daemon.address).await?.get(request.as_bytes()).await })?;
@@ -79,7 +79,7 @@ fn list(plan: &Plan, runtime: &Runtime, daemon: &Daemon, id: &str, told: &str) -
     let row = |what: &str, value: fn(&Round) -> f64| {
         let of = |rounds: &[(Round, f64)]| rounds.iter().map(|(round, _)| value(round)).collect::<Vec<_>>();
         let (ours, theirs) = (of(&both.ours), of(&both.theirs));
-        let name = format!("`tools/list` of {listed} tools ({} bytes), {told}: {what}", answer.body.len());
+        let name = format!("`tools/list` of {listed} tools ({} bytes), {label}: {what}", answer.body.len());
         println!("{name} {:.0} us, bare server {:.0} us", median(&ours), median(&theirs));
         let row = Row::new(format!("mcp-server.list.{id}.{what}"), name, median(&ours), "us");
         row.against("bare server that reads the POST", median(&theirs)).ratios(&ours, &theirs).at_most(LIST)
@@ -160,8 +160,8 @@ async fn call(client: &mut McpClient, list: &Value) -> Result<f64> {
 
 fn compare(kind: PeerKind, ours: &ServerFigures, theirs: &ServerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
-        let told = format!("{COUNT} MCP servers of {TOOLS} tools: {name}");
-        Row::new(format!("mcp-server.{}.{id}", kind.id()), told, ours, unit).against(kind.name(), theirs)
+        let label = format!("{COUNT} MCP servers of {TOOLS} tools: {name}");
+        Row::new(format!("mcp-server.{}.{id}", kind.id()), label, ours, unit).against(kind.name(), theirs)
     };
     let tools = format!("{} tools listed, theirs {}", ours.trouble.tools, theirs.trouble.tools);
     vec![

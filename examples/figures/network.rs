@@ -164,21 +164,21 @@ async fn flood() -> Result<Row> {
     for (port, at) in (NOBODY..).zip(0..FLOOD) {
         network.announce(&format!("flood-{at:04}"), port).await?;
     }
-    let mut told = String::new();
+    let mut reported = String::new();
     let end = start + PATIENCE;
     loop {
         let finding = untaken(daemon.address).await?;
-        if !finding.is_empty() && finding == told {
+        if !finding.is_empty() && finding == reported {
             break;
         }
-        ensure!(network.clock.now() < end, "after {PATIENCE:?} it is still counted: {told}");
-        told = finding;
+        ensure!(network.clock.now() < end, "after {PATIENCE:?} it is still counted: {reported}");
+        reported = finding;
         // The count is told once a second at most.
         network.clock.sleep(Duration::from_secs(3)).await;
     }
     seen(daemon.address, 0, true).await?;
     let (after, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
-    let figure = format!("{FLOOD} announcements at once behind which nothing is: resident memory ({told})");
+    let figure = format!("{FLOOD} announcements at once behind which nothing is: resident memory ({reported})");
     Ok(row("network.flood", &figure, after, "MB").note(format!("{before:.0} MB before, peak {peak:.0} MB")))
 }
 

@@ -10,8 +10,6 @@ use tokio::time::Instant;
 use crate::child_process::Child;
 use crate::raw_http::{self, Connection};
 
-const PATH: &str = "/api/v1/tools";
-
 /// What they saw.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answers {
@@ -24,10 +22,15 @@ pub(crate) struct Answers {
     pub(crate) failed: usize,
 }
 
-/// Starts so many readers for so long, each asking every `pace`.
-pub(crate) fn start(address: SocketAddr, count: usize, pace: Duration, span: Duration) -> Result<Child> {
-    let (pace, span) = (pace.as_millis().to_string(), span.as_millis().to_string());
-    Child::start(None, &["play-readers".to_owned(), address.to_string(), count.to_string(), pace, span])
+/// Starts so many readers for so long, each requesting the list at `path` every `pace`.
+pub(crate) fn start(
+    (address, path): (SocketAddr, &str),
+    count: usize,
+    pace: Duration,
+    span: Duration,
+) -> Result<Child> {
+    let (count, pace, span) = (count.to_string(), pace.as_millis().to_string(), span.as_millis().to_string());
+    Child::start(None, &["play-readers".to_owned(), address.to_string(), path.to_owned(), count, pace, span])
 }
 
 /// Waits for them.
@@ -42,13 +45,13 @@ pub(crate) fn end(readers: Child) -> Result<Answers> {
 
 /// The role.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let [address, count, pace, span] = arguments else { anyhow::bail!("readers ADDRESS COUNT PACE_MS MS") };
+    let [address, path, count, pace, span] = arguments else { anyhow::bail!("readers ADDRESS PATH COUNT PACE_MS MS") };
     let (address, count) = (address.parse::<SocketAddr>()?, count.parse::<usize>()?);
     let (pace, span) = (Duration::from_millis(pace.parse()?), Duration::from_millis(span.parse()?));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let (clock, tasks) = (Clock::system(), Tasks::new());
         let end = clock.now() + span;
-        let readers: Vec<_> = (0..count).map(|_| tasks.spawn(read_until(address, pace, end))).collect();
+        let readers: Vec<_> = (0..count).map(|_| tasks.spawn(read_until(address, path.clone(), pace, end))).collect();
         let (mut times, mut failed) = (Vec::new(), 0);
         for reader in readers {
             let (its, fails) = reader.await.context("a reader ended")?;
@@ -62,9 +65,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     })
 }
 
-async fn read_until(address: SocketAddr, pace: Duration, end: Instant) -> (Vec<f64>, usize) {
+async fn read_until(address: SocketAddr, path: String, pace: Duration, end: Instant) -> (Vec<f64>, usize) {
     let clock = Clock::system();
-    let request = raw_http::request("GET", PATH, &[]);
+    let request = raw_http::request("GET", &path, &[]);
     let (mut connection, mut times, mut failed) = (None, Vec::new(), 0);
     while clock.now() < end {
         let begun = clock.now();

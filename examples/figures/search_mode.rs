@@ -92,16 +92,16 @@ fn services(corpus: &Path) -> Result<RealSet> {
         json!({"name": tool["name"], "description": tool["description"], "parameters": parameters})
     });
     let manifests = vec![manifest("services", &tools.collect::<Vec<_>>())];
-    let asked = lines("metatool-queries.jsonl")?;
-    let queries = asked.iter().filter_map(|line| line["query"].as_str().map(str::to_owned)).collect();
+    let lines_of_queries = lines("metatool-queries.jsonl")?;
+    let queries = lines_of_queries.iter().filter_map(|line| line["query"].as_str().map(str::to_owned)).collect();
     Ok(RealSet { id: "services", name: "everyday services", manifests, queries })
 }
 
 /// The first sentence of each tool's description.
 fn sentences(manifests: &[Value]) -> Vec<String> {
     let tools = manifests.iter().filter_map(|manifest| manifest["tools"].as_array()).flatten();
-    let said = tools.filter_map(|tool| tool["description"].as_str()?.split(['.', '\n']).next());
-    said.map(str::trim).filter(|said| !said.is_empty()).map(str::to_owned).collect()
+    let descriptions = tools.filter_map(|tool| tool["description"].as_str()?.split(['.', '\n']).next());
+    descriptions.map(str::trim).filter(|descriptions| !descriptions.is_empty()).map(str::to_owned).collect()
 }
 
 /// Lets a daemon list a set, and compares.

@@ -3,7 +3,7 @@
 //! First, for a fifth of the time, a daemon with 90 scenarios, of which 60 are well and 30 flap at
 //! random: what its readers see is what the next part is compared with. Then a daemon that has
 //! hostile scenarios besides, and at last hostile callers too, for a third of the time. Readers
-//! keep asking for the list, and a checker that knows the truth at each moment looks for wrong
+//! keep requesting the list of the 90 scenarios, and a checker that knows the truth at each moment looks for wrong
 //! answers.
 //!
 //! Fails when it saw one, when memory grew by more than 5 % after the warm-up of a part, when the
@@ -36,6 +36,10 @@ health.forget = "1m"
 views.max_bytes = "16 MiB"
 discovery.vrooli.rescan_interval = "1s"
 "#;
+/// The profile whose list the readers request. It sees the scenarios that are there in every part,
+/// so lists of the same tools are compared.
+const PROFILE: &str = "readers";
+const LIST: &str = "/api/v1/tools?profile=readers";
 /// How fast the readers ask, each of them.
 const PACE: Duration = Duration::from_millis(50);
 const READERS: usize = 4;
@@ -127,7 +131,7 @@ async fn without_hostile(span: Duration, seed: u64) -> Result<Answers> {
     crate::daemon_list::ready(&daemon).await?;
     let (trigger, stop) = StopTrigger::new();
     let troubled = Troubled::start(actors, seed, &stop, &tasks);
-    let readers = readers::start(daemon.address, READERS, PACE, span)?;
+    let readers = readers::start((daemon.address, LIST), READERS, PACE, span)?;
     watch(&daemon, Clock::system().now() + span).await?;
     trigger.stop();
     troubled.end().await?;
@@ -142,7 +146,9 @@ fn daemon(
 ) -> Result<Daemon> {
     let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(further).collect();
-    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.display());
+    let seen: Vec<String> = actors.iter().map(|actor| format!("{:?}", actor.name())).collect();
+    let profile = format!("[[profiles]]\nname = {PROFILE:?}\nscenarios = [{}]\n", seen.join(", "));
+    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = {:?}\n{profile}", folder.display().to_string());
     Daemon::configured(None, &named, &settings)
 }
 
@@ -153,7 +159,7 @@ struct Part {
 }
 
 async fn part(daemon: &Daemon, span: Duration) -> Result<Part> {
-    let readers = readers::start(daemon.address, READERS, PACE, span)?;
+    let readers = readers::start((daemon.address, LIST), READERS, PACE, span)?;
     let uses = watch(daemon, Clock::system().now() + span).await?;
     Ok(Part { uses, answers: readers::end(readers)? })
 }
@@ -268,7 +274,7 @@ struct Uses {
 async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
     let clock = Clock::system();
     let mut uses = Uses::default();
-    let mut told = clock.now();
+    let mut next_report = clock.now();
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     while clock.now() < end {
         let health = raw_http::once(daemon.address, "GET", "/healthz").await?;
@@ -278,8 +284,8 @@ async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
         uses.files.push(daemon.child.entries("fd")? as f64);
         uses.threads.push(daemon.child.entries("task")? as f64);
         uses.tasks.push(health["tasks"].as_f64().context("no number of tasks")?);
-        if clock.now() >= told {
-            told += Duration::from_secs(60);
+        if clock.now() >= next_report {
+            next_report += Duration::from_secs(60);
             println!("memory {:.1} MB, {} left", daemon.child.memory("VmRSS")?, shown(end - clock.now()));
         }
         clock.sleep(Duration::from_secs(1)).await;

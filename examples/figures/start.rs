@@ -55,11 +55,11 @@ fn measure(plan: &Plan, count: usize, most: Option<f64>) -> Result<Vec<Row>> {
         daemon.kill()?;
         rounds.start(&runtime, &mut daemon, tools, &wanted)?;
     }
-    let told = format!("{tools} tools, from process start after a kill to");
+    let label = format!("{tools} tools, from process start after a kill to");
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
     let megabytes = wanted.len() as f64 / 1e6;
-    let first = rounds.row(format!("start.{tools}.first"), format!("{told} the first answered list"));
-    let last = format!("{told} the last byte of the list ({megabytes:.1} MB)");
+    let first = rounds.row(format!("start.{tools}.first"), format!("{label} the first answered list"));
+    let last = format!("{label} the last byte of the list ({megabytes:.1} MB)");
     Ok(vec![
         if let Some(most) = most { first.at_most(most) } else { first },
         Row::new(format!("start.{tools}.whole"), last, median(&rounds.whole), "ms"),
@@ -95,9 +95,9 @@ impl StartTimes {
         Ok(())
     }
 
-    fn row(&self, id: String, told: String) -> Row {
+    fn row(&self, id: String, label: String) -> Row {
         let [listening, first, whole] = [&self.listening, &self.first, &self.whole].map(|times| median(times));
         println!("{id}: listening {listening:.1} ms, first byte of the list {first:.1} ms, the whole {whole:.1} ms");
-        Row::new(id, told, first, "ms").note(format!("listening after {listening:.1} ms"))
+        Row::new(id, label, first, "ms").note(format!("listening after {listening:.1} ms"))
     }
 }

@@ -80,11 +80,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         })?;
     }
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
-    let told = format!("{} scenarios of {TOOLS} tools ({:.0} MB)", plan.fleet, bytes as f64 / 1e6);
-    let mut rows = Vec::from(first.rows("sweep.first", &format!("{told}, first sweep from process start")));
+    let label = format!("{} scenarios of {TOOLS} tools ({:.0} MB)", plan.fleet, bytes as f64 / 1e6);
+    let mut rows = Vec::from(first.rows("sweep.first", &format!("{label}, first sweep from process start")));
     if let Some((steady, confirmed)) = steady {
         // Asks that are forced are unconditional, so only those that are due are answered by 304.
-        let name = format!("{told}, asked again as they are due and all answered by 304: processor time of each");
+        let name = format!("{label}, asked again as they are due and all answered by 304: processor time of each");
         let theirs = median(&again);
         let row = Row::new("sweep.again", name, confirmed, "us").against("bare reqwest loop, all at once", theirs);
         rows.extend([row, steady]);
@@ -94,9 +94,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 impl SweepTimes {
     fn rows(&self, id: &str, name: &str) -> [Row; 2] {
-        let row = |what: &str, told: &str, of: fn(&Took) -> f64| {
+        let row = |what: &str, label: &str, of: fn(&Took) -> f64| {
             let [ours, theirs] = [&self.ours, &self.theirs].map(|took| took.iter().map(of).collect::<Vec<_>>());
-            Row::new(format!("{id}.{what}"), format!("{name}: {told}"), median(&ours), "s")
+            Row::new(format!("{id}.{what}"), format!("{name}: {label}"), median(&ours), "s")
                 .against("bare reqwest loop", median(&theirs))
                 .ratios(&ours, &theirs)
         };

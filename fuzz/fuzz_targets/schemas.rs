@@ -50,8 +50,8 @@ fuzz_target!(|text: &str| {
                 JsonText::parse(&json).unwrap_or_else(|error| panic!("{}: {error}: {json}", format.id()));
             }
             None => {
-                let told = |code| encoded.findings.iter().any(|finding| finding.code == code);
-                assert!(told(FindingCode::ToolQuarantined) || told(FindingCode::Lossy), "{}: no reason", format.id());
+                let has_finding = |code| encoded.findings.iter().any(|finding| finding.code == code);
+                assert!(has_finding(FindingCode::ToolQuarantined) || has_finding(FindingCode::Lossy), "{}: no reason", format.id());
             }
         }
         for finding in &encoded.findings {

@@ -17,7 +17,7 @@ fuzz_target!(|text: &str| {
         .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let ip = address.parse().unwrap_or([10, 0, 0, 7].into());
-    let heard = ReceivedAnnouncement {
+    let announcement = ReceivedAnnouncement {
         fullname: format!("{instance}._agent-tools._tcp.local."),
         instance,
         host,
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
         addresses: [ReceivedAddress { ip, scope: 2 }].into(),
         txt,
     };
-    let Ok(claim) = heard.claim() else { return };
+    let Ok(claim) = announcement.claim() else { return };
     assert_eq!(claim.address, ip);
     assert!(matches!(claim.url.scheme(), "http" | "https"));
     assert_eq!((claim.url.username(), claim.url.password(), claim.url.query()), ("", None, None));

@@ -122,10 +122,10 @@ impl ConfigReloader {
     /// Runs until `stop`.
     async fn run(mut self, mut hangups: Hangups, stop: Stop) {
         let mut files = FileWatch::new(self.options.candidate_files());
-        tell_renamed(&self.state.renamed);
+        log_renamed(&self.state.renamed);
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
-        let (mut asked, mut watched) = (false, true);
+        let (mut requested, mut watched) = (false, true);
         while !stop.is_stopped() {
             // The watch starts before the file is read, so that no change between the two is
             // missed.
@@ -142,9 +142,9 @@ impl ConfigReloader {
             watched = renewed.is_ok();
             tokio::select! {
                 () = stop.wait() => return,
-                () = self.look(asked) => {}
+                () = self.look(requested) => {}
             }
-            asked = tokio::select! {
+            requested = tokio::select! {
                 () = stop.wait() => return,
                 () = hangups.next() => true,
                 () = files.changed() => tokio::select! {
@@ -171,13 +171,13 @@ impl ConfigReloader {
 
     /// Reads the configuration, and applies or refuses it. `asked` is whether an operator requested
     /// that; the result is then logged in any case.
-    async fn look(&mut self, asked: bool) {
-        if asked {
+    async fn look(&mut self, requested: bool) {
+        if requested {
             self.begin().await;
         }
         match self.read().await {
-            Some(Ok(loaded)) => self.take(loaded, asked).await,
-            Some(Err(error)) => self.refuse(problems(&error), asked).await,
+            Some(Ok(loaded)) => self.take(loaded, requested).await,
+            Some(Err(error)) => self.refuse(problems(&error), requested).await,
             // The runtime is shutting down.
             None => {}
         }
@@ -217,12 +217,12 @@ impl ConfigReloader {
         }
     }
 
-    async fn take(&mut self, loaded: LoadedConfig, asked: bool) {
+    async fn take(&mut self, loaded: LoadedConfig, requested: bool) {
         let Reloaded { config, changed, waiting } = self.config.reloaded(loaded.config);
         let waiting: Vec<Arc<str>> = waiting.into_iter().map(Into::into).collect();
         let same = changed.is_empty() && waiting == self.state.waiting && loaded.file == self.file;
         if same && self.state.refused.is_none() {
-            if asked {
+            if requested {
                 tracing::info!("the configuration was read again, and is the same");
             } else {
                 tracing::debug!("the configuration was read again, and is the same");
@@ -244,7 +244,7 @@ impl ConfigReloader {
         self.state.waiting = waiting;
         let renamed = config.renamed_keys();
         if renamed != self.state.renamed {
-            tell_renamed(&renamed);
+            log_renamed(&renamed);
         }
         self.state.renamed = renamed;
         self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
@@ -280,9 +280,9 @@ impl ConfigReloader {
         config
     }
 
-    async fn refuse(&mut self, problems: Vec<ConfigProblem>, asked: bool) {
+    async fn refuse(&mut self, problems: Vec<ConfigProblem>, requested: bool) {
         let before = self.state.refused.as_ref();
-        if !asked && before.is_some_and(|refused| refused.problems == problems) {
+        if !requested && before.is_some_and(|refused| refused.problems == problems) {
             return;
         }
         self.engine.counts().loads.refused();
@@ -297,7 +297,7 @@ impl ConfigReloader {
 }
 
 /// Logs which keys are written under an old name.
-fn tell_renamed(keys: &[RenamedKey]) {
+fn log_renamed(keys: &[RenamedKey]) {
     for key in keys {
         tracing::warn!(key = key.old, hint = key.hint(), "{key}");
     }

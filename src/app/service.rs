@@ -15,7 +15,7 @@ use crate::runtime::{Clock, Stop};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Sends notifications until `stop`, and one about the stop.
-pub(super) async fn tell(
+pub(super) async fn notify(
     manager: ServiceManager,
     engine: EngineHandle,
     reader: CatalogReader,

@@ -221,8 +221,8 @@ impl Calls {
         }
     }
 
-    async fn ask_once(self, ask: CompanionCall) -> Result<CompanionReply, CompanionError> {
-        let CompanionCall { id, owner, arguments, asker, timeout } = ask;
+    async fn call_once(self, call: CompanionCall) -> Result<CompanionReply, CompanionError> {
+        let CompanionCall { id, owner, arguments, asker, timeout } = call;
         let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
         let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
         let (scope, user_id) = (scope(&asker), asker.user_id);
@@ -304,8 +304,8 @@ impl ToolCaller for Calls {
         self.partner(id, owner, asker).map(|tool| Arc::clone(&tool.tool))
     }
 
-    fn call(&self, ask: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
-        self.clone().ask_once(ask).boxed()
+    fn call(&self, call: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
+        self.clone().call_once(call).boxed()
     }
 }
 

@@ -87,13 +87,13 @@ impl Calls {
         if let Some(trace) = line.trace() {
             span.record("trace", trace.id());
         }
-        let told = span.clone();
+        let call_span = span.clone();
         let run = async move {
             let note = note.map(|mut note| {
                 note.is_sent();
                 note
             });
-            record(sending.run(line, told).await, note)
+            record(sending.run(line, call_span).await, note)
         };
         let sent = self.0.tasks.run_to_completion(AssertUnwindSafe(run.instrument(span)).catch_unwind());
         sent.map(move |sent| {
@@ -252,8 +252,8 @@ impl Sending {
     fn call(&self) -> Call {
         let PreparedCall { tool, arguments, user_id, .. } = &*self.ready;
         // Some scenarios write zero if they set no limit.
-        let said = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-        let timeout = self.ready.timeout.or(said);
+        let declared = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let timeout = self.ready.timeout.or(declared);
         Call {
             tool: Arc::clone(&tool.id.tool),
             arguments: arguments.clone(),

@@ -29,7 +29,7 @@ impl Calls {
     pub(super) async fn keep_usage(self, trim: Option<Write>) {
         let Some(parts) = self.parts() else { return };
         if let Some(trim) = trim {
-            tell(parts.store.save(vec![trim]).await);
+            log_failure(parts.store.save(vec![trim]).await);
         }
         loop {
             let interval = self.0.config.load().usage_interval;
@@ -57,12 +57,12 @@ impl Calls {
         if saved.is_err() {
             self.0.usage.not_saved(changed.iter().map(|(id, _)| id));
         }
-        tell(saved);
+        log_failure(saved);
     }
 }
 
 /// Logs a failure. It is not an alarm: other writes report a full disk.
-fn tell(saved: Result<(), StateError>) {
+fn log_failure(saved: Result<(), StateError>) {
     if let Err(error) = saved {
         tracing::warn!(error = %error, "the counts of tools could not be stored; this is tried again");
     }

@@ -123,25 +123,26 @@ impl Catalog {
         }
         let Some(choice) = &tool.tool.definition else { return Vec::new() };
         let name_one = "name one that is there as `activity = \"SCENARIO/TOOL\"`";
-        let mut told = Vec::new();
+        let mut findings = Vec::new();
         if let Some(named) = &choice.named
             && let Some(why) = self.find_activity(named).why_not(named)
         {
             let message = format!("it cannot be called: {why}");
-            told.push(about(FindingCode::ActivityMissing, message).hint(format!("{name_one}, or take the key out")));
+            findings
+                .push(about(FindingCode::ActivityMissing, message).hint(format!("{name_one}, or take the key out")));
         } else if choice.named.is_none()
             && let found @ FoundActivity::Several(_) = self.find_activity(&tool.id.tool)
             && let Some(why) = found.why_not(&tool.id.tool)
         {
-            told.push(about(FindingCode::ActivityFallback, format!("it is latent: {why}")).hint(name_one));
+            findings.push(about(FindingCode::ActivityFallback, format!("it is latent: {why}")).hint(name_one));
         }
         for (profile, named) in &choice.by_profile {
             if let Some(why) = self.find_activity(named).why_not(named) {
                 let message = format!("it is latent for the profile `{profile}`: {why}");
-                told.push(about(FindingCode::ActivityFallback, message).hint(name_one));
+                findings.push(about(FindingCode::ActivityFallback, message).hint(name_one));
             }
         }
-        told
+        findings
     }
 }
 

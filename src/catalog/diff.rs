@@ -172,13 +172,13 @@ fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, f
     let named: BTreeSet<&ScenarioName> =
         [&found.added, &found.removed, &found.changed].into_iter().flatten().map(|named| &named.id.scenario).collect();
     let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
-    let silent = touched.0.iter().filter(|(name, pair)| {
+    let unnamed = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
             && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
             && pair.iter().flatten().any(is_published)
             && !named.contains(*name)
     });
-    found.scenarios = silent.map(|(name, _)| name.clone()).collect();
+    found.scenarios = unnamed.map(|(name, _)| name.clone()).collect();
 }
 
 /// The texts of one reason, for the present and for the past.
@@ -239,9 +239,9 @@ fn same(was: &Arc<Tool>, is: &Arc<Tool>) -> bool {
 
 /// What of a tool is not as it was.
 fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
-    let mut said = Vec::new();
+    let mut reasons = Vec::new();
     if was.id != is.id {
-        said.push(format!("it is {} now, not {}", is.id, was.id));
+        reasons.push(format!("it is {} now, not {}", is.id, was.id));
     } else if !same(&was.tool, &is.tool) {
         let (old, new) = (&*was.tool, &*is.tool);
         let parts = [
@@ -252,27 +252,27 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
             (old.extra != new.extra, "further members"),
         ];
         let parts: Vec<_> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, part)| part).collect();
-        said.push(format!("its scenario changed its {}", parts.join(", ")));
+        reasons.push(format!("its scenario changed its {}", parts.join(", ")));
     }
     let (old, new) = (&was.effective, &is.effective);
     if old.enabled != new.enabled {
         let switched = if new.enabled { "on" } else { "off" };
-        said.push(format!("switched {switched} by {}", new.enabled_source));
+        reasons.push(format!("switched {switched} by {}", new.enabled_source));
     }
     if old.requires_approval != new.requires_approval {
         let needs = if new.requires_approval { "requires approval now" } else { "requires no approval any more" };
-        said.push(format!("{needs}, by {}", new.approval_source));
+        reasons.push(format!("{needs}, by {}", new.approval_source));
     }
     if old.priority != new.priority {
-        said.push(format!("its priority is {} now", new.priority));
+        reasons.push(format!("its priority is {} now", new.priority));
     }
     if old.pinned != new.pinned {
-        said.push(if new.pinned { "it is pinned now" } else { "it is not pinned any more" }.to_owned());
+        reasons.push(if new.pinned { "it is pinned now" } else { "it is not pinned any more" }.to_owned());
     }
-    if said.is_empty() {
-        said.push("its settings come from elsewhere now".to_owned());
+    if reasons.is_empty() {
+        reasons.push("its settings come from elsewhere now".to_owned());
     }
-    said.join("; ")
+    reasons.join("; ")
 }
 
 /// The findings of the merge about all that differs, before and now, in the global scope. Those

@@ -103,11 +103,11 @@ fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<Str
 fn offer(entry: &CatalogEntry) -> ExplainStep {
     let manifest = &entry.manifest;
     let made = manifest.generated_at.map_or_else(|| "not dated".to_owned(), |at| format!("generated {at}"));
-    let spoken = match manifest.protocol_version.as_ref() {
+    let version = match manifest.protocol_version.as_ref() {
         "" => String::new(),
         version => format!(", protocol {version}"),
     };
-    step("offered", format!("scenario {} offers it in its manifest ({made}{spoken})", entry.name), MANIFEST)
+    step("offered", format!("scenario {} offers it in its manifest ({made}{version})", entry.name), MANIFEST)
 }
 
 fn standing(entry: &CatalogEntry) -> ExplainStep {
@@ -121,32 +121,32 @@ fn standing(entry: &CatalogEntry) -> ExplainStep {
 
 fn enabled(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let default = if tool.tool.facts.enabled_by_default { "enabled" } else { "disabled" };
-    let said = |settings: &Settings| settings.enabled.map(|on| if on { "enabled" } else { "disabled" }.to_owned());
+    let value = |settings: &Settings| settings.enabled.map(|on| if on { "enabled" } else { "disabled" }.to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).enabled.map(|choice| choice.rule);
-    voices(lens, tool, "enabled", &format!("{default} by default"), said, winner)
+    voices(lens, tool, "enabled", &format!("{default} by default"), value, winner)
 }
 
 fn approval(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let needs = if tool.tool.facts.requires_approval { "requires" } else { "does not require" };
-    let said = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
+    let value = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).approval.map(|choice| choice.rule);
-    voices(lens, tool, APPROVAL, &format!("the manifest {needs} approval"), said, winner)
+    voices(lens, tool, APPROVAL, &format!("the manifest {needs} approval"), value, winner)
 }
 
 fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
-    let said = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
+    let value = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
     let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
-    voices(lens, tool, "priority", "0 by default", said, winner)
+    voices(lens, tool, "priority", "0 by default", value, winner)
 }
 
 /// Only listed if a preference sets it: a manifest has no such setting.
 fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
-    let said = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
+    let value = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).pinned.map(|choice| choice.rule);
     if winner.is_none() {
         return Vec::new();
     }
-    voices(lens, tool, "pinned", "not pinned by default", said, winner)
+    voices(lens, tool, "pinned", "not pinned by default", value, winner)
 }
 
 fn internal(tool: &ViewTool) -> ExplainStep {
@@ -173,14 +173,14 @@ fn execution(tool: &ViewTool) -> Option<ExplainStep> {
 /// Why the bounds of the client's profile exclude a tool, if they do.
 pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<ExplainStep> {
     let bounds = catalog.bounds(query)?;
-    let asked = tool.tool.facts.required_permission;
+    let required = tool.tool.facts.required_permission;
     let outcome = if let Some(unknown) = catalog.unknown_profile(query) {
         unknown.to_string()
     } else if !bounds.allows_scenario(&tool.id.scenario) {
         format!("the profile may not see scenario {}", tool.id.scenario)
-    } else if !bounds.allows_permission(asked) {
+    } else if !bounds.allows_permission(required) {
         let level = bounds.permission.unwrap_or_default();
-        format!("it requires the permission `{asked}`, and the profile has `{level}`")
+        format!("it requires the permission `{required}`, and the profile has `{level}`")
     } else {
         return None;
     };
@@ -194,7 +194,7 @@ fn voices(
     tool: &ViewTool,
     subject: &'static str,
     default: &str,
-    said: impl Fn(&Settings) -> Option<String>,
+    value: impl Fn(&Settings) -> Option<String>,
     winner: Option<&Rule>,
 ) -> Vec<ExplainStep> {
     let verdict = |holds| if holds { "in effect" } else { "overridden" };
@@ -206,7 +206,7 @@ fn voices(
         .filter_map(|(_, rule)| {
             let holds = winner.is_some_and(|winner| std::ptr::eq(winner, rule));
             let (scope, target) = &*rule.place;
-            Some(step(subject, format!("{}; {}", said(&rule.settings)?, verdict(holds)), format!("{scope} {target}")))
+            Some(step(subject, format!("{}; {}", value(&rule.settings)?, verdict(holds)), format!("{scope} {target}")))
         })
         .collect();
     steps.push(step(subject, format!("{default}; {}", verdict(winner.is_none())), MANIFEST));

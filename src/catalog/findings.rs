@@ -102,7 +102,7 @@ impl Catalog {
             PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
         let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| match self.unknown_scope(scope) {
-            Some(unknown) => Some(preference_of_nobody(scope, target, &unknown)),
+            Some(unknown) => Some(preference_of_unknown_profile(scope, target, &unknown)),
             None => (!matches(target)).then(|| unmatched_preference(scope, target)),
         });
         unmatched.chain(self.has_optional_profiles().then(optional_profiles)).collect()
@@ -117,7 +117,7 @@ fn optional_profiles() -> Finding {
 }
 
 /// The finding that a preference has no effect because its profile sees no tools.
-fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
+fn preference_of_unknown_profile(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
     let message = format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
@@ -191,7 +191,7 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
     let (id, name) = (&tool.id, &tool.name);
     let plain = PublishedName::plain_shared(&id.tool);
     let own = plain.as_str() == &*id.tool;
-    let mut said = Vec::new();
+    let mut findings = Vec::new();
     match lens.rules.alias(id) {
         Some((alias, rule)) if alias == name => {
             let (scope, target) = &*rule.place;
@@ -202,10 +202,10 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
             let NameObstacle { why, rivals } = obstacle(lens, id, alias);
             let message = format!("the alias `{alias}` is not available: {why}; published as `{name}`");
             let refused = Finding::new(FindingCode::AliasRefused, message).with_others(rivals);
-            said.push(refused.hint("choose an alias that no other tool has"));
+            findings.push(refused.hint("choose an alias that no other tool has"));
         }
         None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
-            said.push(
+            findings.push(
                 collision(lens, tool, &plain)
                     .hint(format!("`callsheet prefs set tool:{id} --alias NAME` gives it a name of its own")),
             );
@@ -213,13 +213,13 @@ pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<Finding>
         None => {}
     }
     if name.is_reserved() {
-        said.push(collision(lens, tool, &PublishedName::qualified(id)));
+        findings.push(collision(lens, tool, &PublishedName::qualified(id)));
     }
     if !own {
         let message = format!("the name `{}` is not one that every LLM vendor accepts; published as `{name}`", id.tool);
-        said.push(Finding::new(FindingCode::NameRepaired, message));
+        findings.push(Finding::new(FindingCode::NameRepaired, message));
     }
-    said
+    findings
 }
 
 /// The finding that a tool does not get the name it wants.

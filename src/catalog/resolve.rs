@@ -33,7 +33,7 @@ pub(super) struct NameResolver {
 /// How many claims of a kind there are on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ClaimHolder {
-    Nobody,
+    None,
     One(ToolId),
     Several,
 }
@@ -53,7 +53,7 @@ impl ClaimHolder {
 
     /// Whether no other tool holds it.
     fn leaves_free_for(&self, id: &ToolId) -> bool {
-        *self == Self::Nobody || self.is(id)
+        *self == Self::None || self.is(id)
     }
 }
 
@@ -63,7 +63,7 @@ impl Contest {
     pub(super) fn concerned(self) -> impl Iterator<Item = ToolId> {
         [self.alias, self.qualified, self.plain].into_iter().filter_map(|holder| match holder {
             ClaimHolder::One(id) => Some(id),
-            ClaimHolder::Nobody | ClaimHolder::Several => None,
+            ClaimHolder::None | ClaimHolder::Several => None,
         })
     }
 }
@@ -127,8 +127,7 @@ impl NameResolver {
 
     /// The present claims that decide about a text.
     pub(super) fn contest(&self, text: NameHash) -> Contest {
-        let mut contest =
-            Contest { alias: ClaimHolder::Nobody, qualified: ClaimHolder::Nobody, plain: ClaimHolder::Nobody };
+        let mut contest = Contest { alias: ClaimHolder::None, qualified: ClaimHolder::None, plain: ClaimHolder::None };
         for (kind, id) in self.claims.claims_on(text) {
             let holder = match kind {
                 ClaimKind::Alias => &mut contest.alias,
@@ -136,7 +135,7 @@ impl NameResolver {
                 ClaimKind::Plain => &mut contest.plain,
                 ClaimKind::Original | ClaimKind::Unique => break,
             };
-            *holder = if *holder == ClaimHolder::Nobody { ClaimHolder::One(id.clone()) } else { ClaimHolder::Several };
+            *holder = if *holder == ClaimHolder::None { ClaimHolder::One(id.clone()) } else { ClaimHolder::Several };
             // Plain claims come last; a second one settles it, however many follow.
             if contest.plain == ClaimHolder::Several {
                 break;
@@ -158,7 +157,7 @@ impl NameResolver {
             let won = if alias.is_some() {
                 contest.alias.is(id)
             } else {
-                contest.alias == ClaimHolder::Nobody && contest.plain.is(id)
+                contest.alias == ClaimHolder::None && contest.plain.is(id)
             };
             if won && contest.qualified.leaves_free_for(id) {
                 return wanted;

@@ -129,7 +129,7 @@ fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
         origin if origin.contains('#') => format!("as {}", text("/url")),
         origin => format!("at {origin}"),
     };
-    let who = match text("/identity") {
+    let peer = match text("/identity") {
         identity if identity.is_empty() => at,
         identity => format!("identity {identity} {at}"),
     };
@@ -139,5 +139,5 @@ fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     } else {
         String::new()
     };
-    format!("{what}: {who}, found by {source}{vouched}")
+    format!("{what}: {peer}, found by {source}{vouched}")
 }

@@ -42,12 +42,12 @@ impl EditedFile {
     /// The file that these arguments mean.
     pub(super) async fn find(remote: &RemoteArgs) -> Result<Self, CommandError> {
         let is_named = remote.address().is_some();
-        let asked = async {
+        let configuration = async {
             let client = DaemonClient::for_operator(remote)?;
             let state = client.configuration().await?;
             Ok((client, state))
         };
-        let (client, state) = match asked.await {
+        let (client, state) = match configuration.await {
             Ok(answered) => answered,
             Err(error) if is_named => return Err(error),
             // Without a daemon, what is changed is the file that one would take.

@@ -172,10 +172,10 @@ fn call_line(call: &Value) -> String {
     let millis = output::number(call, "/execution_time_ms");
     let client = Some(text("/client")).filter(|client| !client.is_empty()).map(|client| format!("by {client}"));
     let caller = Some(by_id::caller(call)).filter(|caller| !caller.is_empty());
-    let who: Vec<String> = client.into_iter().chain(caller).collect();
-    let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
+    let origin: Vec<String> = client.into_iter().chain(caller).collect();
+    let origin = if origin.is_empty() { String::new() } else { format!(" ({})", origin.join(", ")) };
     let outcome = text("/outcome").replace('_', " ");
-    format!("{}  {tool}: {outcome} in {millis} ms{who}", time(&text("/at")))
+    format!("{}  {tool}: {outcome} in {millis} ms{origin}", time(&text("/at")))
 }
 
 /// `2026-03-01 09:30:00  notes is live: up to date`.

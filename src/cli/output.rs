@@ -152,8 +152,8 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
-/// A foreign text in which each character that cannot be seen is shown by its number, for texts
-/// that somebody decides about.
+/// A foreign text in which each invisible character is shown by its number, for texts that a person
+/// decides about.
 pub(super) fn marked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -25,8 +25,8 @@ impl RefreshArgs {
             daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value
         } else {
             // The slowest of them is waited for, not each after the other.
-            let asked = self.names.iter().map(|name| one(&daemon, name));
-            json!({ "scenarios": try_join_all(asked).await? })
+            let refreshed = self.names.iter().map(|name| one(&daemon, name));
+            json!({ "scenarios": try_join_all(refreshed).await? })
         };
         if self.remote.json {
             output::json(&answer);
@@ -46,11 +46,11 @@ async fn one(daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
 /// Fails if a polled scenario did not answer, so that a script can see it. Blocked, pending and
 /// removed scenarios were not polled and do not count.
 fn failed(answer: &Value) -> Result<(), CommandError> {
-    let asked =
+    let was_polled =
         |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending" | "removed");
     let failed: Vec<String> = output::list(answer, "scenarios")
         .iter()
-        .filter(asked)
+        .filter(was_polled)
         .filter(|scenario| scenario["last_error"].is_object())
         .map(|scenario| output::text(scenario, "/name"))
         .collect();

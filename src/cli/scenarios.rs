@@ -67,17 +67,17 @@ impl ScenariosArgs {
         // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::StateChanges> = None;
-        while let Some(heard) = follow.next().await? {
+        while let Some(event) = follow.next().await? {
             if self.remote.json {
-                heard.print_json();
+                event.print_json();
                 continue;
             }
             if let Some(printed) = &mut printed {
-                printed.print(&heard);
+                printed.print(&event);
                 continue;
             }
             self.list(daemon).await?;
-            printed = Some(watch::StateChanges::from_snapshot(&heard.data));
+            printed = Some(watch::StateChanges::from_snapshot(&event.data));
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ impl ServeArgs {
         tracing::info!(configuration = file, state, open_files, "started");
         output::line(&format!("callsheet listens on http://{address}"));
         app.stop_on_signal()?;
-        app.tell_service_manager();
+        app.notify_service_manager();
         if self.until_unused {
             app.stop_when_unused();
         }

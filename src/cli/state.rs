@@ -71,7 +71,7 @@ async fn accept_loss(remote: &RemoteArgs) -> Result<(), CommandError> {
         return Ok(());
     }
     match output::text(&answer.value, "/lost") {
-        lost if lost.is_empty() => output::line("nothing was lost; tools are called as before"),
+        lost if lost.is_empty() => output::line("no stored decision was lost; tools are called as before"),
         lost => output::line(&format!("accepted, tools are called again: {lost}")),
     }
     Ok(())

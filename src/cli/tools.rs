@@ -125,7 +125,7 @@ impl ToolsArgs {
         } else if self.report {
             show_report(&answer.value);
         } else if output::list(&answer.value, "tools").is_empty() {
-            output::line(self.filter.nothing());
+            output::line(self.filter.text_without_tools());
         } else if self.schemas {
             show_schemas(&answer.value);
         } else {
@@ -148,19 +148,19 @@ impl ToolsArgs {
         // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::ToolChanges> = None;
-        while let Some(heard) = follow.next().await? {
+        while let Some(event) = follow.next().await? {
             if self.remote.json {
-                heard.print_json();
+                event.print_json();
                 continue;
             }
             if let Some(printed) = &mut printed {
-                printed.print(&heard);
+                printed.print(&event);
                 continue;
             }
             let answer = daemon.list(self.filter.query()).await?;
             show(&answer.value);
             note_left_out(&answer);
-            printed = Some(watch::ToolChanges::from_snapshot(&heard.data));
+            printed = Some(watch::ToolChanges::from_snapshot(&event.data));
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl FilterArgs {
     }
 
     /// The text for an empty list.
-    fn nothing(&self) -> &'static str {
+    fn text_without_tools(&self) -> &'static str {
         let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
         match (filtered || self.q.is_some(), self.all) {
             (true, false) => "no matching tools; `--all` includes disabled ones",
@@ -228,13 +228,13 @@ fn show_report(answer: &Value) {
         ]);
     }
     for tool in output::list(report, "left_out") {
-        let nothing = || cell(String::new());
+        let empty = || cell(String::new());
         sheet.row([
             cell(output::text(tool, "/id")),
             cell("no"),
-            nothing(),
-            nothing(),
-            nothing(),
+            empty(),
+            empty(),
+            empty(),
             cell(output::first_line(tool, "/reason")),
         ]);
     }

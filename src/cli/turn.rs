@@ -125,10 +125,10 @@ impl TurnArgs {
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Value::from(text.clone()?))));
         let counts = [("parallel", self.parallel), ("wait", self.wait), ("max_result_tokens", self.max_result_tokens)];
         let counts = counts.into_iter().filter_map(|(name, count)| Some((name, Value::from(count?))));
-        let tells = self.tell_approvals.then(|| ("approvals", Value::from("tell")));
+        let approvals = self.tell_approvals.then(|| ("approvals", Value::from("tell")));
         let own = (!self.own_tool.is_empty()).then(|| ("own_tools", Value::from(self.own_tool.clone())));
         let mut body = format!("{{\"response\":{}", response.trim());
-        for (name, value) in texts.chain(counts).chain(tells).chain(own) {
+        for (name, value) in texts.chain(counts).chain(approvals).chain(own) {
             // A buffer in memory takes everything.
             let _ = write!(body, ",\"{name}\":{value}");
         }

@@ -70,8 +70,8 @@ impl<'a> EventFollower<'a> {
                     return Ok(Some(WatchedEvent { event: received.event, id: received.id, data }));
                 }
                 ended => {
-                    let said: Value = ended.and_then(|end| serde_json::from_str(&end.data).ok()).unwrap_or_default();
-                    let why = match output::text(&said, "/reason") {
+                    let end: Value = ended.and_then(|end| serde_json::from_str(&end.data).ok()).unwrap_or_default();
+                    let why = match output::text(&end, "/reason") {
                         reason if reason.is_empty() => "the connection ended".to_owned(),
                         reason => reason,
                     };
@@ -124,19 +124,19 @@ impl ToolChanges {
     }
 
     /// Prints an event, a line for each change.
-    pub(super) fn print(&mut self, heard: &WatchedEvent) {
-        match heard.event.as_str() {
+    pub(super) fn print(&mut self, event: &WatchedEvent) {
+        match event.event.as_str() {
             "snapshot" => {
                 // Events of the meantime were missed; their result is printed.
-                let now = Self::from_snapshot(&heard.data);
+                let now = Self::from_snapshot(&event.data);
                 self.names.difference(&now.names).for_each(|name| change('-', name, ""));
                 now.names.difference(&self.names).for_each(|name| change('+', name, ""));
                 *self = now;
             }
             "catalog" => {
                 for (sign, member) in [('-', "removed"), ('+', "added"), ('~', "changed")] {
-                    for name in texts(&heard.data, member) {
-                        let reason = heard.data["reasons"][&name].as_str().unwrap_or_default();
+                    for name in texts(&event.data, member) {
+                        let reason = event.data["reasons"][&name].as_str().unwrap_or_default();
                         change(sign, &name, reason);
                         let _ = if sign == '-' { self.names.remove(&name) } else { self.names.insert(name) };
                     }
@@ -161,11 +161,11 @@ impl StateChanges {
     }
 
     /// Prints an event, a line for each change.
-    pub(super) fn print(&mut self, heard: &WatchedEvent) {
-        match heard.event.as_str() {
+    pub(super) fn print(&mut self, event: &WatchedEvent) {
+        match event.event.as_str() {
             "snapshot" => {
-                let now = Self::from_snapshot(&heard.data);
-                for scenario in output::list(&heard.data, "scenarios") {
+                let now = Self::from_snapshot(&event.data);
+                for scenario in output::list(&event.data, "scenarios") {
                     let (name, state) = (output::text(scenario, "/name"), output::text(scenario, "/state"));
                     let before = self.states.get(&name);
                     if before != Some(&state) {
@@ -184,7 +184,7 @@ impl StateChanges {
             }
             "scenario" => {
                 let [name, from, to, reason] =
-                    ["/name", "/from", "/to", "/reason"].map(|member| output::text(&heard.data, member));
+                    ["/name", "/from", "/to", "/reason"].map(|member| output::text(&event.data, member));
                 let known = |state: &str| Some(state.to_owned()).filter(|state| !state.is_empty());
                 print_transition(&name, known(&from).as_deref(), known(&to).as_deref(), &reason);
                 match known(&to) {

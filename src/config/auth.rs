@@ -1,4 +1,4 @@
-//! `auth` of `[[scenarios]]`: what is shown to a scenario to prove who asks.
+//! `auth` of `[[scenarios]]`: the credential that is sent to a scenario.
 
 use url::{Host, Url};
 

@@ -48,7 +48,7 @@ pub(super) fn interaction(at: &mut ValueReader<'_>) -> (Interaction, Option<Arc<
 fn known_kind(text: &str) -> Result<&'static str, ValueError> {
     KINDS.into_iter().find(|kind| *kind == text).ok_or_else(|| {
         ValueError::new(
-            format!("{text:?} is nothing that a scenario requests"),
+            format!("{text:?} is not a kind of input that a scenario can request"),
             format!("known are: {}", KINDS.join(", ")),
         )
     })

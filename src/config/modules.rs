@@ -123,6 +123,6 @@ pub(super) fn tokens(written: &mut ValueReader<'_>, config: &mut Config) {
 
 /// Whether a scenario of this name is configured that speaks the module protocol.
 fn is_module(name: &ScenarioName, config: &Config) -> bool {
-    let speaks = |scenario: &StaticScenario| scenario.name == *name && scenario.protocol.as_deref() == Some(MODULE);
-    config.modules.services.contains_key(name) || config.scenarios.iter().any(speaks)
+    let is_module = |scenario: &StaticScenario| scenario.name == *name && scenario.protocol.as_deref() == Some(MODULE);
+    config.modules.services.contains_key(name) || config.scenarios.iter().any(is_module)
 }

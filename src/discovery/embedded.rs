@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, told_once};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, publish_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::Stop;
 
@@ -45,17 +45,17 @@ impl Source for Embedded {
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         Box::pin(async move {
-            let (mut heard, mut running) = (Vec::new(), FuturesUnordered::new());
+            let (mut sets, mut running) = (Vec::new(), FuturesUnordered::new());
             for (index, source) in self.0.into_iter().enumerate() {
                 let (sender, set) = watch::channel(EndpointSet::default());
-                heard.push(set);
+                sets.push(set);
                 let run = source.run(sender, stop.clone());
                 running.push(async move { (index, run.await) });
             }
             let mut failed = BTreeMap::new();
             loop {
-                announce(&out, joined(&heard, &failed));
-                let changes: FuturesUnordered<_> = heard.iter_mut().map(changed).collect();
+                announce(&out, joined(&sets, &failed));
+                let changes: FuturesUnordered<_> = sets.iter_mut().map(changed).collect();
                 tokio::select! {
                     () = stop.wait() => return Ok(()),
                     _ = changes.into_future() => {}
@@ -75,9 +75,9 @@ async fn changed(set: &mut watch::Receiver<EndpointSet>) {
     }
 }
 
-fn joined(heard: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String>) -> EndpointSet {
+fn joined(sets: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String>) -> EndpointSet {
     let mut whole = EndpointSet { initial_scan_done: true, ..EndpointSet::default() };
-    for (index, set) in heard.iter().enumerate() {
+    for (index, set) in sets.iter().enumerate() {
         let set = set.borrow();
         // One that failed before it had looked everywhere is waited for no longer.
         whole.initial_scan_done &= set.initial_scan_done || failed.contains_key(&index);
@@ -109,6 +109,6 @@ impl Source for InProcessSource {
             Some((EndpointId(Arc::from(name.as_str())), endpoint))
         };
         let endpoints = self.0.iter().filter_map(endpoint).collect();
-        Box::pin(told_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
+        Box::pin(publish_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
     }
 }

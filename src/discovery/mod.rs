@@ -69,7 +69,7 @@ impl Endpoint {
         Self { target: Some(target), ..Self::unplaced(trust) }
     }
 
-    /// An endpoint of which nothing is known yet.
+    /// An endpoint without a target, identity or protocol yet.
     pub(crate) fn unplaced(trust: SourceTrust) -> Self {
         Self { name: None, target: None, protocol: None, trust, boot: None, identity: None, ended: None }
     }
@@ -135,7 +135,7 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
 
 /// Whether both configurations give the same source, so that it need not be replaced.
 pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
-    let (mine, theirs) = (&one.discovery, &other.discovery);
+    let (found, other_found) = (&one.discovery, &other.discovery);
     match source {
         // Of the program, not of its configuration.
         SourceId::Embedded | SourceId::Bundles => true,
@@ -147,8 +147,8 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
         }
         // What the configuration has is not proposed again.
         SourceId::McpFiles => one.mcp.files == other.mcp.files && one.scenarios == other.scenarios,
-        SourceId::Environment => mine.environment == theirs.environment,
-        SourceId::Vrooli => mine.vrooli == theirs.vrooli,
+        SourceId::Environment => found.environment == other_found.environment,
+        SourceId::Vrooli => found.vrooli == other_found.vrooli,
         // What it announces is no matter of the source.
         SourceId::Mdns => {
             let listening = |section: &config::MdnsConfig| config::MdnsConfig {
@@ -156,7 +156,7 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
                 name: String::new(),
                 ..section.clone()
             };
-            listening(&mine.mdns) == listening(&theirs.mdns)
+            listening(&found.mdns) == listening(&other_found.mdns)
         }
     }
 }
@@ -172,7 +172,7 @@ pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
 
 /// The run of a source that knows its set from the start: sends it once, then waits, so that it
 /// counts as running.
-pub(crate) async fn told_once(
+pub(crate) async fn publish_once(
     set: EndpointSet,
     out: watch::Sender<EndpointSet>,
     stop: Stop,

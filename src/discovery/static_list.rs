@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::client_entries::{endpoint, findings};
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, publish_once};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
 use crate::model::{Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceId, Target};
@@ -111,6 +111,6 @@ impl Source for StaticList {
         out: watch::Sender<EndpointSet>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
-        told_once(self.set, out, stop).boxed()
+        publish_once(self.set, out, stop).boxed()
     }
 }

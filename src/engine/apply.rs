@@ -28,8 +28,8 @@ impl Core {
         for notice in effects.notify {
             self.notify(notice, now);
         }
-        for (whom, within) in effects.poll {
-            self.poll_soon(whom, within, now);
+        for (scenarios, within) in effects.poll {
+            self.poll_soon(scenarios, within, now);
         }
         for dirty in effects.publish {
             self.publish(dirty, now);
@@ -55,8 +55,8 @@ impl Core {
 
     /// Polls ahead of the schedule, spread to avoid a burst. Scenarios that are due earlier, or are
     /// being polled, are left alone.
-    fn poll_soon(&mut self, whom: PollSet, within: Duration, now: Now) {
-        let names = match whom {
+    fn poll_soon(&mut self, scenarios: PollSet, within: Duration, now: Now) {
+        let names = match scenarios {
             PollSet::These(names) => names,
             PollSet::Trusted => {
                 let trusted = self.fleet.scenarios().values().filter(|record| record.is_trusted());

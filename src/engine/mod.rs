@@ -116,7 +116,7 @@ pub struct EngineCounters {
 
 /// Starts the engine. When it returns, the content of the store is published.
 pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
-    let (events, heard) = mpsc::channel(EVENTS);
+    let (events, received) = mpsc::channel(EVENTS);
     let (command, commands) = mpsc::channel(COMMANDS);
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
@@ -144,15 +144,15 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
     counts.loads.started(clock.wall());
     let transports = Transports::new(client).with_children(children);
-    let asked = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
-    let poller = Poller::new(asked, &config.refresh, tasks.clone(), events.clone(), stop.clone());
+    let connections = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
+    let poller = Poller::new(connections, &config.refresh, tasks.clone(), events.clone(), stop.clone());
     let parts = EngineParts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };
     let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
     for source in sources {
         run.start(source);
     }
     tasks.spawn(run.follow(follow));
-    tasks.spawn(core.run(heard, commands, stop.clone()));
+    tasks.spawn(core.run(received, commands, stop.clone()));
     let (commands, operations) = (command, operation);
     (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, tasks }, reader)
 }

@@ -188,8 +188,8 @@ impl Partition {
             effects = self.turned(turning, census.failing, refresh, now);
         }
         let lately = |at: &Option<Instant>| at.is_some_and(|at| at + rules.isolation_window > now.mono);
-        let (asked, mut others): (Vec<_>, Vec<_>) = census.answering.into_iter().partition(|(at, _)| lately(at));
-        let spread = match self.others_to_probe(asked.len(), rules, now.mono) {
+        let (recent, mut others): (Vec<_>, Vec<_>) = census.answering.into_iter().partition(|(at, _)| lately(at));
+        let spread = match self.others_to_probe(recent.len(), rules, now.mono) {
             None => return effects,
             Some(ProbeScope::All) => rules.isolation_window / 3,
             Some(ProbeScope::Sample) => {
@@ -308,14 +308,14 @@ impl Partition {
         *self = Self { sampled: self.sampled, ..Self::new(self.looked) };
     }
 
-    /// Whether other scenarios are to be polled because of the lost ones, and how many; `asked` is
-    /// the number that answered lately. A sample is polled at most once per window, because the
+    /// Whether other scenarios are to be polled because of the lost ones, and how many; `answered`
+    /// is the number that answered lately. A sample is polled at most once per window, because the
     /// loss may be one scenario that comes and goes.
-    fn others_to_probe(&mut self, asked: usize, rules: &HealthConfig, now: Instant) -> Option<ProbeScope> {
+    fn others_to_probe(&mut self, answered: usize, rules: &HealthConfig, now: Instant) -> Option<ProbeScope> {
         if !std::mem::take(&mut self.doubtful) || self.cut.is_some() || rules.isolation_max.is_zero() {
             return None;
         }
-        if is_mass(self.lost.len(), asked + self.lost.len(), rules) {
+        if is_mass(self.lost.len(), answered + self.lost.len(), rules) {
             return Some(ProbeScope::All);
         }
         if self.sampled.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window) {
@@ -474,10 +474,10 @@ mod tests {
     #[test]
     fn a_loss_raises_doubts_about_a_few_and_a_second_about_all() {
         let mut case = Case::new();
-        let mut doubts = |lost: &[&str], asked, second| {
+        let mut doubts = |lost: &[&str], answered, second| {
             case.lose(lost, second);
             let now = case.at(second).mono;
-            case.isolation.others_to_probe(asked, &case.rules, now)
+            case.isolation.others_to_probe(answered, &case.rules, now)
         };
         assert_eq!(doubts(&[], 3, 0), None);
         assert_eq!(doubts(&["a"], 3, 0), Some(ProbeScope::Sample));
@@ -489,8 +489,8 @@ mod tests {
     #[test]
     fn many_goodbyes_at_once_are_none() {
         let rules = HealthConfig::default();
-        let said = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)].map(|(leaving, of)| is_silence(leaving, of, &rules));
-        assert_eq!(said, [false, false, true, false, true]);
+        let silences = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)].map(|(leaving, of)| is_silence(leaving, of, &rules));
+        assert_eq!(silences, [false, false, true, false, true]);
     }
 
     #[test]

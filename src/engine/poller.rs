@@ -81,7 +81,7 @@ impl Poller {
         let (events, stop) = (self.events.clone(), self.stop.clone());
         let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
         // Boxed, because it is large and starting a task moves its future seven times.
-        let asking = Box::pin(poll(question));
+        let polling = Box::pin(poll(question));
         AbortOnDropHandle::new(self.tasks.spawn(async move {
             let turn = async {
                 let _place = match &strangers {
@@ -89,7 +89,7 @@ impl Poller {
                     Some(strangers) => strangers.acquire().await.ok(),
                     None => None,
                 };
-                asking.await
+                polling.await
             };
             let answered = tokio::select! {
                 answered = turn => answered,

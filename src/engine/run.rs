@@ -230,8 +230,8 @@ impl Core {
         };
         let names = if names.is_empty() {
             // A scenario that waits for approval is polled only when its name is given.
-            let asked = self.fleet.scenarios().values().filter(|record| record.may_be_polled() && record.is_trusted());
-            asked.map(|record| record.name.clone()).collect()
+            let polled = self.fleet.scenarios().values().filter(|record| record.may_be_polled() && record.is_trusted());
+            polled.map(|record| record.name.clone()).collect()
         } else {
             names
         };

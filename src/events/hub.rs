@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 const IDLE: usize = 64;
 
 /// How many events of calls may be queued; a further publisher waits.
-const SAID: usize = 1_024;
+const QUEUE: usize = 1_024;
 /// How many of these are published together.
 const TOGETHER: usize = 128;
 
@@ -46,7 +46,7 @@ struct HubInner {
     stop: Stop,
     places: Arc<Semaphore>,
     reader: CatalogReader,
-    said: mpsc::Sender<Event>,
+    events: mpsc::Sender<Event>,
     state: Mutex<HubState>,
     /// The sequence of the latest snapshot that was published.
     published: watch::Sender<u64>,
@@ -109,15 +109,16 @@ impl Hub {
         let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
-        let (said, heard) = mpsc::channel(SAID);
-        let shared = Arc::new(HubInner { config, clock, tasks, stop, places, reader, said, state, published, counts });
-        shared.tasks.spawn(Arc::clone(&shared).follow(followed, heard));
+        let (events, received) = mpsc::channel(QUEUE);
+        let shared =
+            Arc::new(HubInner { config, clock, tasks, stop, places, reader, events, state, published, counts });
+        shared.tasks.spawn(Arc::clone(&shared).follow(followed, received));
         Self(shared)
     }
 
     /// Adds a reader. Everything that was published before is in its snapshot or in the ring. If a
     /// snapshot was published just now, this waits for it, which takes some milliseconds.
-    pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
+    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let place = Arc::clone(&shared.places).try_acquire_owned();
         let config = shared.config.load_full();
@@ -129,7 +130,7 @@ impl Hub {
             _ = followed.wait_for(|followed| *followed >= published) => {}
             () = shared.stop.wait() => {}
         }
-        let SubscribeRequest { query, kinds, cursor, calls } = ask;
+        let SubscribeRequest { query, kinds, cursor, calls } = request;
         let mut state = shared.state();
         let HubState { moment, topics } = &mut *state;
         let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
@@ -149,12 +150,12 @@ impl Hub {
     /// Waits only while the queue is full.
     pub async fn publish(&self, event: Event) {
         // Fails only after the stop, when no event is published any more.
-        let _ = self.0.said.send(event).await;
+        let _ = self.0.events.send(event).await;
     }
 
     /// The same without waiting: while the queue is full, the event is dropped.
     pub fn try_publish(&self, event: Event) {
-        let _ = self.0.said.try_send(event);
+        let _ = self.0.events.try_send(event);
     }
 
     /// How many events went to how many readers.
@@ -185,14 +186,14 @@ impl HubInner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn follow(self: Arc<Self>, mut reader: CatalogReader, mut said: mpsc::Receiver<Event>) {
+    async fn follow(self: Arc<Self>, mut reader: CatalogReader, mut queue: mpsc::Receiver<Event>) {
         let mut events = Vec::new();
         loop {
             let snapshot = tokio::select! {
                 () = self.stop.wait() => return,
                 snapshot = reader.changed() => snapshot,
                 // A sender lives in `self`.
-                _ = said.recv_many(&mut events, TOGETHER) => {
+                _ = queue.recv_many(&mut events, TOGETHER) => {
                     self.publish_events(events.drain(..));
                     continue;
                 }

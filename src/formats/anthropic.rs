@@ -59,7 +59,7 @@ const fn shape(id: &'static str, cached: EndMark, strict: Option<&'static Strict
         steps: schema::COMMON,
         write: tool,
         frame: ("[", "]"),
-        nothing: None,
+        empty_list: None,
         cached,
         strict,
         deferral: None,

@@ -25,7 +25,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         steps: schema::COMMON,
         write: tool,
         frame: (r#"{"tools":["#, "]}"),
-        nothing: Some("null"),
+        empty_list: Some("null"),
         cached,
         strict: None,
         deferral: None,

@@ -32,7 +32,7 @@ pub(super) static FORMAT: Vendor = Vendor {
         r#"]}}},"required":["calls"]}"#,
     ),
     // JSON Schema has no empty `anyOf`: without tools no call can be made.
-    nothing: Some(
+    empty_list: Some(
         r#"{"type":"object","properties":{"calls":{"type":"array","items":{},"maxItems":0}},"required":["calls"]}"#,
     ),
     cached: EndMark::None,

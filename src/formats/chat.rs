@@ -20,7 +20,7 @@ pub(super) const fn like(id: &'static str, limits: &'static FormatLimits) -> Ven
         steps: schema::COMPILED,
         write: function,
         frame: ("[", "]"),
-        nothing: None,
+        empty_list: None,
         cached: EndMark::None,
         strict: None,
         deferral: None,

@@ -12,7 +12,8 @@ use super::schema::{Context, SIMPLE, Transform, TransformError, join, steps};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 
-const STEPS: [Transform; SIMPLE.len() + 2] = join(SIMPLE, &steps![said, super::schema::required::known_required]);
+const STEPS: [Transform; SIMPLE.len() + 2] =
+    join(SIMPLE, &steps![supported_keywords, super::schema::required::known_required]);
 
 /// `format=gemini`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -21,7 +22,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     steps: &STEPS,
     write: declaration,
     frame: (r#"[{"functionDeclarations":["#, "]}]"),
-    nothing: Some("[]"),
+    empty_list: Some("[]"),
     cached: EndMark::None,
     strict: None,
     deferral: None,
@@ -60,7 +61,7 @@ fn takes(keyword: &str, value: &Value) -> bool {
     keyword != "enum" || value.as_array().is_some_and(|values| values.iter().all(plain))
 }
 
-fn said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
+fn supported_keywords(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &VOCABULARY)
 }
 

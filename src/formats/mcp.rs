@@ -47,7 +47,7 @@ pub(super) const BASE: Vendor = Vendor {
     steps: STEPS,
     write: tool,
     frame: FRAME,
-    nothing: None,
+    empty_list: None,
     cached: EndMark::None,
     strict: None,
     deferral: None,

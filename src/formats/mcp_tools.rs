@@ -112,7 +112,7 @@ const fn list(
     id: &'static str,
     write: fn(&Piece<'_>) -> Vec<u8>,
     open: &'static str,
-    nothing: Option<&'static str>,
+    empty_list: Option<&'static str>,
 ) -> Vendor {
-    Vendor { id, limits: &limits::MCP, write, frame: (open, mcp::FRAME.1), nothing, ..mcp::BASE }
+    Vendor { id, limits: &limits::MCP, write, frame: (open, mcp::FRAME.1), empty_list, ..mcp::BASE }
 }

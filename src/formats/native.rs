@@ -155,11 +155,11 @@ fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
 
 /// The unknown members apart from those whose key is one of `ours`, which come second; the first of
 /// equal keys stays.
-fn free_members<'a>(extra: &'a Extra, ours: &[&str]) -> (Vec<(&'a str, &'a str)>, BTreeSet<&'a str>) {
+fn free_members<'a>(extra: &'a Extra, own_keys: &[&str]) -> (Vec<(&'a str, &'a str)>, BTreeSet<&'a str>) {
     let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
     let mut members = Vec::new();
     for (key, json) in extra {
-        if ours.contains(&key.as_ref()) {
+        if own_keys.contains(&key.as_ref()) {
             taken.insert(key.as_ref());
         } else if seen.insert(key.as_ref()) {
             members.push((key.as_ref(), json.get()));

@@ -13,7 +13,7 @@ use super::schema::{Context, SIMPLE, Transform, TransformError, join, required, 
 use super::vendor::Vendor;
 
 const STEPS: [Transform; SIMPLE.len() + 3] =
-    join(SIMPLE, &steps![said, types::alternatives_to_types, required::known_required]);
+    join(SIMPLE, &steps![supported_keywords, types::alternatives_to_types, required::known_required]);
 
 /// `format=ollama`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -22,7 +22,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     steps: &STEPS,
     write: chat::function,
     frame: ("[", "]"),
-    nothing: None,
+    empty_list: None,
     cached: EndMark::None,
     strict: None,
     deferral: None,
@@ -38,6 +38,6 @@ const VOCABULARY: Vocabulary = Vocabulary {
     takes: |_, _| true,
 };
 
-fn said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
+fn supported_keywords(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &VOCABULARY)
 }

@@ -22,7 +22,7 @@ pub(super) struct Vendor {
     /// Before the first tool and after the last.
     pub(super) frame: (&'static str, &'static str),
     /// The whole list when it has no tools, if it is not the empty frame.
-    pub(super) nothing: Option<&'static str>,
+    pub(super) empty_list: Option<&'static str>,
     /// What `cache=true` adds.
     pub(super) cached: EndMark,
     /// The strict mode that each tool tries first.
@@ -124,7 +124,7 @@ impl Vendor {
         Some(lossy(tool, message).at("/outputSchema").hint(hint))
     }
 
-    fn tell(tool: &ViewTool, note: TransformNote) -> Finding {
+    fn finding_of(tool: &ViewTool, note: TransformNote) -> Finding {
         let finding = lossy(tool, note.message).at(format!("/parameters{}", note.pointer));
         if note.hint.is_empty() { finding } else { finding.hint(note.hint) }
     }
@@ -167,7 +167,7 @@ impl Format for Vendor {
     }
 
     fn encode_within(&self, tool: &ViewTool, loading: Loading, spent: &mut Spent) -> Encoded {
-        let to_findings = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::tell(tool, note));
+        let to_findings = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::finding_of(tool, note));
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
             match self.fit(tool, loading, Some((strict, spent))) {
@@ -199,7 +199,7 @@ impl Format for Vendor {
     }
 
     fn without_tools(&self) -> Option<&'static str> {
-        self.nothing
+        self.empty_list
     }
 
     fn end_mark(&self, deferred: usize) -> EndMark {

@@ -76,8 +76,8 @@ pub(super) fn quoted(text: &str) -> String {
 /// tools has half a million.
 fn push_quoted(out: &mut Vec<u8>, text: &str) {
     // Not left at the first, which lets the compiler look at many bytes at once.
-    let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
-    if odd.fold(0, |any, odd| any | odd) > 0 {
+    let escapes = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if escapes.fold(0, |any, escapes| any | escapes) > 0 {
         out.extend_from_slice(quoted(text).as_bytes());
     } else {
         out.push(b'"');
@@ -122,13 +122,13 @@ fn suspicious(json: &[u8]) -> bool {
 
 /// The bytes at which [`suspicious`] stops: brackets that open, backslashes, digits.
 const TELLING: [bool; 256] = {
-    let mut telling = [false; 256];
+    let mut stops = [false; 256];
     let mut byte = 0;
-    while byte < telling.len() {
-        telling[byte] = matches!(byte, 0x5b | 0x7b | 0x5c | 0x30..=0x39);
+    while byte < stops.len() {
+        stops[byte] = matches!(byte, 0x5b | 0x7b | 0x5c | 0x30..=0x39);
         byte += 1;
     }
-    telling
+    stops
 };
 
 #[cfg(test)]

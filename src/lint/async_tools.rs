@@ -95,7 +95,8 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
         completion(place, behaviour);
         if let Some(cancellation) = behaviour.get_non_null("cancellation") {
             place.within("cancellation", |place| {
-                let id = behaviour.get_non_null("status_polling").and_then(|said| said.text_of("operation_id_field"));
+                let id =
+                    behaviour.get_non_null("status_polling").and_then(|polling| polling.text_of("operation_id_field"));
                 let names = PartnerNames { tool: "cancel_tool", param: "cancel_tool_id_param", id };
                 partner(place, cancellation, &names, "cancelled", offered);
             });
@@ -171,15 +172,15 @@ fn names_fit(field: &str, param: &str) -> bool {
     field.is_empty() || param.is_empty() || !field.is_disjoint(&param)
 }
 
-/// Checks the status tool or the cancel tool: `said` is the object that names it.
+/// Checks the status tool or the cancel tool: `declaration` is the object that names it.
 fn partner(
     place: &mut RuleContext<'_>,
-    said: &Json<'_>,
+    declaration: &Json<'_>,
     &PartnerNames { tool: tool_member, param: id_member, id: id_field }: &PartnerNames<'_>,
     purpose: &str,
     offered: &mut ManifestTools<'_>,
 ) {
-    let Some(name) = said.text_of(tool_member) else {
+    let Some(name) = declaration.text_of(tool_member) else {
         let message = format!("`{tool_member}` is missing, so the operation cannot be {purpose}");
         return place.report(FindingCode::AsyncIncomplete, message, "name a tool of this manifest");
     };
@@ -189,7 +190,7 @@ fn partner(
         let hint = "add that tool, or name a tool of this manifest";
         return place.report_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
     };
-    let Some(id) = said.text_of(id_member) else {
+    let Some(id) = declaration.text_of(id_member) else {
         let message =
             format!("`{id_member}` is missing, so callers cannot pass the operation's id to {}", quoted_excerpt(name));
         return place.report(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");

@@ -88,8 +88,8 @@ mod tests {
         {
             assert!(!hidden(plain), "{plain:?}");
         }
-        for odd in ["a\u{200b}b", "x\u{202e}y", "\u{e0041}", "bell\u{7}", "a\u{200d}b", "\u{feff}a", "s\u{fe0f}"] {
-            assert!(hidden(odd), "{odd:?}");
+        for text in ["a\u{200b}b", "x\u{202e}y", "\u{e0041}", "bell\u{7}", "a\u{200d}b", "\u{feff}a", "s\u{fe0f}"] {
+            assert!(hidden(text), "{text:?}");
         }
     }
 }

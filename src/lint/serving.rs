@@ -142,8 +142,9 @@ pub fn known_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     if answer.status != StatusCode::OK {
         return Some(finding(format!("{route} answers {}, though the tool is in the list", answer.status)));
     }
-    let said = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
-    (said["name"] != answer.name).then(|| finding(format!("{route} does not answer with the definition of the tool")))
+    let document = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
+    (document["name"] != answer.name)
+        .then(|| finding(format!("{route} does not answer with the definition of the tool")))
 }
 
 /// Checks the answer for an unknown tool: 404 with an object that has a string in `error`.
@@ -156,8 +157,8 @@ pub fn unknown_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     if answer.status != StatusCode::NOT_FOUND {
         return Some(finding(format!("{route} answers {}, not 404, though there is no such tool", answer.status)));
     }
-    let said = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
-    if !said["error"].is_string() {
+    let document = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
+    if !document["error"].is_string() {
         return Some(finding(format!("{route} answers 404 without a JSON object with `error`")));
     }
     content_type(answer.headers, "the answer for an unknown tool")

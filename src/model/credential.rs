@@ -33,7 +33,7 @@ pub enum SecretSource {
     },
 }
 
-/// How requests prove to a scenario who sends them.
+/// The credential that is sent with requests to a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// A bearer token (RFC 6750 section 2.1).
@@ -63,8 +63,8 @@ pub struct OAuthClient {
     /// `issuer`: the authorization server of a login, as it names itself. `None` where the scenario
     /// may name it.
     pub issuer: Option<String>,
-    /// The hosts that tokens may be requested from, where somebody else than the operator wrote
-    /// `token_url`. The resolved address is judged, too.
+    /// The hosts that tokens may be requested from, if `token_url` was not written by the operator.
+    /// The resolved address is checked, too.
     pub token_hosts: Option<Vec<HostRule>>,
 }
 

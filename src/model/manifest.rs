@@ -112,7 +112,7 @@ impl SentFindings {
     /// Takes those of a later document with the same content, unless they are known already.
     pub fn learn(&self, later: &Self) {
         if let Some(findings) = later.get() {
-            // Told before: the order of a document may change with each answer.
+            // The earlier ones stay: the order of a document may change with each answer.
             let _ = self.0.set(findings.into());
         }
     }

@@ -63,10 +63,10 @@ impl Profile {
     }
 
     /// Whether tools that require this permission may be seen.
-    pub fn allows_permission(&self, asked: Permission) -> bool {
-        self.permission.is_none_or(|level| match asked {
+    pub fn allows_permission(&self, required: Permission) -> bool {
+        self.permission.is_none_or(|level| match required {
             Permission::Unknown => self.unknown == UnknownLevel::Guest,
-            asked => asked <= level,
+            required => required <= level,
         })
     }
 }
@@ -111,8 +111,8 @@ mod tests {
         let levels = [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner];
         for (had, level) in levels.into_iter().enumerate() {
             let profile = Profile { permission: Some(level), ..Profile::default() };
-            for (asked, other) in levels.into_iter().enumerate() {
-                assert_eq!(profile.allows_permission(other), asked <= had, "{level} asked for {other}");
+            for (wanted, other) in levels.into_iter().enumerate() {
+                assert_eq!(profile.allows_permission(other), wanted <= had, "{level} asked for {other}");
             }
         }
     }

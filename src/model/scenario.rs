@@ -201,7 +201,7 @@ impl Isolated {
 pub struct StateTransition {
     /// The scenario.
     pub name: ScenarioName,
-    /// Where it stood before; absent when it was just heard of.
+    /// Its previous state; absent if the scenario is new.
     pub from: Option<ScenarioState>,
     /// Its new state; absent if the scenario is no longer known.
     pub to: Option<ScenarioState>,

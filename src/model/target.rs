@@ -44,7 +44,7 @@ pub struct HttpTarget {
     pub url: Url,
     /// Where to connect instead of looking up the host of `url`.
     pub dial: Option<SocketAddr>,
-    /// How every request proves who sends it.
+    /// The credential that every request carries.
     pub auth: Option<Auth>,
     /// Further headers that go with every request.
     pub headers: Vec<(HeaderName, SecretSource)>,

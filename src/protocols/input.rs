@@ -178,19 +178,19 @@ mod tests {
     fn a_question_shows_its_message_and_schema_and_is_offered_by_its_mode() {
         let form = CallerOffers { elicitation_form: true, ..CallerOffers::default() };
         let url = CallerOffers { elicitation_url: true, ..CallerOffers::default() };
-        let asked = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
-        assert_eq!(&*asked.message(), "Name \"x\"?");
-        assert_eq!(asked.schema().unwrap().get(), r#"{"type": "object"}"#);
-        assert!(asked.is_offered(form) && !asked.is_offered(url));
+        let question = InputWanted::question("Name \"x\"?", &JsonText::parse(r#"{"type": "object"}"#).unwrap());
+        assert_eq!(&*question.message(), "Name \"x\"?");
+        assert_eq!(question.schema().unwrap().get(), r#"{"type": "object"}"#);
+        assert!(question.is_offered(form) && !question.is_offered(url));
         let sent = wanted(InputMethod::Elicitation, r#"{"mode":"url","message":"Go","url":"https://x.test/"}"#);
         assert_eq!(sent.url().as_deref(), Some("https://x.test/"));
         assert!(sent.is_offered(url) && !sent.is_offered(form));
-        for odd in [r#"{"mode":"dance"}"#, "[]", "7"] {
-            let odd = wanted(InputMethod::Elicitation, odd);
-            assert!(!odd.is_offered(form) && !odd.is_offered(url), "{odd:?}");
-            assert!(odd.message().is_empty());
-            assert_eq!(odd.schema(), None);
-            assert_eq!(odd.url(), None);
+        for unusable in [r#"{"mode":"dance"}"#, "[]", "7"] {
+            let unusable = wanted(InputMethod::Elicitation, unusable);
+            assert!(!unusable.is_offered(form) && !unusable.is_offered(url), "{unusable:?}");
+            assert!(unusable.message().is_empty());
+            assert_eq!(unusable.schema(), None);
+            assert_eq!(unusable.url(), None);
         }
     }
 

@@ -43,12 +43,12 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
     describe(tool, &mut schema, budget)?;
     let mut extra = tool.extra.to_vec();
     for (name, field) in meta {
-        let said = match name.as_ref() {
+        let member = match name.as_ref() {
             "_output" if tool.output().is_none() => Some((OUTPUT, field.text())),
             ACTIVITY if tool.own_activity().is_none() => constant(&field).map(|text| (ACTIVITY, text.to_owned())),
             _ => None,
         };
-        if let Some((name, json)) = said {
+        if let Some((name, json)) = member {
             budget.take(MEMBER + shared_text_bytes(name) + shared_text_bytes(&json))?;
             extra.push((name.into(), JsonText::known(json)));
         }
@@ -61,13 +61,16 @@ pub(in crate::protocols) fn lift(tool: &mut Tool, budget: &mut DecodeBudget) -> 
 
 /// The description of such a schema is that of its tool.
 fn describe(tool: &mut Tool, schema: &mut Members<'_>, budget: &mut DecodeBudget) -> Result<(), Flaw> {
-    let said = member(schema, "description").and_then(|said| string(said.as_scalar()?).map(Cow::into_owned));
-    let Some(said) = said.filter(|said| tool.description.is_empty() || *said == *tool.description) else {
+    let description =
+        member(schema, "description").and_then(|description| string(description.as_scalar()?).map(Cow::into_owned));
+    let Some(description) =
+        description.filter(|description| tool.description.is_empty() || *description == *tool.description)
+    else {
         return Ok(());
     };
     schema.retain(|(name, _)| name != "description");
-    budget.take(shared_text_bytes(&said))?;
-    tool.description = said.into();
+    budget.take(shared_text_bytes(&description))?;
+    tool.description = description.into();
     Ok(())
 }
 

@@ -73,9 +73,9 @@ impl FileWatch {
     }
 
     fn watch(&mut self, names: &BTreeSet<PathBuf>) -> Result<(), String> {
-        let (mine, wake) = (names.clone(), self.wake.clone());
+        let (watched, wake) = (names.clone(), self.wake.clone());
         let handler = move |event: notify::Result<Event>| {
-            if concerns(&mine, event) {
+            if concerns(&watched, event) {
                 wake.send_replace(());
             }
         };
@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn reading_is_no_change() {
         let names = BTreeSet::from([PathBuf::from("/c/a.toml")]);
-        let heard = |kind, path: &str| concerns(&names, Ok(Event::new(kind).add_path(path.into())));
-        assert!(heard(EventKind::Modify(notify::event::ModifyKind::Any), "/c/a.toml"));
-        assert!(heard(EventKind::Access(AccessKind::Close(AccessMode::Write)), "/c/a.toml"));
-        assert!(!heard(EventKind::Access(AccessKind::Close(AccessMode::Read)), "/c/a.toml"));
-        assert!(!heard(EventKind::Modify(notify::event::ModifyKind::Any), "/c/state.db"));
+        let concerns_event = |kind, path: &str| concerns(&names, Ok(Event::new(kind).add_path(path.into())));
+        assert!(concerns_event(EventKind::Modify(notify::event::ModifyKind::Any), "/c/a.toml"));
+        assert!(concerns_event(EventKind::Access(AccessKind::Close(AccessMode::Write)), "/c/a.toml"));
+        assert!(!concerns_event(EventKind::Access(AccessKind::Close(AccessMode::Read)), "/c/a.toml"));
+        assert!(!concerns_event(EventKind::Modify(notify::event::ModifyKind::Any), "/c/state.db"));
         assert!(concerns(&names, Err(notify::Error::generic("overflow"))));
     }
 }

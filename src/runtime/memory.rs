@@ -7,8 +7,10 @@
 //! themselves.
 //!
 //! A heap for each thread, each with memory that the others could use, is also more than a daemon
-//! of a few threads needs: two heaps, and large blocks apart from them, hold a fleet of 200,000
-//! tools in 30 MB less.
+//! of a few threads needs: there are two. Blocks from [`LARGE`] bytes on are mapped one by one, and
+//! so are back with the system as soon as they are free. Without that bound glibc raises its own
+//! one up to 32 MiB after the first large body, and a soak with hostile scenarios kept 76 MB in
+//! place of 41, of which 8 were in use.
 //!
 //! It never frees memory that is in use. It is meant for the daemon's own process: an embedding
 //! program manages its own memory.
@@ -34,16 +36,26 @@ const WORTH: u64 = 8 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAPS: libc::c_int = 2;
 
+/// The number of bytes from which a block is mapped by itself, unless the environment sets it
+/// (`MALLOC_MMAP_THRESHOLD_`). Lists of usual size are smaller, bodies of hostile scenarios are not.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE: libc::c_int = 1 << 20;
+
 /// Makes the allocator keep little. To be called before there are other threads; settings of the
 /// environment (mallopt(3)) are left as they are.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers this to C alone")]
 pub fn keep_little() {
     let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
-    if std::env::var_os("MALLOC_ARENA_MAX").is_none() && !tunables.to_string_lossy().contains("arena_max") {
-        // SAFETY: mallopt(3) takes any numbers, and there is no other thread yet. A refused setting
-        // stays as it was.
-        unsafe { libc::mallopt(libc::M_ARENA_MAX, HEAPS) };
+    for (variable, tunable, parameter, value) in [
+        ("MALLOC_ARENA_MAX", "arena_max", libc::M_ARENA_MAX, HEAPS),
+        ("MALLOC_MMAP_THRESHOLD_", "mmap_threshold", libc::M_MMAP_THRESHOLD, LARGE),
+    ] {
+        if std::env::var_os(variable).is_none() && !tunables.to_string_lossy().contains(tunable) {
+            // SAFETY: mallopt(3) takes any numbers, and there is no other thread yet. A refused
+            // setting stays as it was.
+            unsafe { libc::mallopt(parameter, value) };
+        }
     }
 }
 

@@ -52,25 +52,25 @@ impl ServiceManager {
 
     /// Sends all of these at once, in order, and waits until they are sent. A failure is only
     /// logged.
-    pub async fn tell(&self, tellings: Vec<ServiceNotification>) {
-        let sending = self.tasks.spawn_blocking(move || send(&tellings));
-        let trouble = tokio::select! {
+    pub async fn tell(&self, notifications: Vec<ServiceNotification>) {
+        let sending = self.tasks.spawn_blocking(move || send(&notifications));
+        let failure = tokio::select! {
             // The other error means that the runtime is shutting down.
             sent = sending => sent.ok().and_then(Result::err).map(|error| error.to_string()),
             () = self.clock.sleep(PATIENCE) => Some(format!("it was not taken within {} s", PATIENCE.as_secs())),
         };
-        if let Some(error) = trouble {
+        if let Some(error) = failure {
             tracing::warn!(error, "notifying the service manager failed");
         }
     }
 }
 
 #[cfg(unix)]
-fn send(tellings: &[ServiceNotification]) -> std::io::Result<()> {
+fn send(notifications: &[ServiceNotification]) -> std::io::Result<()> {
     use sd_notify::NotifyState;
-    let mut states = Vec::with_capacity(tellings.len() + 1);
-    for telling in tellings {
-        match telling {
+    let mut states = Vec::with_capacity(notifications.len() + 1);
+    for notification in notifications {
+        match notification {
             ServiceNotification::Ready => states.push(NotifyState::Ready),
             ServiceNotification::Reloading => {
                 states.push(NotifyState::Reloading);

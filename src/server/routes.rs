@@ -89,7 +89,7 @@ impl RouteSpec {
 pub(super) const ROUTES: &[RouteSpec] = &[
     route("/", &[], &[
         operation(Get, Read, Daemon, "listRoutes", "all routes", json::<health::Index>("every route"), || get(root))
-            .about("Browsers, which ask for `text/html`, get the dashboard."),
+            .about("Clients that accept `text/html`, such as browsers, get the dashboard."),
     ]),
     route("/healthz", &[], &[operation(Get, Read, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live))]),
     route("/readyz", &[], &[
@@ -107,7 +107,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     ]),
     route("/api/v1/tools", &[], &[
         operation(Get, Read, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the requested format").headers(tools::HEADERS), || get(tools::list_route))
-            .about("Without parameters every tool that is published and enabled, as a manifest of the Tool Discovery Protocol. A filter that matches nothing gives an empty list.")
+            .about("Without parameters every tool that is published and enabled, as a manifest of the Tool Discovery Protocol. A filter that matches no tool gives an empty list.")
             .query(&ListQuery::KNOWN)
             .revalidates(),
     ]),
@@ -158,7 +158,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[UNKNOWN_SCENARIO])
             .stores(),
         operation(Delete, Operate, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
-            .about("Changes nothing when it is not blocked, not even its trust.")
+            .about("Has no effect if the scenario is not blocked: its trust stays as it is.")
             .refuses(&[UNKNOWN_SCENARIO])
             .stores(),
     ]),
@@ -243,7 +243,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202).with_example(call_examples::goes_on)])
             .refuses(&[NO_CALL]),
         operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
-            .about("A caller that only goes away cancels nothing.")
+            .about("A client that only disconnects does not cancel its call.")
             .refuses(&[NO_CALL, refusal(409, "It is over already.").with_example(active_calls::already_over)]),
     ]),
     route("/api/v1/interactions/{id}", &[params::INTERACTION_ID], &[
@@ -278,7 +278,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_json::OperationJson<'_>>("everything about it"), || get(operations::show))
             .refuses(&[NO_OPERATION]),
         operation(Delete, Operate, Calls, "cancelOperation", "cancels it", json::<call_json::OperationJson<'_>>("it is cancelled, or no longer followed where its scenario cannot cancel it"), || delete(operations::cancel))
-            .also(&[json::<call_json::OperationJson<'_>>("the scenario was told to cancel it and has not confirmed it").status(202)])
+            .also(&[json::<call_json::OperationJson<'_>>("the scenario was requested to cancel it and has not confirmed it").status(202)])
             .refuses(&[
                 NO_OPERATION,
                 refusal(409, "It is over already."),
@@ -331,8 +331,8 @@ pub(super) const ROUTES: &[RouteSpec] = &[
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
-async fn root(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Response {
-    dashboard::home(state, query, &asked).unwrap_or_else(route_index)
+async fn root(state: State<SharedState>, query: RawQuery, headers: HeaderMap) -> Response {
+    dashboard::home(state, query, &headers).unwrap_or_else(route_index)
 }
 
 /// Not async: the table contains [`root`], whose type would then depend on itself.
@@ -387,9 +387,9 @@ async fn name_route(request: Request, next: Next) -> Response {
 }
 
 /// 404 for a path that matches no route.
-async fn unknown(uri: Uri, asked: HeaderMap) -> Response {
+async fn unknown(uri: Uri, headers: HeaderMap) -> Response {
     let problem = || Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())));
-    dashboard::unknown(uri.path(), &asked, problem).unwrap_or_else(|| problem().into_response())
+    dashboard::unknown(uri.path(), &headers, problem).unwrap_or_else(|| problem().into_response())
 }
 
 /// 405; the router adds the `Allow` header.

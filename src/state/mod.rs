@@ -184,8 +184,8 @@ impl StateError {
     }
 
     /// The same error with this kind.
-    fn with_kind(self, trouble: StateErrorKind) -> Self {
-        Self { kind: trouble, ..self }
+    fn with_kind(self, kind: StateErrorKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The same error with the kind that a file system error shows.

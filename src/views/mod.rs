@@ -314,10 +314,10 @@ mod tests {
 
     #[test]
     fn lists_for_llms_have_neither_disabled_nor_internal_tools() {
-        let asked = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
-        let query = effective(&asked, &OpenAiFormat);
+        let wanted = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
+        let query = effective(&wanted, &OpenAiFormat);
         assert!(!query.include_disabled && !query.include_internal);
-        assert_eq!(effective(&asked, &NativeFormat), asked);
+        assert_eq!(effective(&wanted, &NativeFormat), wanted);
     }
 
     #[test]

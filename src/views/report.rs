@@ -210,8 +210,9 @@ impl ReportBuilder<'_> {
         let mut left: Vec<(ToolId, AbsentJson)> = absences
             .map(|left| (left.tool.id.clone(), absent(&left.tool, left.why.code(), &left.why.to_string())))
             .collect();
-        let unsaid = self.view.tools().zip(&rendered.lines).filter(|(_, line)| line.is_none()).map(|(tool, _)| tool);
-        left.extend(unsaid.map(|tool| {
+        let unrendered =
+            self.view.tools().zip(&rendered.lines).filter(|(_, line)| line.is_none()).map(|(tool, _)| tool);
+        left.extend(unrendered.map(|tool| {
             // The native list reports a tool that it cannot embed as `lossy`, because programs
             // still get the rest of the tool elsewhere.
             let why =

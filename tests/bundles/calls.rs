@@ -321,7 +321,7 @@ async fn a_stored_tool_is_a_tool_like_any_other() {
             "function": {"name": "weather_v1", "arguments": "{\"city\": \"Oslo\"}"}}]}}]});
     let turn = expect(&daemon, 200, "POST", "/api/v1/turns?format=openai", &response).await.json();
     assert_eq!(turn["status"], "complete", "{turn}");
-    assert_eq!(turn["calls"][0]["tool"], "net/weather_v1", "{turn}");
+    assert_eq!(turn["calls"][0]["scenario"], "net", "{turn}");
     assert_eq!(turn["messages"][0]["tool_call_id"], "c1", "{turn}");
     assert_eq!(turn["messages"][0]["content"], r#"{"sunny":true}"#, "{turn}");
     assert_eq!(api.server.requests().last().map(|request| request.target().to_owned()).as_deref(), Some("/Oslo"));

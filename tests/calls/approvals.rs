@@ -164,8 +164,8 @@ async fn with_a_token_whoever_calls_may_not_decide() {
             assert!(refused.header("www-authenticate").starts_with("Bearer realm="), "{refused:?}");
             let problem = refused.json();
             assert_eq!(problem["code"], "token_needed");
-            let told = problem["detail"].as_str().unwrap();
-            assert!(told.contains("`server.operator_token`") && !told.contains("hush"), "{told}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains("`server.operator_token`") && !detail.contains("hush"), "{detail}");
         }
     }
     // Nobody learns by this whether an id is known.
@@ -268,8 +268,8 @@ async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
     for (method, place, body) in &loosening(target) {
         for shown in [&[][..], &["Bearer 0123456789abcdef-hash"], &twice] {
             let refused = showing(&daemon, method, place, shown, body).await;
-            let told = (refused.status, &refused.json()["code"]);
-            assert_eq!(told, (401, &json!("token_needed")), "{method} {place} {body}");
+            let refusal = (refused.status, &refused.json()["code"]);
+            assert_eq!(refusal, (401, &json!("token_needed")), "{method} {place} {body}");
         }
     }
     assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
@@ -581,12 +581,12 @@ async fn whoever_follows_hears_of_it() {
     let mut last = String::new();
     for listener in [&mut all, &mut chat] {
         for state in ["waiting", "started", "answered"] {
-            let told = listener.next().await;
-            assert_eq!(told.event.as_str(), "approval");
-            assert_eq!(told.data["id"], json!(id));
-            assert_eq!(told.data["state"], json!(state));
-            assert_eq!(told.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
-            last = told.id;
+            let event = listener.next().await;
+            assert_eq!(event.event.as_str(), "approval");
+            assert_eq!(event.data["id"], json!(id));
+            assert_eq!(event.data["state"], json!(state));
+            assert_eq!(event.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
+            last = event.id;
         }
     }
     drop(chat);
@@ -595,9 +595,9 @@ async fn whoever_follows_hears_of_it() {
     assert_eq!(resumed.next().await.data["state"], "waiting", "nothing is missed");
     let call = json!({"tool_name": "wipe", "arguments": {"disk": "sda2"}, "chat_id": "8"});
     assert_eq!(self::call(&daemon, &call).await.status, 202);
-    let told = other.next().await;
-    assert_eq!(told.data["chat_id"], "8");
-    assert_eq!(told.data["state"], "waiting");
+    let event = other.next().await;
+    assert_eq!(event.data["chat_id"], "8");
+    assert_eq!(event.data["state"], "waiting");
     daemon.stop().await;
 }
 

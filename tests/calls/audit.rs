@@ -109,9 +109,10 @@ async fn every_call_has_a_line_without_arguments_and_results() {
         "outcome": "ok", "status": 200, "duration_ms": null, "attempts": 1, "arguments_digest": DIGEST,
     });
     assert_eq!(first, expected);
-    let told: Vec<_> = lines.iter().map(|line| (line["outcome"].as_str().unwrap(), line["status"].clone())).collect();
+    let outcomes: Vec<_> =
+        lines.iter().map(|line| (line["outcome"].as_str().unwrap(), line["status"].clone())).collect();
     let expected = [("ok", 200), ("failed", 200), ("unknown_tool", 404), ("approval_required", 202), ("ok", 200)];
-    assert_eq!(told, expected.map(|(outcome, status)| (outcome, json!(status))));
+    assert_eq!(outcomes, expected.map(|(outcome, status)| (outcome, json!(status))));
     assert_eq!(lines[2]["name"], "reed");
     assert_eq!(lines[2].get("scenario"), None);
     // What waited and what ran then name the same yes, and are two lines.

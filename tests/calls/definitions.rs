@@ -97,7 +97,7 @@ async fn a_result_that_does_not_fit_a_definition_or_a_tool_is_given_and_told() {
     let ratings = Callee::echo(manifest("ratings", &[tool("rate"), own])).await;
     let house = house(vec![rating("rate")], &[&ratings]).await;
     until_run(&house, "rate", "explicit by ratings/rate as rate").await;
-    let told = || {
+    let messages = || {
         let findings = house.app.calls().findings(&house.app.snapshot().catalog);
         let of_results = findings.into_iter().filter(|finding| finding.code == FindingCode::OutputMismatch);
         of_results.map(|finding| format!("{}: {}", finding.tool.unwrap(), finding.message)).collect::<Vec<_>>()
@@ -109,16 +109,16 @@ async fn a_result_that_does_not_fit_a_definition_or_a_tool_is_given_and_told() {
     };
     let rated = unfit("rate", "/required");
     // A result is checked beside its answer, and not while another one is.
-    while told() != [&*rated] {
+    while messages() != [&*rated] {
         assert_eq!(result(house.call("rate", &json!({"text": "good"})).await), json!({"text": "good"}));
     }
-    while told() != [unfit("count", "/properties/n/type"), rated.clone()]
-        && told() != [rated.clone(), unfit("count", "/properties/n/type")]
+    while messages() != [unfit("count", "/properties/n/type"), rated.clone()]
+        && messages() != [rated.clone(), unfit("count", "/properties/n/type")]
     {
         house.call("count", &json!({"n": "secret"})).await.unwrap();
     }
     // The next result that fits takes it back.
-    while told() != [&*rated] {
+    while messages() != [&*rated] {
         house.call("count", &json!({"n": 7})).await.unwrap();
     }
     house.finish().await;

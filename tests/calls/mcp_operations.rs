@@ -42,8 +42,8 @@ async fn the_state_of_an_operation_is_a_tool_wherever_one_may_begin() {
 
     let id = begin(&daemon, "start").await;
     until_state(&daemon, &id, "succeeded").await;
-    let asked = json!({"name": "get_operation", "arguments": {"operation_id": id}});
-    let shown = mcp(&daemon, "/mcp", "tools/call", asked.clone()).await;
+    let request = json!({"name": "get_operation", "arguments": {"operation_id": id}});
+    let shown = mcp(&daemon, "/mcp", "tools/call", request.clone()).await;
     let state = &shown["structuredContent"];
     assert_eq!(state["state"], "succeeded", "{shown}");
     assert_eq!(state["result"], json!({"files": 3}), "{shown}");
@@ -51,8 +51,8 @@ async fn the_state_of_an_operation_is_a_tool_wherever_one_may_begin() {
     assert_eq!(text, *state);
 
     // It belongs to the conversation that began it.
-    assert_eq!(mcp(&daemon, "/mcp?chat_id=8", "tools/call", asked.clone()).await["isError"], true);
-    assert_eq!(mcp(&daemon, "/mcp?chat_id=7", "tools/call", asked).await["isError"], Value::Null);
+    assert_eq!(mcp(&daemon, "/mcp?chat_id=8", "tools/call", request.clone()).await["isError"], true);
+    assert_eq!(mcp(&daemon, "/mcp?chat_id=7", "tools/call", request).await["isError"], Value::Null);
     for arguments in [json!({}), json!({"operation_id": "none"})] {
         let refused =
             mcp(&daemon, "/mcp", "tools/call", json!({"name": "get_operation", "arguments": arguments})).await;

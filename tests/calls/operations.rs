@@ -94,12 +94,12 @@ pub(crate) async fn until_state(daemon: &Daemon, id: &str, state: &str) -> Value
 
 /// Answers `statuses` one after the other, the last one for ever.
 pub(crate) fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(Ran) -> std::future::Ready<Response> {
-    let asked = AtomicUsize::new(0);
+    let polls = AtomicUsize::new(0);
     move |ran| {
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&id),
             "get_run" => {
-                let at = asked.fetch_add(1, Ordering::SeqCst).min(statuses.len() - 1);
+                let at = polls.fetch_add(1, Ordering::SeqCst).min(statuses.len() - 1);
                 done(&statuses[at])
             }
             _ => done(&json!({"stopping": true})),
@@ -133,14 +133,14 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
     assert_eq!(over["chat_id"], "7");
     assert!(asked_of(&callee, "get_run").iter().all(|asked| *asked == json!({"run_id": "r-1"})));
     assert_eq!(asked_of(&callee, "get_run").len(), 4, "nobody asks once it is over");
-    let mut told = Vec::new();
-    while told.last() != Some(&(json!("succeeded"), json!(100.0))) {
+    let mut seen = Vec::new();
+    while seen.last() != Some(&(json!("succeeded"), json!(100.0))) {
         let event = events.next().await;
         assert_eq!(event.event.as_str(), "operation");
         assert_eq!(event.data["id"], json!(id));
-        told.push((event.data["state"].clone(), event.data["progress"]["progress"].clone()));
+        seen.push((event.data["state"].clone(), event.data["progress"]["progress"].clone()));
     }
-    assert_eq!(told.len(), 4, "what does not change is not told: {told:?}");
+    assert_eq!(seen.len(), 4, "what does not change is not told: {seen:?}");
     let all = daemon.json("/api/v1/operations?state=succeeded&chat_id=7").await;
     assert_eq!(all["operations"].as_array().unwrap().len(), 1);
     assert_eq!(daemon.json("/api/v1/operations?chat_id=8").await["operations"], json!([]));
@@ -176,8 +176,8 @@ async fn only_the_scenario_that_started_it_is_asked() {
     until_state(&daemon, &first, "succeeded").await;
     until_state(&daemon, &second, "succeeded").await;
     for (callee, id) in [(&one, "a"), (&two, "b")] {
-        let asked = asked_of(callee, "get_run");
-        assert!(asked.len() == 2 && asked.iter().all(|asked| *asked == json!({"run_id": id})), "{asked:?}");
+        let polls = asked_of(callee, "get_run");
+        assert!(polls.len() == 2 && polls.iter().all(|polls| *polls == json!({"run_id": id})), "{polls:?}");
     }
     daemon.stop().await;
 }
@@ -301,7 +301,7 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
     let daemon = Daemon::ready(small(&callee)).await;
     let (first, second) = (begin(&daemon, "start").await, begin(&daemon, "start").await);
     daemon.stop().await;
-    let asked = asked_of(&callee, "get_run").len();
+    let polls = asked_of(&callee, "get_run").len();
     let _old = callee.move_on().await;
     let daemon = Daemon::ready(small(&callee)).await;
     daemon.until_state("builds", "live").await;
@@ -313,7 +313,7 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
     let over = until_state(&daemon, &first, "lost").await;
     let note = over["note"].as_str().unwrap();
     assert!(note.contains("is not there any more") && note.contains("belongs to the peer at"), "{note}");
-    assert_eq!(asked_of(&callee, "get_run").len(), asked);
+    assert_eq!(asked_of(&callee, "get_run").len(), polls);
     assert!(asked_of(&callee, "stop_run").is_empty());
     // What is started there now is followed.
     let third = begin(&daemon, "start").await;
@@ -324,9 +324,9 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
 #[tokio::test]
 async fn failures_on_the_way_do_not_end_it() {
     let home = Home::new();
-    let asked = Arc::new(AtomicUsize::new(0));
+    let polls = Arc::new(AtomicUsize::new(0));
     let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: Ran| {
-        std::future::ready(match (ran.tool.as_str(), asked.fetch_add(1, Ordering::SeqCst)) {
+        std::future::ready(match (ran.tool.as_str(), polls.fetch_add(1, Ordering::SeqCst)) {
             ("start", _) => started(&json!("r-1")),
             (_, 1) => answer(500, &json!({"success": false, "error": "try later"})),
             (_, 2) => crate::support::callee::text(200, "no JSON"),
@@ -378,9 +378,9 @@ async fn an_id_that_means_something_else_to_the_status_tool_is_named() {
     let daemon = Daemon::ready(config).await;
     let id = begin(&daemon, "start").await;
     let expected = "`run_id` of its tool `get_run` may mean another id than \"r-1\", the `run.id` of the answer";
-    let said = until(&daemon, &id, |now| now["note"].as_str().is_some_and(|note| note.contains("may mean"))).await;
-    assert!(said["note"].as_str().unwrap().ends_with(expected), "{said}");
-    assert_eq!(said["state"], "running", "it may be found later");
+    let noted = until(&daemon, &id, |now| now["note"].as_str().is_some_and(|note| note.contains("may mean"))).await;
+    assert!(noted["note"].as_str().unwrap().ends_with(expected), "{noted}");
+    assert_eq!(noted["state"], "running", "it may be found later");
     until_state(&daemon, &id, "succeeded").await;
     daemon.stop().await;
 }
@@ -429,11 +429,11 @@ async fn untracked(behaviour: &Value, kind: &str, id: &Value) -> String {
 async fn what_cannot_be_followed_says_why_at_once() {
     let id = json!("r-1");
     let with = |pointer: &str, value: Value| {
-        let mut said = behaviour();
-        *said.pointer_mut(pointer).unwrap() = value;
-        said
+        let mut declaration = behaviour();
+        *declaration.pointer_mut(pointer).unwrap() = value;
+        declaration
     };
-    for (said, kind, id, named) in [
+    for (declaration, kind, id, named) in [
         // The status tool is not offered.
         (
             with("/status_polling/status_tool", json!("get_other")),
@@ -454,7 +454,7 @@ async fn what_cannot_be_followed_says_why_at_once() {
         // The status tool takes something else.
         (with("/status_polling/status_tool_id_param", json!("pid")), "string", &id, "`run_id`"),
     ] {
-        let why = untracked(&said, kind, id).await;
+        let why = untracked(&declaration, kind, id).await;
         assert!(why.contains(named), "{named}: {why}");
     }
 }

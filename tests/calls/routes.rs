@@ -127,8 +127,8 @@ async fn an_approved_call_is_not_taken_to_another_owner_on_the_way() {
     let wipe = || manifest("disks", &[tool_with("wipe", &json!({"type": "object"}), &needs)]);
     let (mut owner, other) = (Callee::echo(wipe()).await, Callee::echo(wipe()).await);
     let house = House::with(&[("disks", owner.url())], |config| config.calls.reroute_wait = PATIENCE).await;
-    let asked = house.call("wipe", &json!({})).await;
-    let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = asked else { panic!("{asked:?}") };
+    let called = house.call("wipe", &json!({})).await;
+    let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = called else { panic!("{called:?}") };
     owner.kill().await;
     let (approved, ()) = tokio::join!(house.app.calls().approve(&waiting.id, "kim"), async {
         let failed = |snapshot: &Snapshot| snapshot.health.get(&scenario("disks")).unwrap().failures_in_a_row > 0;

@@ -48,8 +48,8 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
     let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = daemon(&home, &callee).await;
     let pointers = |answer: &Answer| {
-        let told = answer.json();
-        (answer.status, told["code"].clone(), told["violations"][0]["pointer"].clone())
+        let problem = answer.json();
+        (answer.status, problem["code"].clone(), problem["violations"][0]["pointer"].clone())
     };
     // The first of both is what the schema does not allow; a reader that takes it would get it past
     // the check.
@@ -70,9 +70,9 @@ async fn arguments_with_equal_members_are_refused_with_the_pointer_on_every_way_
             );
             let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
             let answer = post(&daemon, "/mcp", &headers, &call).await.json();
-            let (failed, said) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
+            let (failed, text) = (&answer["result"]["isError"], answer["result"]["content"][0]["text"].to_string());
             let named = format!("{place}: is given more than once");
-            assert!(tool == "disks/look" || *failed == true && said.contains(&named), "MCP {tool}: {answer}");
+            assert!(tool == "disks/look" || *failed == true && text.contains(&named), "MCP {tool}: {answer}");
         }
     }
     assert_eq!(daemon.json("/api/v1/approvals").await["approvals"], json!([]), "nothing waits");
@@ -180,18 +180,18 @@ async fn a_result_that_is_too_deep_is_refused_with_that_reason_and_never_ends_in
         post(&daemon, "/api/v1/tools/execute", &[], &body).await
     };
     let answer = call("dig", false).await;
-    let told = answer.json();
-    assert_eq!(answer.status, 502, "{told}");
-    assert_eq!(told["code"], "bad_answer", "{told}");
-    assert_eq!(told["sent"], true, "{told}");
-    assert!(told["error"].as_str().unwrap().contains("nests deeper than 100 levels"), "{told}");
+    let problem = answer.json();
+    assert_eq!(answer.status, 502, "{problem}");
+    assert_eq!(problem["code"], "bad_answer", "{problem}");
+    assert_eq!(problem["sent"], true, "{problem}");
+    assert!(problem["error"].as_str().unwrap().contains("nests deeper than 100 levels"), "{problem}");
     assert_eq!(call("dig", true).await.json()["result"], json!([[[7]]]));
 
     let id = call("mine", false).await.json()["approval_id"].as_str().unwrap().to_owned();
     let approved = post(&daemon, &format!("/api/v1/approvals/{id}/approve"), &[], "{}").await;
-    let told = approved.json();
-    assert_eq!(approved.status, 200, "{told}");
-    assert_eq!(told["state"], "failed", "{told}");
+    let request = approved.json();
+    assert_eq!(approved.status, 200, "{request}");
+    assert_eq!(request["state"], "failed", "{request}");
     let kept = daemon.json(&format!("/api/v1/approvals/{id}")).await;
     assert!(kept["answer"]["error"].as_str().unwrap().contains("nests deeper than 100 levels"), "{kept}");
     daemon.stop().await;

@@ -6,7 +6,9 @@ use callsheet::model::Execution;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use crate::support::offers::{self, Draft, alias, change, id, inputs, offer, preferences, put, standing, told, tool};
+use crate::support::offers::{
+    self, Draft, alias, change, finding_lines, id, inputs, offer, preferences, put, standing, tool,
+};
 
 const DEFINITIONS: &str = "definitions";
 
@@ -35,7 +37,7 @@ fn a_tool_with_the_name_of_a_definition_runs_it_and_is_listed_as_the_definition_
     assert_eq!(plainly(&explicit), ["rate: explicit by ratings/rate as rate", "read: own scenario"]);
     assert_ne!(explicit.revision(), latent.revision());
     assert_eq!(
-        told(&explicit),
+        finding_lines(&explicit),
         ["activity-bound ratings/rate: it is the activity of `definitions/rate`, and is listed as that only"]
     );
     let activity = explicit.entry(&offers::scenario("ratings")).unwrap().tool("rate").unwrap().clone();
@@ -64,9 +66,9 @@ fn a_scenario_that_is_down_keeps_its_definition_explicit_and_a_hidden_one_runs_n
 fn of_several_tools_with_its_name_none_runs_a_definition_and_a_finding_says_so() {
     let catalog = defining(&[tool("rate").defined(None)], &[("a", &["rate"]), ("b", &["rate"])]);
     assert_eq!(plainly(&catalog), ["a__rate: own scenario", "b__rate: own scenario", "rate: latent"]);
-    let told = told(&catalog);
+    let lines = finding_lines(&catalog);
     let fallback = "activity-fallback definitions/rate: it is latent: several tools are called `rate`: a/rate, b/rate";
-    assert!(told.iter().any(|line| line == fallback), "{told:?}");
+    assert!(lines.iter().any(|line| line == fallback), "{lines:?}");
 }
 
 #[test]
@@ -79,7 +81,7 @@ fn a_named_activity_is_used_as_it_is_and_one_that_is_not_there_is_an_error() {
     let missing = defining(&[tool("rate").defined(Some("c/rate"))], scenarios);
     assert!(plainly(&missing).contains(&"rate: missing c/rate".to_owned()));
     let error = "activity-missing definitions/rate: it cannot be called: no scenario offers the activity `c/rate`";
-    assert!(told(&missing).iter().any(|line| line == error), "{:?}", told(&missing));
+    assert!(finding_lines(&missing).iter().any(|line| line == error), "{:?}", finding_lines(&missing));
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn a_profile_may_have_an_activity_of_its_own_and_is_latent_without_it() {
     assert_eq!(listed(&without, &for_profile("dev")), ["rate: latent"]);
     assert_ne!(without.revision_for(&for_profile("dev")), catalog.revision_for(&for_profile("dev")));
     let fallback = "activity-fallback definitions/rate: it is latent for the profile `dev`: no scenario offers the activity `mocks/rate_mock`";
-    assert!(told(&without).iter().any(|line| line == fallback), "{:?}", told(&without));
+    assert!(finding_lines(&without).iter().any(|line| line == fallback), "{:?}", finding_lines(&without));
 }
 
 #[test]
@@ -170,7 +172,7 @@ proptest! {
             prop_assert_eq!(plainly(&catalog), plainly(&whole));
             prop_assert_eq!(offers::names(&catalog), offers::names(&whole));
             prop_assert_eq!(catalog.revision(), whole.revision());
-            prop_assert_eq!(told(&catalog), told(&whole));
+            prop_assert_eq!(finding_lines(&catalog), finding_lines(&whole));
         }
     }
 }

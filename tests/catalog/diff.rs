@@ -103,17 +103,17 @@ proptest! {
     #[test]
     fn what_is_told_is_exactly_what_differs(steps in proptest::collection::vec((step(), any::<bool>()), 1..16)) {
         let first = build(&inputs(&[("a", &["x", "y"]), ("b", &["x"])]));
-        let (mut told, mut now, mut preferences) = (first.clone(), first, PreferenceSet::default());
+        let (mut reported, mut now, mut preferences) = (first.clone(), first, PreferenceSet::default());
         for (step, look) in steps {
             now = apply(&now, &mut preferences, step);
             // Several changes are often told together.
             if !look {
                 continue;
             }
-            let touched = Touched::between(&told, &now);
+            let touched = Touched::between(&reported, &now);
             for query in queries() {
-                let (before, after) = (shown(&told, &query), shown(&now, &query));
-                let found = difference(&told, &now, &touched, &query);
+                let (before, after) = (shown(&reported, &query), shown(&now, &query));
+                let found = difference(&reported, &now, &touched, &query);
                 let names = |named: &[callsheet::catalog::ToolChange]| -> Vec<String> {
                     named.iter().map(|named| named.name.to_string()).collect()
                 };
@@ -127,10 +127,10 @@ proptest! {
                 let all = [&found.added, &found.removed, &found.changed];
                 prop_assert!(all.into_iter().flatten().all(|named| !named.reason.is_empty()));
                 if query == ViewQuery::default() {
-                    prop_assert_eq!(found.is_empty(), told.revision() == now.revision());
+                    prop_assert_eq!(found.is_empty(), reported.revision() == now.revision());
                 }
             }
-            told = now.clone();
+            reported = now.clone();
         }
     }
 }

@@ -7,7 +7,8 @@ use callsheet::catalog::{Catalog, Change, Inputs, NameLookup, NamingStyle, Offer
 use callsheet::model::{ApprovalPolicy, NameRef, Provenance, Settings};
 
 use crate::support::offers::{
-    self, alias, catalog, change, enabled, id, inherit, inputs, names, offer, preferences, put, scenario, told, tool,
+    self, alias, catalog, change, enabled, finding_lines, id, inherit, inputs, names, offer, preferences, put,
+    scenario, tool,
 };
 
 fn bare(catalog: &Catalog, name: &str) -> Vec<String> {
@@ -19,8 +20,8 @@ fn bare(catalog: &Catalog, name: &str) -> Vec<String> {
 }
 
 fn with_message(catalog: &Catalog, start: &str) -> String {
-    let told = told(catalog);
-    told.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {told:#?}")).clone()
+    let lines = finding_lines(catalog);
+    lines.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {lines:#?}")).clone()
 }
 
 #[test]
@@ -31,12 +32,12 @@ fn a_sole_name_stays_and_a_shared_one_is_qualified_for_everybody() {
     assert_eq!(bare(&both, "read"), ["files/read", "mail/read"]);
     assert_eq!(bare(&both, "files/read"), ["files/read"]);
     assert_eq!(bare(&both, "nothing"), [] as [&str; 0]);
-    let said = with_message(&both, "name-collision files/read");
-    assert!(said.contains("also the name of mail/read; published as `files__read`"), "{said}");
+    let message = with_message(&both, "name-collision files/read");
+    assert!(message.contains("also the name of mail/read; published as `files__read`"), "{message}");
 
     let alone = both.with(Change::Offer(scenario("mail"), None));
     assert_eq!(names(&alone), ["list = files/list", "read = files/read"]);
-    assert_eq!(told(&alone), [] as [&str; 0]);
+    assert_eq!(finding_lines(&alone), [] as [&str; 0]);
 }
 
 #[test]
@@ -68,8 +69,8 @@ fn nothing_gets_the_qualified_name_of_another_tool() {
     assert!(tool.name.is_reserved(), "{} could be another tool's", tool.name);
     assert_eq!(bare(&crowded, "b__read"), ["b/read"], "its name for MCP clients goes before an original name");
     assert_eq!(bare(&crowded, tool.name.as_str()), ["b/read"]);
-    let said = with_message(&crowded, "name-collision b/read: `b__read`");
-    assert!(said.contains("also the name of a/b__read"), "{said}");
+    let message = with_message(&crowded, "name-collision b/read: `b__read`");
+    assert!(message.contains("also the name of a/b__read"), "{message}");
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn withdrawals_are_told_once_per_scenario_and_the_rest_per_tool() {
         ("global", "scenario:new", enabled(true)),
     ]);
     let catalog = build(&inputs);
-    let codes: Vec<_> = told(&catalog).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    let codes: Vec<_> = finding_lines(&catalog).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
     let expected = [
         "preference-unmatched /",
         "withdrawn gone/",
@@ -280,8 +281,8 @@ fn a_change_leaves_every_entry_alone_whose_names_do_not_change() {
 fn a_finding_names_only_some_of_a_crowd() {
     let crowd: Vec<String> = (10..30).map(|number| format!("s{number}")).collect();
     let crowd: Vec<(&str, &[&str])> = crowd.iter().map(|name| (name.as_str(), &["health"] as &[&str])).collect();
-    let said = with_message(&catalog(&crowd, &[]), "name-collision s10/health");
-    assert!(said.contains("s11/health, s12/health") && said.contains("s18/health and more;"), "{said}");
+    let message = with_message(&catalog(&crowd, &[]), "name-collision s10/health");
+    assert!(message.contains("s11/health, s12/health") && message.contains("s18/health and more;"), "{message}");
 }
 
 fn found_one(catalog: &Catalog, identity: &str) -> Arc<callsheet::model::ViewTool> {

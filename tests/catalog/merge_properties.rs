@@ -170,13 +170,13 @@ fn found(found: NameLookup) -> Vec<ViewTool> {
 /// Asking for some findings gives just those of all that are asked for.
 fn assert_filters(catalog: &Catalog) {
     let all = catalog.findings();
-    for told in &all {
-        let of_code: Vec<_> = all.iter().filter(|finding| finding.code == told.code).cloned().collect();
-        assert_eq!(catalog.findings_where(None, |code| code == told.code), of_code);
-        if let Some(scenario) = &told.scenario {
+    for each in &all {
+        let of_code: Vec<_> = all.iter().filter(|finding| finding.code == each.code).cloned().collect();
+        assert_eq!(catalog.findings_where(None, |code| code == each.code), of_code);
+        if let Some(scenario) = &each.scenario {
             let of_both: Vec<_> =
                 of_code.into_iter().filter(|finding| finding.scenario.as_ref() == Some(scenario)).collect();
-            assert_eq!(catalog.findings_where(Some(scenario), |code| code == told.code), of_both);
+            assert_eq!(catalog.findings_where(Some(scenario), |code| code == each.code), of_both);
         }
     }
     assert_eq!(catalog.findings_where(None, |_| false), []);

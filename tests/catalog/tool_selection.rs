@@ -66,9 +66,9 @@ fn a_budget_of_tools_goes_to_the_relevant_ones_and_the_list_keeps_its_order() {
         query.max_tools = Some(2);
     });
     assert_eq!(shown(&view), ["music/play", "music/stop"]);
-    let told = left_out(&view);
-    assert!(told.contains(&("files/read".into(), "over-max-tools")), "{told:?}");
-    assert!(told.contains(&("mail/sort".into(), "irrelevant")), "{told:?}");
+    let left = left_out(&view);
+    assert!(left.contains(&("files/read".into(), "over-max-tools")), "{left:?}");
+    assert!(left.contains(&("mail/sort".into(), "irrelevant")), "{left:?}");
 }
 
 #[test]
@@ -270,8 +270,8 @@ proptest! {
     ) {
         let target = Deferring(most);
         let view = View::select_for(&catalog, &query, &target);
-        let said: Vec<_> = view.tools().filter(|tool| target.tokens(tool).is_some()).collect();
-        let loaded: Vec<&ViewTool> = said.iter().map(|tool| &***tool).filter(|tool| !view.is_deferred(tool)).collect();
+        let expressible: Vec<_> = view.tools().filter(|tool| target.tokens(tool).is_some()).collect();
+        let loaded: Vec<&ViewTool> = expressible.iter().map(|tool| &***tool).filter(|tool| !view.is_deferred(tool)).collect();
         let pinned = loaded.iter().filter(|tool| tool.effective.pinned).count();
         let others = loaded.len() - pinned;
         let tokens: usize = loaded.iter().map(|tool| target.tokens(tool).unwrap()).sum();
@@ -284,16 +284,16 @@ proptest! {
         prop_assert!(deferred <= most);
         // What the target cannot say may be among those deferred, and is never the one that is
         // loaded.
-        prop_assert!(deferred == 0 || !loaded.is_empty() || said.iter().all(|tool| target.tokens(tool).is_none()));
+        prop_assert!(deferred == 0 || !loaded.is_empty() || expressible.iter().all(|tool| target.tokens(tool).is_none()));
         prop_assert!(query.cap.is_none_or(|cap| loaded.len() + deferred <= cap || one));
 
         // Each published or withdrawn tool once, in the list or with its one reason.
         let absences = view.absences(&catalog, &query);
-        let mut told: Vec<ToolId> = view.tools().map(|tool| tool.id.clone()).collect();
-        told.extend(absences.iter().map(|left| left.tool.id.clone()));
-        told.sort();
+        let mut accounted: Vec<ToolId> = view.tools().map(|tool| tool.id.clone()).collect();
+        accounted.extend(absences.iter().map(|left| left.tool.id.clone()));
+        accounted.sort();
         let all: Vec<ToolId> = catalog.entries().flat_map(|entry| entry.tools.iter()).map(|tool| tool.id.clone()).collect();
-        prop_assert_eq!(told, all);
+        prop_assert_eq!(accounted, all);
         prop_assert!(absences.iter().all(|left| !left.why.to_string().is_empty()));
 
         // Equal queries, equal views.

@@ -81,8 +81,8 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     assert_eq!(shown(&catalog, &profile("anyone")), all);
     // A slip in a name must not show more than the name itself would.
     assert_eq!(shown(&catalog, &profile("unheard of")), Vec::<String>::new());
-    let told = catalog.unknown_profile(&profile("unheard of")).unwrap().to_string();
-    assert!(told.contains("`unheard of`") && told.contains("`anyone`, `clerk`, `nobody`"), "{told}");
+    let message = catalog.unknown_profile(&profile("unheard of")).unwrap().to_string();
+    assert!(message.contains("`unheard of`") && message.contains("`anyone`, `clerk`, `nobody`"), "{message}");
     assert_eq!(catalog.unknown_profile(&profile("anyone")), None);
     inputs.profiles = Arc::default();
     assert_eq!(
@@ -102,9 +102,9 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     assert!(!listed);
     assert_eq!(step.unwrap().0.as_str(), "it requires the permission `owner`, and the profile has `user`");
     let (listed, step) = why("files/read");
-    let told = ("the profile may not see scenario files".to_owned(), "profile:clerk".to_owned());
+    let expected = ("the profile may not see scenario files".to_owned(), "profile:clerk".to_owned());
     assert!(!listed);
-    assert_eq!(step, Some(told));
+    assert_eq!(step, Some(expected));
 }
 
 #[test]

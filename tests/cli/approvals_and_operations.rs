@@ -109,12 +109,12 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         &["block", "works"],
         &["block", "works", "--undo"],
     ] {
-        let told = run(&home, &daemon, args).failed(1);
+        let error = run(&home, &daemon, args).failed(1);
         assert!(
-            told.contains("`server.operator_token`") && told.contains("`CALLSHEET_SERVER__OPERATOR_TOKEN`"),
-            "{told}"
+            error.contains("`server.operator_token`") && error.contains("`CALLSHEET_SERVER__OPERATOR_TOKEN`"),
+            "{error}"
         );
-        assert!(!told.contains("hush"), "{told}");
+        assert!(!error.contains("hush"), "{error}");
     }
     assert_empty!(callee.ran());
     // From the environment, and from a file.
@@ -132,8 +132,8 @@ async fn who_decides_shows_the_token_of_the_configuration() {
     run(&home, &daemon, &[&skip[..], &["--config", file.to_str().unwrap()]].concat()).ok();
     let new = home.write("operator.toml", &format!("[server]\noperator_token = \"{TOKEN}\"\n"));
     let going = call(&daemon, "build", &value!({"disk": "sda1"}))["operation_id"].as_str().unwrap().to_owned();
-    let told = run(&home, &daemon, &["operations", "cancel", &going]).failed(1);
-    assert!(told.contains("cancelling an operation needs the token of `server.operator_token`"), "{told}");
+    let error = run(&home, &daemon, &["operations", "cancel", &going]).failed(1);
+    assert!(error.contains("cancelling an operation needs the token of `server.operator_token`"), "{error}");
     for args in
         [&["operations", "cancel", &going][..], &["block", "works"], &["block", "works", "--undo"], &["trust", "works"]]
     {
@@ -273,7 +273,7 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(ran.out.contains("approval_id"), "{ran:?}");
 
-    for (decision, code, said) in [("approve", 0, "sda2"), ("reject", 1, "the call was rejected: not today")] {
+    for (decision, code, part) in [("approve", 0, "sda2"), ("reject", 1, "the call was rejected: not today")] {
         let waiting = ["call", "--wait", "--url", daemon.url.as_str(), "wipe", "--disk", "sda2"];
         let mut command = home.command(&waiting);
         let started = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
@@ -286,7 +286,7 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
         let ended = tokio::task::block_in_place(|| started.unwrap().wait_with_output().unwrap());
         let text = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
         assert_eq!(ended.status.code(), Some(code), "{text}");
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(part), "{text}");
     }
 }
 

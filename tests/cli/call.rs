@@ -142,9 +142,9 @@ fn numbers_are_sent_with_the_digits_as_written() {
             stream.read_exact(&mut body).await.unwrap();
             let called = !body.is_empty();
             kept.lock().unwrap().extend(called.then(|| String::from_utf8(body).unwrap()));
-            let said = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
+            let body = if called { r#"{"success":true,"result":null}"#.as_bytes() } else { listed.as_bytes() };
             let _ = stream
-                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], said))
+                .write_all(&answer("200 OK", &["Content-Type: application/json", "Connection: close"], body))
                 .await;
         })
     }));
@@ -187,8 +187,8 @@ fn what_goes_wrong_has_its_exit_code() {
         &["--args", "{", "research_web_search"],
         &["--args", "@nowhere.json", "research_web_search"],
     ] {
-        let told = call(&home, &daemon, args).failed(2);
-        assert!(told.contains("error: ") && told.contains("hint: "), "{args:?}: {told}");
+        let error = call(&home, &daemon, args).failed(2);
+        assert!(error.contains("error: ") && error.contains("hint: "), "{args:?}: {error}");
     }
     let unknown = call(&home, &daemon, &["research_web_serch", "--query", "a"]).failed(1);
     assert!(unknown.contains("research_web_search"), "{unknown}");

@@ -224,9 +224,9 @@ fn how_a_list_is_served_is_judged() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     // A server like real ones: no caching headers but a tag, everything new and shuffled in each
     // answer, no route for single tools.
-    let asked = AtomicU64::new(0);
+    let requests = AtomicU64::new(0);
     let server = runtime.block_on(UpstreamServer::answering(move |request| {
-        let number = asked.fetch_add(1, Ordering::SeqCst);
+        let number = requests.fetch_add(1, Ordering::SeqCst);
         if request.target() != "/api/v1/tools" {
             return answer("200 OK", &["Content-Type: application/json"], b"{}");
         }
@@ -272,9 +272,9 @@ fn a_conditional_request_must_be_answered_as_one() {
     let url = server.url().join("x").unwrap().to_string();
     let ran = Home::new().run(&["check", &url, "--json"]);
     assert_eq!(codes(&json(&ran.out)), ["not-modified-missing", "tool-route"]);
-    let asked = server.requests();
-    assert_eq!(asked.len(), 6);
-    assert_eq!(asked[3].header("if-none-match"), Some("\"a\""));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 6);
+    assert_eq!(requests[3].header("if-none-match"), Some("\"a\""));
 }
 
 #[test]

@@ -343,8 +343,8 @@ fn profiles_that_clients_may_leave_out_are_a_warning() {
         let report = doctor(&home_at(&free_port(), rest), 0);
         found(&report, "configuration").into_iter().filter(|entry| entry[0] == "warning").collect::<Vec<_>>()
     };
-    let told = warnings(bounds);
-    assert!(told.len() == 1 && told[0][3].contains("permissions.default_profile"), "{told:?}");
+    let rows = warnings(bounds);
+    assert!(rows.len() == 1 && rows[0][3].contains("permissions.default_profile"), "{rows:?}");
     assert!(warnings(&format!("{bounds}[permissions]\ndefault_profile = \"narrow\"\n")).is_empty());
 }
 

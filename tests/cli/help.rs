@@ -104,7 +104,7 @@ fn wrong_usage_ends_with_two_and_prints_nothing() {
 #[test]
 fn completions_are_scripts_for_their_shells() {
     let home = Home::new();
-    for (shell, told) in [
+    for (shell, part) in [
         ("bash", "complete -F _callsheet"),
         ("zsh", "#compdef callsheet"),
         ("fish", "complete -c callsheet"),
@@ -112,7 +112,7 @@ fn completions_are_scripts_for_their_shells() {
         ("powershell", "Register-ArgumentCompleter -Native -CommandName 'callsheet'"),
     ] {
         let script = home.run(&["completions", shell]).ok();
-        assert!(script.contains(told), "{shell}");
+        assert!(script.contains(part), "{shell}");
         let file = home.write(&format!("callsheet.{shell}"), &script);
         // Where the shell is there, it says itself whether it can read the script.
         let parses = Command::new(shell).arg("-n").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).status();

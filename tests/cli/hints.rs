@@ -10,8 +10,8 @@ fn a_scenario_that_nobody_knows_is_an_error_wherever_it_is_named() {
     let of =
         |command: &[&str], name: &str| home.run(&[command, &["--scenario", name, "--url", &daemon.url][..]].concat());
     for command in [&["findings"][..], &["logs"], &["tools"], &["tools", "--format", "openai"], &["tools", "--all"]] {
-        let told = of(command, "nots").failed(1);
-        assert!(told.contains("no scenario is called `nots`\n  hint: did you mean notes?"), "{command:?}: {told}");
+        let error = of(command, "nots").failed(1);
+        assert!(error.contains("no scenario is called `nots`\n  hint: did you mean notes?"), "{command:?}: {error}");
         of(command, "notes").ok();
     }
 }
@@ -27,8 +27,8 @@ fn refusals_name_the_command_that_helps() {
         (&["bundle", "put", "mcp.json"], 2, "`callsheet import mcp.json` takes such servers"),
         (&["bundle", "put", "odd.json"], 2, "a bundle has a `slug` and a `displayName`"),
     ] {
-        let told = home.run(&[args, &["--url", &daemon.url][..]].concat()).failed(code);
-        assert!(told.contains(&format!("\n  hint: {hint}")), "{args:?}: {told}");
+        let error = home.run(&[args, &["--url", &daemon.url][..]].concat()).failed(code);
+        assert!(error.contains(&format!("\n  hint: {hint}")), "{args:?}: {error}");
     }
     // A variable is none of the options that a command lacks.
     let usage = run(home.command(&["explain"]).env("CALLSHEET_URL", &daemon.url)).failed(2);
@@ -47,8 +47,8 @@ fn the_result_of_a_latent_tool_is_given_with_args() {
     let daemon = home.serve(&[]);
     let call = |args: &[&str]| home.run(&[&["call", "--url", &daemon.url], args].concat());
     let way = r#"--args '{..., "_output": {...}}'"#;
-    let told = call(&["rate_text", "--text", "hello"]).failed(1);
-    assert!(told.contains(&format!("\n  hint: call it again with `{way}`")), "{told}");
+    let error = call(&["rate_text", "--text", "hello"]).failed(1);
+    assert!(error.contains(&format!("\n  hint: call it again with `{way}`")), "{error}");
     let help = call(&["rate_text", "--help"]).ok();
     assert!(help.contains(way), "{help}");
     let rated = call(&["rate_text", "--text", "hello", "--args", r#"{"_output": {"stars": 5}}"#]).ok();
@@ -63,8 +63,8 @@ fn a_file_that_cannot_be_made_or_is_not_there_is_called_so() {
     assert!(ran.code == Some(1) && ran.err.contains("own.toml cannot be created: "), "{ran:?}");
     assert!(ran.err.contains("\n  hint: write these lines to the file yourself"), "{ran:?}");
     assert!(ran.out.contains("#[[scenarios]]\n#name = \"notes\""), "{ran:?}");
-    let told = home.run(&["remove", "z", "--config", "none.toml"]).failed(1);
-    assert!(told.starts_with("error: there is no file none.toml, ") && told.contains("\n  hint: "), "{told}");
+    let error = home.run(&["remove", "z", "--config", "none.toml"]).failed(1);
+    assert!(error.starts_with("error: there is no file none.toml, ") && error.contains("\n  hint: "), "{error}");
 }
 
 #[test]

@@ -62,12 +62,12 @@ fn tools_are_filtered() {
 #[test]
 fn a_choice_is_told_and_carried_on() {
     let (home, daemon, _scenarios) = office();
-    let told = ask(&home, &daemon, &["tools", "-q", "note", "--max", "1", "--report"]).ok();
-    assert_eq!(rows(&told)[0], ["TOOL", "LISTED", "RANK", "SCORE", "TOKENS", "WHY"]);
-    let of = |id: &str| told.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
-    assert!(of("mail/send_mail").contains("not relevant to `q`"), "{told}");
-    assert!(of("notes/wipe").contains("switched off"), "{told}");
-    assert!(told.ends_with("\n1 tool in the list\n"), "{told}");
+    let output = ask(&home, &daemon, &["tools", "-q", "note", "--max", "1", "--report"]).ok();
+    assert_eq!(rows(&output)[0], ["TOOL", "LISTED", "RANK", "SCORE", "TOKENS", "WHY"]);
+    let of = |id: &str| output.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
+    assert!(of("mail/send_mail").contains("not relevant to `q`"), "{output}");
+    assert!(of("notes/wipe").contains("switched off"), "{output}");
+    assert!(output.ends_with("\n1 tool in the list\n"), "{output}");
 
     let first = ask(&home, &daemon, &["tools", "-q", "letter", "--sticky", "", "--format", "openai"]);
     let selection = first.err.split("--sticky ").nth(1).unwrap().trim().to_owned();
@@ -265,9 +265,9 @@ fn what_a_scenario_says_cannot_steer_the_terminal() {
     let daemon = home.serve(&[]);
     // Even where colour is forced, the only sequences are ours.
     let out = run(home.command(&["tools"]).env("CALLSHEET_URL", &daemon.url).env("CLICOLOR_FORCE", "1")).ok();
-    let told = out.lines().nth(1).unwrap();
-    assert!(told.contains("Harmless[2J]0;owned31m txt"), "{told:?}");
-    assert!(!told.contains('\u{1b}') && out.lines().next().unwrap().contains("\u{1b}[1mTOOL\u{1b}[0m"), "{out:?}");
+    let line = out.lines().nth(1).unwrap();
+    assert!(line.contains("Harmless[2J]0;owned31m txt"), "{line:?}");
+    assert!(!line.contains('\u{1b}') && out.lines().next().unwrap().contains("\u{1b}[1mTOOL\u{1b}[0m"), "{out:?}");
     let none = run(home.command(&["scenarios"]).env("CALLSHEET_URL", &daemon.url).env("NO_COLOR", "1")).ok();
     assert!(!none.contains('\u{1b}'), "{none:?}");
 }

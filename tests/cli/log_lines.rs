@@ -59,15 +59,15 @@ fn each_line_is_an_object_with_known_fields() {
             assert!(own || known.contains(&name), "{name}: {line}");
         }
     }
-    let said = |message: &str| lines.iter().find(|line| line["message"] == message);
-    let started = said("started").unwrap_or_else(|| panic!("{log}"));
+    let line_of = |message: &str| lines.iter().find(|line| line["message"] == message);
+    let started = line_of("started").unwrap_or_else(|| panic!("{log}"));
     assert_eq!(started["level"], "INFO");
     assert_eq!(started["target"], "callsheet::cli::serve");
     assert!(started["configuration"].as_str().unwrap().ends_with("callsheet.toml"), "{started}");
-    assert_eq!(said("stop requested").unwrap()["signal"], "SIGTERM");
+    assert_eq!(line_of("stop requested").unwrap()["signal"], "SIGTERM");
     // S4-11 to S4-13, S4-22: who was discovered, with how many tools, and who cannot be asked, and
     // why; each once.
-    let known = said("tools loaded").unwrap_or_else(|| panic!("{log}"));
+    let known = line_of("tools loaded").unwrap_or_else(|| panic!("{log}"));
     assert_eq!(known["scenario"], "notes");
     assert_eq!(known["tools"], 1);
     assert_eq!(known["level"], "INFO");

@@ -51,14 +51,14 @@ fn preferences_are_set_listed_and_reset() {
 #[test]
 fn preferences_that_cannot_be_are_refused() {
     let (home, daemon, _scenarios) = office();
-    for (args, told) in [
+    for (args, part) in [
         (&["notes", "--enabled", "true"][..], "unknown target `notes`"),
         (&["scenario:notes", "--enabled", "true", "--scope", "team:a"], "`team:a`"),
         (&["scenario:notes", "--alias", "x"], "an alias needs a single tool"),
         (&["tool:notes/wipe", "--alias", "no blanks"], "`no blanks`"),
     ] {
         let error = ask(&home, &daemon, &[&["prefs", "set"], args].concat()).failed(1);
-        assert!(error.starts_with("error: ") && error.contains(told), "{error}");
+        assert!(error.starts_with("error: ") && error.contains(part), "{error}");
     }
     assert_eq!(json(&ask(&home, &daemon, &["prefs", "list", "--json"]).ok())["preferences"], json("[]"));
 }
@@ -95,9 +95,9 @@ fn a_refresh_tells_whether_everyone_answered() {
 fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
     let (home, daemon, [_notes, mail]) = office();
     let blocked = ask(&home, &daemon, &["block", "mail"]).ok();
-    let whom = mail.url.replace("127.0.0.1", "localhost");
-    let told = format!("mail is blocked: an operator blocked it\nblocked: at {whom}, found by static\n");
-    assert_eq!(blocked, told);
+    let peer = mail.url.replace("127.0.0.1", "localhost");
+    let expected = format!("mail is blocked: an operator blocked it\nblocked: at {peer}, found by static\n");
+    assert_eq!(blocked, expected);
     assert_eq!(listed(&home, &daemon, &[]), ["add_note", "search"]);
     let error = ask(&home, &daemon, &["refresh", "mail"]).failed(1);
     assert_eq!(error, "error: `mail` is blocked\n  hint: take the block back with `callsheet block mail --undo`\n");
@@ -140,8 +140,8 @@ fn forget_ends_a_down_scenario_and_refuses_a_live_one() {
     let home = Home::with(&format!("health.failures = 1\nrefresh.backoff_base = \"1m\"\n{config}"));
     let daemon = home.serve(&[]);
     assert_eq!(json(&ask(&home, &daemon, &["scenarios", "attic", "--json"]).ok())["state"], "down");
-    let said = ask(&home, &daemon, &["forget", "attic"]).ok();
-    assert!(said.starts_with("`attic` is forgotten, but its source (static) still names it"), "{said}");
+    let output = ask(&home, &daemon, &["forget", "attic"]).ok();
+    assert!(output.starts_with("`attic` is forgotten, but its source (static) still names it"), "{output}");
     let refused = ask(&home, &daemon, &["forget", "notes"]).failed(1);
     assert!(refused.contains("`notes` is live, and only a removed or down scenario can be forgotten"), "{refused}");
     assert!(ask(&home, &daemon, &["forget", "nothing"]).failed(1).contains("no scenario is called `nothing`"));

@@ -28,8 +28,8 @@ fn serves_until_sigterm_and_ends_with_zero() {
     assert_eq!(code, Some(0), "{log}");
     assert!(TcpStream::connect(&address).is_err());
     // What is logged goes to standard error, and a file of it holds no colours.
-    for told in ["started configuration=", "stop requested signal=\"SIGTERM\"", "stopped"] {
-        assert!(log.contains(told), "{told}: {log}");
+    for part in ["started configuration=", "stop requested signal=\"SIGTERM\"", "stopped"] {
+        assert!(log.contains(part), "{part}: {log}");
     }
     assert!(!log.contains('\u{1b}'), "{log}");
 }
@@ -39,20 +39,20 @@ fn it_says_what_there_is_to_do_and_where_the_dashboard_is() {
     let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
     let home = Home::naming(&[("notes", &notes.url)]);
     let daemon = home.serve(&[]);
-    let told = daemon.line(|line| line.ends_with(&format!("; dashboard: {}/", daemon.url)));
-    assert!(told.starts_with("1 scenario is configured"), "{told}");
+    let line = daemon.line(|line| line.ends_with(&format!("; dashboard: {}/", daemon.url)));
+    assert!(line.starts_with("1 scenario is configured"), "{line}");
 
     let home = Home::with("");
     let mut command = home.command(&["serve"]);
     command.env("NOTES_API_URL", &notes.url);
     let found = Running::start(command, "callsheet listens on ");
-    let told = found.line(|line| line.contains("; dashboard: http://"));
-    assert!(told.starts_with("no scenario is configured, 1 scenario was found"), "{told}");
+    let line = found.line(|line| line.contains("; dashboard: http://"));
+    assert!(line.starts_with("no scenario is configured, 1 scenario was found"), "{line}");
     drop(found);
 
     let empty = home.serve(&[]);
-    let told = empty.line(|line| line.contains("; dashboard: http://"));
-    assert!(told.starts_with("no scenario is configured or found yet"), "{told}");
+    let line = empty.line(|line| line.contains("; dashboard: http://"));
+    assert!(line.starts_with("no scenario is configured or found yet"), "{line}");
     for command in ["init", "add", "import", "demo"] {
         empty.line(|line| line.starts_with(&format!("  callsheet {command} ")));
     }
@@ -131,8 +131,8 @@ fn a_state_file_that_another_daemon_holds_is_named() {
     let error = second.failed(5);
     let file = home.path(".state/callsheet/state.db");
     let error = error.lines().collect::<Vec<_>>();
-    let told = format!("error: cannot open the stored state in `{}`: another daemon (process ", file.display());
-    assert!(error[0].starts_with(&told), "{error:?}");
+    let expected = format!("error: cannot open the stored state in `{}`: another daemon (process ", file.display());
+    assert!(error[0].starts_with(&expected), "{error:?}");
     assert_eq!(error[1], "  hint: stop that one, or set `state.path` to another file");
     assert_eq!(error.len(), 2);
 }

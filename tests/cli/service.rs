@@ -29,8 +29,8 @@ fn value(home: &Home, key: &str) -> Option<String> {
 #[test]
 fn install_writes_a_unit_that_starts_this_program_and_enables_it() {
     let home = Home::with("");
-    let said = service(&home, &["install"]).ok();
-    assert!(said.contains(&home.path(UNIT).display().to_string()), "{said}");
+    let output = service(&home, &["install"]).ok();
+    assert!(output.contains(&home.path(UNIT).display().to_string()), "{output}");
     let program = env!("CARGO_BIN_EXE_callsheet");
     assert_eq!(value(&home, "ExecStart"), Some(format!("\"{program}\" serve")));
     assert_eq!(value(&home, "KillMode").as_deref(), Some("mixed"));

@@ -26,9 +26,9 @@ fn an_export_beside_a_running_daemon_brings_its_preferences_to_another_home() {
     let running = home.serve(&["--state", "state.db"]);
     home.run(&["prefs", "set", TARGET, "--enabled", "false", "--url", &running.url]).ok();
 
-    let said = home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
+    let output = home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
 
-    assert_eq!(said, "exported `state.db` to `copy.db`\n");
+    assert_eq!(output, "exported `state.db` to `copy.db`\n");
     let other = Home::with("");
     fs::copy(home.path("copy.db"), other.path("copy.db")).unwrap();
     assert_eq!(
@@ -62,9 +62,9 @@ fn an_import_is_refused_while_a_daemon_runs_on_the_state() {
     let running = home.serve(&["--state", "state.db"]);
     home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
 
-    let said = home.run(&["state", "import", "copy.db", "--state", "state.db"]).failed(1);
+    let error = home.run(&["state", "import", "copy.db", "--state", "state.db"]).failed(1);
 
-    assert!(said.contains("another daemon") && said.contains("hint: stop that one"), "{said}");
+    assert!(error.contains("another daemon") && error.contains("hint: stop that one"), "{error}");
     drop(running);
 }
 
@@ -85,8 +85,8 @@ fn what_is_no_export_is_refused_and_the_state_stays() {
         ("other.db", "another program's database"),
         ("missing.db", "no such file"),
     ] {
-        let said = home.run(&["state", "import", file, "--state", "state.db"]).failed(1);
-        assert!(said.contains(why) && said.contains(file) && said.contains("hint: "), "{file}: {said}");
+        let error = home.run(&["state", "import", file, "--state", "state.db"]).failed(1);
+        assert!(error.contains(why) && error.contains(file) && error.contains("hint: "), "{file}: {error}");
         assert_eq!(fs::read(home.path("state.db")).unwrap(), before, "the state after {file}");
     }
 }

@@ -24,25 +24,25 @@ fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
     demo.line(|line| line.starts_with("following changes"));
     let call = |id: &str, name: &str, input| json!({"type": "tool_use", "id": id, "name": name, "input": input});
     let note = call("a", "add_note", json!({"text": "seven limes"}));
-    let said = json!({"role": "assistant", "content": [note, call("b", "add_note", json!({}))]}).to_string();
+    let response = json!({"role": "assistant", "content": [note, call("b", "add_note", json!({}))]}).to_string();
     let at = ["--format", "anthropic", "--url", &demo.url];
-    let ran = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &said);
+    let ran = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &response);
     let messages: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(messages[0]["content"][0]["tool_use_id"], "a");
     assert_eq!(messages[0]["content"][1]["is_error"], true);
     assert!(ran.err.contains("add_note: result") && ran.err.contains("add_note: refused: The arguments"), "{ran:?}");
-    let again = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &said);
+    let again = turn(&home, &[&at[..], &["--turn-id", "turn-of-a-script"]].concat(), &response);
     assert_eq!(again.out, ran.out);
     let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
     assert_eq!(found.matches("seven limes").count(), 1, "it was run once: {found}");
 
     // Adding a note twice adds two of them, so such calls do not compete.
-    let told = turn(&home, &[&at[..], &["--mode", "any"]].concat(), &said).failed(1);
-    assert!(told.contains("these are not declared so: `notes/add_note`\n"), "{told}");
-    turn(&home, &[&at[..], &["--mode", "first"]].concat(), &said).failed(2);
+    let error = turn(&home, &[&at[..], &["--mode", "any"]].concat(), &response).failed(1);
+    assert!(error.contains("these are not declared so: `notes/add_note`\n"), "{error}");
+    turn(&home, &[&at[..], &["--mode", "first"]].concat(), &response).failed(2);
 
-    let whole = turn(&home, &[&at[..], &["--json"]].concat(), &said);
+    let whole = turn(&home, &[&at[..], &["--json"]].concat(), &response);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&whole.out).unwrap()["status"], "complete");
     let mail = call("c", "send_mail", json!({"to": "ada@example.org", "body": "Lunch?"}));
     let mail = json!({"role": "assistant", "content": [mail]}).to_string();
@@ -60,15 +60,18 @@ fn what_is_no_response_is_refused_with_the_next_step() {
     let home = Home::new();
     let demo = Running::start(home.command(&["demo", "--turn", "3600"]), "callsheet listens on ");
     let at = ["--format", "anthropic", "--url", &demo.url];
-    let told = turn(&home, &at, "event: message_start\ndata: {}\n\n").failed(1);
-    assert!(told.contains("join it first"), "{told}");
-    let told = turn(&home, &at, r#"{"choices": []}"#).failed(1);
-    assert!(told.contains("\n  hint: name it by `--format openai`\n"), "{told}");
-    let told = turn(&home, &at, "{}").failed(1);
-    assert!(told.contains("\n  hint: send the vendor's whole response, or the assistant's message in it\n"), "{told}");
+    let error = turn(&home, &at, "event: message_start\ndata: {}\n\n").failed(1);
+    assert!(error.contains("join it first"), "{error}");
+    let error = turn(&home, &at, r#"{"choices": []}"#).failed(1);
+    assert!(error.contains("\n  hint: name it by `--format openai`\n"), "{error}");
+    let error = turn(&home, &at, "{}").failed(1);
+    assert!(
+        error.contains("\n  hint: send the vendor's whole response, or the assistant's message in it\n"),
+        "{error}"
+    );
     for broken in ["", "{"] {
-        let told = turn(&home, &at, broken).failed(2);
-        assert!(told.contains("is not JSON") && told.contains("< response.json"), "{told}");
+        let error = turn(&home, &at, broken).failed(2);
+        assert!(error.contains("is not JSON") && error.contains("< response.json"), "{error}");
     }
     turn(&home, &["--format", "native"], "{}").failed(2);
 }

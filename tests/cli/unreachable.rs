@@ -39,8 +39,8 @@ fn what_is_no_daemon_is_told_apart() {
     let home = Home::new();
     for args in REMOTE {
         let error = home.run(&[args, &["--url", &notes.url][..]].concat()).failed(3);
-        let told = format!("error: {} is not a callsheet daemon: ", notes.url);
-        assert!(error.starts_with(&told) && error.contains("\n  hint: "), "{args:?}: {error}");
+        let expected = format!("error: {} is not a callsheet daemon: ", notes.url);
+        assert!(error.starts_with(&expected) && error.contains("\n  hint: "), "{args:?}: {error}");
     }
 }
 

@@ -62,9 +62,9 @@ fn a_daemon_that_goes_away_is_waited_for_and_what_was_missed_is_told() {
     home.run(&["prefs", "set", "tool:notes/add_note", "--enabled", "false", "--url", &again.url]).ok();
     watch.line(|line| line.contains("  - add_note  (switched off by"));
     watch.signal("INT");
-    let (code, told) = watch.ended();
+    let (code, output) = watch.ended();
     assert_eq!(code, Some(0));
-    let notes: Vec<_> = told.lines().collect();
+    let notes: Vec<_> = output.lines().collect();
     let gone = "note: the daemon is stopping; looking for the daemon again until Ctrl-C";
     assert_eq!(notes, [gone, "note: the daemon is there again"], "said once each");
 }
@@ -76,10 +76,10 @@ fn machines_get_a_line_of_json_for_each_event() {
         watching(&home, &daemon.url, &["tools", "--json", "--scenario", "notes"], "{\"event\":\"snapshot\",");
     home.run(&["prefs", "set", "tool:mail/send_mail", "--enabled", "false", "--url", &daemon.url]).ok();
     home.run(&["prefs", "set", "tool:notes/add_note", "--enabled", "false", "--url", &daemon.url]).ok();
-    let told = json(&watch.line(|line| !line.is_empty()));
-    assert_eq!(told["event"], "catalog");
-    assert_eq!(told["data"]["removed"][0], "add_note");
-    assert!(told["id"].as_str().unwrap().contains('.'), "{told}");
+    let event = json(&watch.line(|line| !line.is_empty()));
+    assert_eq!(event["event"], "catalog");
+    assert_eq!(event["data"]["removed"][0], "add_note");
+    assert!(event["id"].as_str().unwrap().contains('.'), "{event}");
     watch.signal("INT");
     assert_eq!(watch.ended().0, Some(0));
 }

@@ -479,7 +479,7 @@ fn hosts_and_secrets_of_stored_tools_are_judged_one_by_one() {
         EMPTY = { value = \"\", hosts = [\"a.example\"] }\n\"a b\" = { value = \"x\", hosts = [\"a.example\"] }\n\
         NOWHERE = { value = \"x\" }\nODD = { value = \"x\", hosts = [\"*\"] }\n";
     let error = Machine::new().file(file).error();
-    for told in [
+    for part in [
         "bundles.allowed_hosts[0]: \"http://x\" cannot be allowed",
         "bundles.allowed_hosts[2]: \"10.0.0.0/40\" cannot be allowed",
         "bundles.secrets.EMPTY.value: the secret is empty",
@@ -487,7 +487,7 @@ fn hosts_and_secrets_of_stored_tools_are_judged_one_by_one() {
         "bundles.secrets.NOWHERE.hosts: it does not say which hosts it may be sent to",
         "bundles.secrets.ODD.hosts[0]: \"*\" cannot be allowed",
     ] {
-        assert!(error.contains(told), "{told}:\n{error}");
+        assert!(error.contains(part), "{part}:\n{error}");
     }
     assert!(!error.contains("api.example.com\" cannot"), "{error}");
 }

@@ -21,10 +21,10 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
 
     replace(&following.path, &file(&[notes.entry("notes"), mail.entry("mail")]));
     following.until_tools(&["send_mail", "add_note"]);
-    let told = following.configuration();
-    assert_eq!(told["reloads"], 1);
-    assert_eq!(told["changed"], serde_json::json!(["scenarios"]));
-    assert_eq!(told["scenarios"], serde_json::json!({"added": 1, "removed": 0, "changed": 0}));
+    let state = following.configuration();
+    assert_eq!(state["reloads"], 1);
+    assert_eq!(state["changed"], serde_json::json!(["scenarios"]));
+    assert_eq!(state["scenarios"], serde_json::json!({"added": 1, "removed": 0, "changed": 0}));
 
     replace(&following.path, &file(&[notes.entry("notes")]));
     following.until_tools(&["add_note"]);

@@ -33,11 +33,11 @@ async fn trust_is_judged_anew_and_announcing_begins_and_ends() {
     assert_empty!(following.tools());
 
     let mut source = sources::Running::start(network.source());
-    let heard = |set: &callsheet::discovery::EndpointSet| {
+    let is_listed = |set: &callsheet::discovery::EndpointSet| {
         set.endpoints.values().any(|endpoint| endpoint.name.as_ref().is_some_and(|name| name.as_str() == "desk"))
     };
-    source.until("it is announced", heard).await;
+    source.until("it is announced", is_listed).await;
     replace(&following.path, &text("none", false));
-    source.until("its goodbye is heard", |set| !heard(set)).await;
+    source.until("its goodbye is heard", |set| !is_listed(set)).await;
     source.end().await;
 }

@@ -24,13 +24,13 @@ fn what_cannot_be_used_changes_nothing_and_is_told_until_it_is_mended() {
     let mut reloads = 0;
     for (text, place, wrong) in cases {
         replace(&following.path, &text);
-        let told = following.until_refused(true);
-        let problems = told["refused"]["problems"].as_array().unwrap();
+        let state = following.until_refused(true);
+        let problems = state["refused"]["problems"].as_array().unwrap();
         let message = problems[0]["message"].as_str().unwrap();
         assert!(message.starts_with(&place) && message.contains(wrong), "{message}");
         assert!(!problems[0]["hint"].as_str().unwrap().is_empty());
         assert_eq!(following.daemon.get("/readyz").0, 200);
-        assert_eq!(told["reloads"], reloads);
+        assert_eq!(state["reloads"], reloads);
 
         let findings = following.findings("config-refused");
         assert_eq!(findings.len(), 1, "{findings:?}");
@@ -66,21 +66,21 @@ fn a_file_that_is_removed_withdraws_nothing() {
     let good = file(&[notes.entry("notes")]);
     let following = Following::start(&good);
     fs::remove_file(&following.path).unwrap();
-    let told = following.until_refused(true);
-    let message = told["refused"]["problems"][0]["message"].as_str().unwrap();
+    let state = following.until_refused(true);
+    let message = state["refused"]["problems"][0]["message"].as_str().unwrap();
     assert_eq!(message, format!("{}: the configuration is not there any more", following.path.display()));
     assert_eq!(following.tools(), ["add_note"]);
     // As it was before: nothing to be put in force, but nothing is wrong any more.
     fs::write(&following.path, &good).unwrap();
-    let told = following.until_refused(false);
-    assert_eq!(told["reloads"], 0);
+    let state = following.until_refused(false);
+    assert_eq!(state["reloads"], 0);
     assert_eq!(notes.asked(), 1);
     // A folder in its place cannot be read.
     fs::remove_file(&following.path).unwrap();
     fs::create_dir(&following.path).unwrap();
     until("it cannot be read", || {
-        let told = following.configuration();
-        let message = told["refused"]["problems"][0]["message"].as_str().unwrap_or_default();
+        let state = following.configuration();
+        let message = state["refused"]["problems"][0]["message"].as_str().unwrap_or_default();
         message.contains("the configuration cannot be read")
     });
     fs::remove_dir(&following.path).unwrap();
@@ -98,9 +98,9 @@ fn what_waits_for_a_restart_is_named() {
         &format!("state.path = \"other.db\"\nhealth.grace = \"9s\"\n{good}").replace(":0\"", ":9\""),
     );
     following.until_reloads(1);
-    let told = following.configuration();
-    assert_eq!(told["changed"], json!(["health.grace"]));
-    assert_eq!(told["waiting_for_restart"], json!(["server.listen", "state.path"]));
+    let state = following.configuration();
+    assert_eq!(state["changed"], json!(["health.grace"]));
+    assert_eq!(state["waiting_for_restart"], json!(["server.listen", "state.path"]));
     let findings = following.findings("config-waiting");
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert_eq!(findings[0]["hint"], "restart the daemon", "{findings:?}");

@@ -87,9 +87,9 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     for page in ["/api/v1/findings", "/api/v1/scenarios", "/dashboard/scenarios/tickets", "/metrics"] {
         written.push(String::from_utf8_lossy(&daemon.get(page).1).into_owned());
     }
-    let said = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
-    assert!(said.contains("tickets is logged out") && said.contains("server revoked the tokens"), "{said}");
-    written.push(said);
+    let output = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
+    assert!(output.contains("tickets is logged out") && output.contains("server revoked the tokens"), "{output}");
+    written.push(output);
 
     // A login outlives its scenario in the configuration, and can be ended all the same.
     server.set(|inner| inner.refuses_renewal = false);
@@ -99,8 +99,8 @@ async fn one_login_lasts_over_a_restart_and_a_renewal() {
     let rest = "server.listen = \"127.0.0.1:0\"\ndiscovery.vrooli.enabled = false\nstate.path = \"state.db\"\n";
     home.write("callsheet.toml", rest);
     let mut daemon = home.serve(&[]);
-    let said = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
-    assert!(said.contains("its authorization server revoked the tokens"), "{said}");
+    let output = home.run(&["logout", "tickets", "--url", &daemon.url]).ok();
+    assert!(output.contains("its authorization server revoked the tokens"), "{output}");
     home.run(&["logout", "tickets", "--url", &daemon.url]).failed(1);
     written.push(home.run(&["config", "show"]).ok());
     daemon.signal("TERM");
@@ -120,8 +120,8 @@ async fn a_port_that_is_taken_and_a_scenario_without_login_are_told() {
         server.url()
     ));
     let daemon = home.serve(&[]);
-    let said = home.run(&["login", "keyed", "--port", &port, "--url", &daemon.url]).failed(2);
-    assert!(said.contains(&format!("cannot come back to port {port}")) && said.contains("--port"), "{said}");
-    let said = home.run(&["login", "keyed", "--no-browser", "--url", &daemon.url]).failed(1);
-    assert!(said.contains("takes no login"), "{said}");
+    let error = home.run(&["login", "keyed", "--port", &port, "--url", &daemon.url]).failed(2);
+    assert!(error.contains(&format!("cannot come back to port {port}")) && error.contains("--port"), "{error}");
+    let error = home.run(&["login", "keyed", "--no-browser", "--url", &daemon.url]).failed(1);
+    assert!(error.contains("takes no login"), "{error}");
 }

@@ -129,14 +129,14 @@ pub(crate) async fn say_yes(authorization: &Url) -> String {
 async fn handle(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-    if let Some(answer) = told(&inner, &head, &body) {
+    if let Some(answer) = prescribed_answer(&inner, &head, &body) {
         return answer;
     }
     std::future::pending().await
 }
 
 /// The answer to a request; `None` if there is none.
-fn told(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<Response> {
+fn prescribed_answer(inner: &Mutex<Inner>, head: &Parts, body: &str) -> Option<Response> {
     let mut inner = inner.lock().unwrap();
     let target = head.uri.to_string();
     inner.came.push((target, body.to_owned()));

@@ -177,7 +177,7 @@ async fn a_body_that_never_comes_is_cut_off() {
 
 #[tokio::test]
 async fn what_is_no_manifest_is_refused_with_its_place() {
-    for (body, told) in [
+    for (body, part) in [
         (&b"{\"protocol_version\": \"1.0\", \"scenario\": {\"name\": \"hos"[..], "ends in the middle, after 53 bytes"),
         (b"[[[[", "a bare JSON list and begins with `[[[[`"),
         (b"<html></html>", "a web page or XML"),
@@ -187,7 +187,7 @@ async fn what_is_no_manifest_is_refused_with_its_place() {
         let hostile = UpstreamServer::answering(move |_| answer("200 OK", &[JSON], body)).await;
         let health = beside_a_good_one(&hostile, PATIENCE).await;
         let message = health["last_error"]["message"].as_str().unwrap();
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(part), "{message}");
         assert_eq!(health["tools"]["published"], 0);
     }
 }

@@ -64,8 +64,9 @@ async fn two_names_for_one_address_are_one_scenario() {
     let fixed = Scenario::of("mine", &["brew"]).await;
     home.write_process("theirs", fixed.address.port());
     let daemon = home.start(&[&fixed]).await;
-    let told = |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
-    let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
+    let has_findings =
+        |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
+    let findings = daemon.until("/api/v1/findings?code=source-shadowed", has_findings).await.json();
     let message = findings["findings"][0]["message"].as_str().unwrap();
     assert!(message.contains("`theirs`") && message.contains("`mine`"), "{message}");
     daemon.until_tools(&["brew"]).await;
@@ -165,8 +166,8 @@ async fn a_scenario_without_a_port_is_down_once_its_process_has_ended() {
     // One that runs while the daemon does. A file without a port is a finding as long as it runs.
     let mut later = sleeper();
     home.write_process_file("later", &json!({ "pid": later.id().unwrap(), "port": null }));
-    let told = |answer: &crate::support::serving::Answer| answer.json()["findings"][0]["scenario"] == "later";
-    daemon.until("/api/v1/findings?code=entry-ignored", told).await;
+    let is_reported = |answer: &crate::support::serving::Answer| answer.json()["findings"][0]["scenario"] == "later";
+    daemon.until("/api/v1/findings?code=entry-ignored", is_reported).await;
     later.kill().await.unwrap();
     let down = daemon.until_state("later", "down").await;
     assert!(down["reason"].as_str().unwrap().ends_with("has ended"), "{down}");
@@ -192,8 +193,9 @@ async fn two_process_files_with_one_port_are_a_finding_at_both() {
     }
     let daemon = home.start(&[]).await;
     for look in ["at the start", "later"] {
-        let told = |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
-        let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
+        let are_reported =
+            |answer: &crate::support::serving::Answer| answer.json()["findings"].as_array().unwrap().len() == 2;
+        let findings = daemon.until("/api/v1/findings?code=source-shadowed", are_reported).await.json();
         assert_eq!(texts(&findings["findings"], "scenario"), ["first", "second"], "{look}");
         for (finding, other) in findings["findings"].as_array().unwrap().iter().zip(["`second`", "`first`"]) {
             assert!(finding["message"].as_str().unwrap().contains(other), "{look}: {finding}");

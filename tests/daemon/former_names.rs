@@ -25,10 +25,10 @@ async fn change_often(daemon: &Daemon) {
 }
 
 async fn verdict(daemon: &Daemon, name: &str) -> String {
-    let told = daemon.json(&format!("/api/v1/tools/{name}/explain")).await;
-    let verdict = told["verdict"].as_str().unwrap().to_owned();
-    assert_eq!(told["listed"], json!(!verdict.starts_with("not")), "{told}");
-    assert!(!told["steps"].as_array().unwrap().is_empty(), "{told}");
+    let explained = daemon.json(&format!("/api/v1/tools/{name}/explain")).await;
+    let verdict = explained["verdict"].as_str().unwrap().to_owned();
+    assert_eq!(explained["listed"], json!(!verdict.starts_with("not")), "{explained}");
+    assert!(!explained["steps"].as_array().unwrap().is_empty(), "{explained}");
     verdict
 }
 

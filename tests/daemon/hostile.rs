@@ -60,7 +60,7 @@ async fn endure(hostile: &[Hostile], timeout: Duration) {
         let health = daemon.until(&format!("/api/v1/scenarios/{}", each.name), thrice).await.json();
         assert_eq!(health["last_error"]["kind"], each.kind, "{health:#}");
         let message = health["last_error"]["message"].as_str().unwrap();
-        assert!(message.contains(each.told), "{}: {message}", each.name);
+        assert!(message.contains(each.reason), "{}: {message}", each.name);
         assert!(message.len() < 700, "{}: {} bytes of message", each.name, message.len());
         assert_eq!(health["tools"]["published"], 0, "{}", each.name);
         assert_eq!(list(&daemon).await, (body.clone(), etag.clone()), "beside {}", each.name);
@@ -73,8 +73,8 @@ async fn endure(hostile: &[Hostile], timeout: Duration) {
     daemon.stop().await;
     for each in hostile {
         // The limit, and what the buffers of two sockets hold on the way.
-        let (sent, asked) = (each.sent.load(Ordering::Relaxed), each.server.requests().len());
-        assert!(sent / asked.max(1) < 16 * MIB, "{}: {sent} bytes in {asked} answers", each.name);
+        let (sent, requests) = (each.sent.load(Ordering::Relaxed), each.server.requests().len());
+        assert!(sent / requests.max(1) < 16 * MIB, "{}: {sent} bytes in {requests} answers", each.name);
     }
 }
 
@@ -108,9 +108,9 @@ async fn beside(
     change: impl FnOnce(&mut Config),
 ) -> (Home, Daemon, Scenario, UpstreamServer) {
     let (home, good) = (Home::new(), Scenario::of("kitchen", &["brew"]).await);
-    let asked = AtomicUsize::new(0);
+    let polls = AtomicUsize::new(0);
     let server =
-        UpstreamServer::answering(move |_| answer("200 OK", &[JSON], &manifest(asked.fetch_add(1, Ordering::Relaxed))))
+        UpstreamServer::answering(move |_| answer("200 OK", &[JSON], &manifest(polls.fetch_add(1, Ordering::Relaxed))))
             .await;
     let mut config = home.config(&[&good]);
     config.scenarios.push(configured(name, server.address()));
@@ -156,8 +156,8 @@ async fn of_a_hundred_thousand_tools_the_first_by_name_are_taken() {
     assert_eq!(health["tools"]["offered"], 50);
     assert_eq!(health["tools"]["quarantined"], 99_950);
     let [finding] = &daemon.findings("tools-beyond-limit").await[..] else { panic!("one finding") };
-    let told = "99950 of its 100000 tools are left out: only 50 are taken from one scenario, the first by name";
-    assert_eq!(finding["message"], json!(told));
+    let expected = "99950 of its 100000 tools are left out: only 50 are taken from one scenario, the first by name";
+    assert_eq!(finding["message"], json!(expected));
     assert_eq!(finding["scenario"], "crowd");
     assert!(finding["hint"].as_str().unwrap().contains("`refresh.max_tools`"));
     // Another order is another body, and no change.
@@ -184,8 +184,8 @@ async fn a_tool_that_is_too_large_or_too_deep_costs_itself() {
     let (_home, daemon, _good, _server) = beside("large", large, |_| {}).await;
     assert_eq!(daemon.tools("").await, ["brew", "fine"]);
     let findings = daemon.findings("tool-quarantined").await;
-    let told: Vec<_> = findings.iter().map(|finding| finding["message"].as_str().unwrap()).collect();
-    let [deep, huge] = told[..] else { panic!("{told:?}") };
+    let messages: Vec<_> = findings.iter().map(|finding| finding["message"].as_str().unwrap()).collect();
+    let [deep, huge] = messages[..] else { panic!("{messages:?}") };
     assert!(deep.contains("`deep`") && deep.contains("nests deeper than"), "{deep}");
     assert!(huge.contains("`huge`") && huge.contains("more than the 262144 of `refresh.max_tool`"), "{huge}");
     assert_eq!(daemon.json("/api/v1/scenarios/large").await["tools"]["quarantined"], 2);

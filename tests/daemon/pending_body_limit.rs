@@ -30,13 +30,13 @@ async fn a_large_answer_waits_with_its_reason_and_is_read_once_it_is_trusted() {
     assert_eq!(shown.tools.offered, 0);
     let error = shown.last_error.clone().unwrap();
     assert_eq!(error.kind, "too-large");
-    let told = ["larger than 262144 bytes", "`refresh.max_pending_body`", "`callsheet trust large`"];
-    for part in told {
+    let parts = ["larger than 262144 bytes", "`refresh.max_pending_body`", "`callsheet trust large`"];
+    for part in parts {
         assert!(error.message.contains(part), "{part} is missing in {}", error.message);
     }
     let health = daemon.send("GET", "/api/v1/scenarios/large").await.json();
     let reason = health["reason"].as_str().unwrap();
-    for part in [&told[..], &["waits for an operator's approval", "`callsheet block large`"]].concat() {
+    for part in [&parts[..], &["waits for an operator's approval", "`callsheet block large`"]].concat() {
         assert!(reason.contains(part), "{part} is missing in {reason}");
     }
     assert_eq!(server.count(), 1, "it is not asked again soon");

@@ -58,7 +58,7 @@ async fn findings_lead_to_places_of_the_sent_document() {
         config.scenarios.push(entry);
         let daemon = Daemon::ready(config.clone()).await;
         daemon.until_state("kitchen", "live").await;
-        let told = findings(&daemon).await;
+        let found = findings(&daemon).await;
         daemon.stop().await;
 
         let body = sent.to_string();
@@ -67,7 +67,7 @@ async fn findings_lead_to_places_of_the_sent_document() {
             _ => tool_discovery::inspect(body.as_bytes(), &AcceptedVersions::default()),
         };
         let known = inspected(&judged.findings);
-        let placed = places(&told);
+        let placed = places(&found);
         for place in &placed {
             // A member that is missing has a place in the object that lacks it.
             let around = place.2.rsplit_once('/').map_or("", |(around, _)| around);

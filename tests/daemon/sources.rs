@@ -156,8 +156,8 @@ async fn addresses_of_other_hosts_are_left_out_unless_wanted() {
     let names: Vec<_> = set.endpoints.values().map(|endpoint| endpoint.name.as_ref().unwrap().as_str()).collect();
     assert_eq!(names, ["files", "mail"]);
     assert_eq!(set.findings.len(), 1);
-    let told = &set.findings[0].message;
-    assert!(told.contains("`GITHUB_API_URL`") && told.contains("discovery.environment.remote"), "{told}");
+    let message = &set.findings[0].message;
+    assert!(message.contains("`GITHUB_API_URL`") && message.contains("discovery.environment.remote"), "{message}");
 }
 
 #[tokio::test]
@@ -172,11 +172,11 @@ async fn the_environment_names_scenarios() {
         ("PATH", "/bin"),
     ]))
     .await;
-    let told = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.target.as_ref().unwrap().url().as_str()));
-    let told: Vec<_> = told.collect();
+    let found = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.target.as_ref().unwrap().url().as_str()));
+    let found: Vec<_> = found.collect();
     let expected =
         [("agent-manager", "http://127.0.0.1:15000/"), ("notes2", "https://lab:pw@notes.example:8443/apps/notes/")];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     assert!(set.findings.is_empty(), "{:#?}", set.findings);
     assert!(
         set.endpoints.values().all(|endpoint| endpoint.trust == SourceTrust::Trusted && endpoint.protocol.is_none())

@@ -97,8 +97,10 @@ async fn too_many_are_counted_in_one_finding() {
         neighbour.announce(&format!("s{index}"), 15000 + index, &record(&format!("id-{index}"), "b"));
     }
     let mut source = Running::start(network.source_with(|section| section.max_instances = 2));
-    let told = |set: &EndpointSet| set.findings.iter().any(|finding| finding.message.starts_with("3 announcements"));
-    let set = source.until("two are taken and three are counted", |set| set.endpoints.len() == 2 && told(set)).await;
+    let counts_three =
+        |set: &EndpointSet| set.findings.iter().any(|finding| finding.message.starts_with("3 announcements"));
+    let set =
+        source.until("two are taken and three are counted", |set| set.endpoints.len() == 2 && counts_three(set)).await;
     assert_eq!(the_finding(&set).code, FindingCode::EntryIgnored);
     source.end().await;
 }
@@ -187,10 +189,10 @@ async fn two_daemons_that_find_each_other_have_each_others_tools_once() {
     for daemon in &daemons {
         daemon.until("/api/v1/tools", |answer| names_of(&answer.json()).len() == 2).await;
         // Several asks later it is still so, and what came back is told.
-        let told = |answer: &Answer| {
+        let is_reported = |answer: &Answer| {
             String::from_utf8_lossy(&answer.body).contains("1 tools that it has from this daemon are left out")
         };
-        daemon.until("/api/v1/findings", told).await;
+        daemon.until("/api/v1/findings", is_reported).await;
         assert_eq!(daemon.tools("?include_disabled=true").await.len(), 2);
     }
     let list = daemons[0].json("/api/v1/tools").await;

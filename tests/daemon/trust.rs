@@ -105,8 +105,8 @@ async fn who_was_found_waits_with_what_it_claims_to_be() {
     let table = command(&daemon, &["scenarios"]).await.ok();
     assert!(table.contains("pending") && table.contains("1 waits for your approval"), "{table}");
     let trusted = command(&daemon, &["trust", "pantry"]).await.ok();
-    let whom = format!("trusted: identity id-1 at http://localhost:{}, found by mdns", server.port());
-    assert!(trusted.contains(&whom), "{trusted}");
+    let decision = format!("trusted: identity id-1 at http://localhost:{}, found by mdns", server.port());
+    assert!(trusted.contains(&decision), "{trusted}");
     // What it said while it waited is in the list as soon as the yes is acknowledged.
     assert_eq!(listed(&daemon.now()), ["stock"]);
     daemon.stop().await;
@@ -149,9 +149,9 @@ async fn a_copied_identity_on_another_host_waits_and_takes_nothing_over() {
     let real = announced("pantry", &server.url(), Some("id-1"));
     daemon.hears([announced("pantry", &copy.url(), Some("id-1")), real]);
     daemon.until("it is told", |now| !findings(now, FindingCode::SourceShadowed).is_empty()).await;
-    let asked = server.count();
+    let polls = server.count();
     daemon.hears([announced("pantry", &copy.url(), Some("id-1"))]);
-    server.until_asked(asked + 1).await;
+    server.until_asked(polls + 1).await;
     let stays = daemon.until_health("pantry", "stays", |health| health.reason.contains("no source names it")).await;
     assert_eq!(stays.state, ScenarioState::Live);
     assert_eq!(listed(&daemon.now()), vec!["stock".to_owned()]);
@@ -300,7 +300,7 @@ async fn a_block_is_not_escaped_by_another_name_and_is_taken_back() {
     daemon.until_pending("pantry").await;
     let blocked = command(&daemon, &["block", "pantry"]).await.ok();
     assert!(blocked.contains("pantry is blocked") && blocked.contains("blocked: identity id-1 at"), "{blocked}");
-    let asked = server.count();
+    let polls = server.count();
     // Another identity and name at the same address; the same identity elsewhere; the same name
     // from someone else.
     daemon.hears([announced("larder", &server.url(), Some("id-2"))]);
@@ -309,7 +309,7 @@ async fn a_block_is_not_escaped_by_another_name_and_is_taken_back() {
     daemon.until("the identity stays blocked", |now| blocked_ones(now) == now.health.len()).await;
     daemon.hears([announced("pantry", &moved.url(), Some("id-3"))]);
     daemon.until("the name stays blocked", |now| blocked_ones(now) == now.health.len() && now.health.len() == 2).await;
-    assert_eq!(server.count(), asked);
+    assert_eq!(server.count(), polls);
     assert_eq!(moved.count(), 0);
 
     let undone = command(&daemon, &["block", "pantry", "--undo"]).await.ok();
@@ -361,8 +361,8 @@ async fn who_waits_cannot_make_us_ask_or_learn_anything() {
         daemon.hears([announced("pantry", &url, Some("id-1"))]);
         marker.until_asked(marker.count() + 1).await;
     }
-    let (asked, others) = (server.count() - from.0, marker.count() - from.1);
-    assert!(asked * 2 <= others, "asked {asked} times, a trusted one {others} times");
+    let (polls, others) = (server.count() - from.0, marker.count() - from.1);
+    assert!(polls * 2 <= others, "asked {polls} times, a trusted one {others} times");
     for seen in server.seen() {
         assert_eq!(seen.request.target(), "/api/v1/tools");
         assert_eq!(seen.request.header("authorization"), None);
@@ -391,9 +391,9 @@ async fn the_static_list_wins_over_the_network_by_name_and_address() {
     let (server, stranger) = (Scripted::saying(pantry()), Scripted::on(OTHER_HOST, pantry()));
     let mut home = Home::new();
     home.list("pantry", &server.url());
-    let heard =
+    let announcements =
         [announced("elsewhere", &server.url(), Some("id-1")), announced("pantry", &stranger.url(), Some("id-2"))];
-    let daemon = home.start(heard).await;
+    let daemon = home.start(announcements).await;
     daemon.until_listed(&["stock"]).await;
     // Whichever source is heard first.
     daemon.until("both are known", |now| now.health.len() == 2 && listed(now) == ["stock"]).await;
@@ -413,14 +413,16 @@ async fn what_leads_to_another_host_is_refused() {
     let (found, written) = (Scripted::saying(Reply::json(&based)), Scripted::saying(Reply::json(&based)));
     let mut home = Home::new();
     home.list("written", &written.url());
-    let heard = [announced("leads", &redirecting.url(), Some("id-1")), announced("based", &found.url(), Some("id-2"))];
-    let daemon = home.start(heard).await;
+    let announcements =
+        [announced("leads", &redirecting.url(), Some("id-1")), announced("based", &found.url(), Some("id-2"))];
+    let daemon = home.start(announcements).await;
     daemon.until_pending("based").await;
     daemon.until_state("written", ScenarioState::Live).await;
     let refused = daemon.until_health("leads", "was asked", |health| health.last_error.is_some()).await;
     assert_eq!(refused.last_error.as_ref().unwrap().kind, "redirect");
-    let told = findings(&daemon.now(), FindingCode::BaseUrlRefused);
-    let about: Vec<_> = told.iter().filter_map(|finding| finding.scenario.as_ref()).map(ToString::to_string).collect();
+    let refused = findings(&daemon.now(), FindingCode::BaseUrlRefused);
+    let about: Vec<_> =
+        refused.iter().filter_map(|finding| finding.scenario.as_ref()).map(ToString::to_string).collect();
     assert_eq!(about, ["based"], "what an operator wrote down may be elsewhere");
     assert_eq!(elsewhere.count(), 0);
     daemon.stop().await;
@@ -430,8 +432,8 @@ async fn what_leads_to_another_host_is_refused() {
 async fn a_goodbye_is_a_hint() {
     let server = Scripted::saying(pantry());
     let home = Home::new();
-    let heard = announced("pantry", &server.url(), Some("id-1"));
-    let daemon = home.start([heard.clone()]).await;
+    let announcement = announced("pantry", &server.url(), Some("id-1"));
+    let daemon = home.start([announcement.clone()]).await;
     daemon.until_pending("pantry").await;
     daemon.decide("POST", "pantry", "trust").await;
     let asked = server.count();
@@ -441,7 +443,7 @@ async fn a_goodbye_is_a_hint() {
     assert_eq!(listed(&daemon.now()), ["stock"]);
     let planned = daemon.health("pantry").next_attempt;
     assert!(planned.is_some(), "it is asked on as usual");
-    daemon.hears([heard]);
+    daemon.hears([announcement]);
     let back = daemon.until_health("pantry", "is named again", |health| health.reason == "up to date").await;
     assert_eq!(back.state, ScenarioState::Live);
     assert_eq!(back.restarts, 0);
@@ -467,8 +469,9 @@ async fn long_texts_are_cut_where_they_are_shown() {
 async fn a_decision_is_seen_and_taken_back_while_nobody_is_there() {
     let (server, other) = (Scripted::saying(pantry()), Scripted::saying(Reply::tools("desk", &["note"])));
     let home = Home::new();
-    let heard = [announced("pantry", &server.url(), Some("id-1")), announced("desk", &other.url(), Some("id-2"))];
-    let daemon = home.start(heard).await;
+    let announcements =
+        [announced("pantry", &server.url(), Some("id-1")), announced("desk", &other.url(), Some("id-2"))];
+    let daemon = home.start(announcements).await;
     daemon.until_pending("pantry").await;
     daemon.until_pending("desk").await;
     daemon.decide("POST", "pantry", "block").await;
@@ -517,9 +520,9 @@ async fn a_copy_of_an_identity_on_the_same_host_waits_while_the_known_one_answer
     daemon.hears(all().chain([local(&server)]));
     daemon.until("it is told", |now| !findings(now, FindingCode::SourceShadowed).is_empty()).await;
     assert_eq!(listed(&daemon.now()), ["stock"]);
-    let asked = server.count();
+    let polls = server.count();
     daemon.hears(all());
-    server.until_asked(asked + 1).await;
+    server.until_asked(polls + 1).await;
     daemon.until_health("pantry", "stays", |health| health.reason.contains("no source names it")).await;
     assert_eq!(listed(&daemon.now()), ["stock"]);
     assert_eq!(copies.iter().map(Scripted::count).sum::<usize>(), 0, "expected no request to a copy");

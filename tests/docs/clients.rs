@@ -96,15 +96,15 @@ fn assert_client_works(home: &Home, interpreter: &str, program: &str) {
     }
     let output = run.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = parsed(&String::from_utf8(output.stdout).unwrap());
-    let statuses: Vec<&Value> = told["calls"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
-    assert_eq!(statuses, ["result", "result", "not_ours"], "{told}");
-    let results = told["messages"][0]["content"].as_array().unwrap();
+    let turn = parsed(&String::from_utf8(output.stdout).unwrap());
+    let statuses: Vec<&Value> = turn["calls"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
+    assert_eq!(statuses, ["result", "result", "not_ours"], "{turn}");
+    let results = turn["messages"][0]["content"].as_array().unwrap();
     let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
-    assert_eq!(ids, ["a", "b"], "{told}");
-    assert_eq!(told["own"][0]["name"], "mine");
-    assert_eq!(told["like"], "openai");
-    assert_eq!(told["result"]["status"], "result");
+    assert_eq!(ids, ["a", "b"], "{turn}");
+    assert_eq!(turn["own"][0]["name"], "mine");
+    assert_eq!(turn["like"], "openai");
+    assert_eq!(turn["result"]["status"], "result");
     let found = home.run(&["call", "--url", &demo.url, "notes/search", "--words", "limes"]).ok();
     assert!(found.contains("seven limes"), "the tool was run: {found}");
 }

@@ -218,8 +218,9 @@ fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
         let list: Value = serde_json::from_slice(&rendered.body).unwrap();
         assert_eq!(faults(format, &list), Vec::<String>::new(), "{}", format.id());
         assert_eq!(rendered.tools + rendered.left_out, known.len());
-        let told: BTreeSet<_> = rendered.findings.iter().filter(|f| f.code.as_str() == "tool-quarantined").collect();
-        assert_eq!(told.len(), rendered.left_out, "{}: each with its reason", format.id());
+        let quarantined: BTreeSet<_> =
+            rendered.findings.iter().filter(|f| f.code.as_str() == "tool-quarantined").collect();
+        assert_eq!(quarantined.len(), rendered.left_out, "{}: each with its reason", format.id());
         assert!(rendered.left_out * 20 <= known.len(), "{}: {} left out", format.id(), rendered.left_out);
     }
 }
@@ -341,8 +342,8 @@ async fn every_name_that_any_format_publishes_finds_its_way_back() {
             assert!(published.len() * 10 >= view.len() * 9, "{}: {} of {}", format.id(), published.len(), view.len());
             // What is left out has no line in the list, so the names stand in the order of the
             // tools that are said.
-            let said = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
-            for (tool, name) in said.zip(&published) {
+            let listed = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
+            for (tool, name) in listed.zip(&published) {
                 if !back.contains_key(*name) {
                     let answer = server.get(&format!("/api/v1/tools/{}", escaped(name))).await;
                     assert_eq!(answer.status, 200, "{name} of {}: {answer:?}", tool.id);

@@ -42,7 +42,7 @@ fn case(name: &str, format: &str) -> (Value, Vec<Finding>) {
     (serde_json::from_slice(&rendered.body).unwrap(), rendered.findings)
 }
 
-fn told(findings: &[Finding]) -> Vec<(String, &str, &str)> {
+fn places_of(findings: &[Finding]) -> Vec<(String, &str, &str)> {
     let place = |finding: &Finding| {
         let tool = finding.tool.as_deref().unwrap_or("-");
         format!("{}/{tool}", finding.scenario.as_ref().expect("a scenario"))
@@ -67,7 +67,7 @@ fn the_native_list_is_a_manifest_that_adds_owner_and_preferences() {
     let categories: Vec<_> = list["categories"].as_array().unwrap().iter().map(|c| (&c["id"], &c["name"])).collect();
     assert_eq!(categories, [(&json!("stock"), &json!("Stock")), (&json!("returns"), &json!("Returns"))]);
     assert_eq!(
-        told(&findings),
+        places_of(&findings),
         [("depot-south/-".into(), "category-ignored", ""), ("depot-south/list_crates".into(), "lossy", ""),]
     );
     assert!(findings[1].message.contains("`enabled`, `scenario`"), "{}", findings[1].message);
@@ -94,7 +94,7 @@ fn openai_prunes_unknown_required_names_and_keeps_nested_ones() {
     assert!(chart["properties"]["maybe"].get("default").is_some());
     assert!(chart.get("required").is_none());
     assert_eq!(list[1]["function"]["parameters"]["required"], json!(["seen"]));
-    assert_eq!(told(&findings), [("survey/haunt".into(), "lossy", "/parameters/required")]);
+    assert_eq!(places_of(&findings), [("survey/haunt".into(), "lossy", "/parameters/required")]);
     assert!(findings[0].hint.is_some());
 }
 
@@ -104,7 +104,7 @@ fn openai_folds_roots_and_leaves_out_what_takes_no_object() {
     let names: Vec<_> = list.as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
     assert_eq!(names, ["fetch", "look_up", "switch"]);
     assert_eq!(
-        told(&findings),
+        places_of(&findings),
         [
             ("mixed/fetch".into(), "lossy", "/parameters/oneOf"),
             ("mixed/look_up".into(), "lossy", "/parameters/$ref"),
@@ -125,7 +125,9 @@ fn one_malformed_tool_costs_that_tool_only() {
         assert!(name.as_str().unwrap().starts_with("guess_what_"), "{format}");
         for lost in ["careless/dig", "careless/halve"] {
             assert!(
-                told(&findings).iter().any(|told| told.0 == lost && ["lossy", "tool-quarantined"].contains(&told.1)),
+                places_of(&findings)
+                    .iter()
+                    .any(|finding| finding.0 == lost && ["lossy", "tool-quarantined"].contains(&finding.1)),
                 "{format} {lost}"
             );
         }
@@ -174,8 +176,8 @@ fn a_parameter_with_the_name_of_a_meta_field_is_left_out_of_calls_and_told() {
     let encoded = formats::by_id("calls").unwrap().encode(&tool("s", "write", schema));
     let places: Vec<_> =
         encoded.findings.iter().map(|f| (f.code.as_str(), f.pointer.as_deref().unwrap_or(""))).collect();
-    let told = ["_tool", "_reasoningForCall", "_output"].map(|name| format!("/parameters/properties/{name}"));
-    assert_eq!(places, told.each_ref().map(|pointer| ("lossy", pointer.as_str())));
+    let expected = ["_tool", "_reasoningForCall", "_output"].map(|name| format!("/parameters/properties/{name}"));
+    assert_eq!(places, expected.each_ref().map(|pointer| ("lossy", pointer.as_str())));
     let call: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
     assert_eq!(call["properties"]["_tool"]["const"], "write");
     assert_eq!(call["properties"]["_reasoningForCall"]["type"], "string");
@@ -210,15 +212,15 @@ fn a_long_description_is_sent_whole_and_told_of_where_servers_differ() {
     let long = offered(tool("s", "t", "{}"), |tool| tool.description = "ü".repeat(1_025).into());
     let fitting = offered(tool("s", "t", "{}"), |tool| tool.description = "ü".repeat(1_024).into());
     for format in format_cases::variants().into_iter().filter(|format| format.for_llm()) {
-        let told = |tool| {
+        let outcome = |tool| {
             let encoded = format.encode(tool);
             let text = String::from_utf8(encoded.json.unwrap()).unwrap();
             let codes: Vec<_> = encoded.findings.iter().map(|finding| finding.code).collect();
             (text.contains(&*tool.tool.description), codes)
         };
         let codes = if format.id().starts_with("openai") { vec![FindingCode::DescriptionLong] } else { Vec::new() };
-        assert_eq!(told(&long), (true, codes), "{}", format.id());
-        assert_eq!(told(&fitting), (true, Vec::new()), "{}", format.id());
+        assert_eq!(outcome(&long), (true, codes), "{}", format.id());
+        assert_eq!(outcome(&fitting), (true, Vec::new()), "{}", format.id());
     }
 }
 

@@ -24,10 +24,10 @@ fn strict(id: &str) -> &'static dyn Format {
 /// The strict schema of a tool on its own in a request; nothing when it is not offered strictly.
 fn schema(format: &dyn Format, place: &str, parameters: &Value) -> Option<Value> {
     let encoded = format.encode(&tool("s", "t", &parameters.to_string()));
-    let told = encoded.findings.len();
+    let findings = encoded.findings.len();
     let tool: Value = encoded.json.map(|json| serde_json::from_slice(&json).unwrap())?;
     let is_strict = tool.pointer("/strict").or(tool.pointer("/function/strict")) == Some(&json!(true));
-    assert!(is_strict || told > 0, "not strict without a finding: {parameters}");
+    assert!(is_strict || findings > 0, "not strict without a finding: {parameters}");
     is_strict.then(|| tool.pointer(place).unwrap().clone())
 }
 

@@ -45,8 +45,8 @@ async fn a_busy_scenario_is_not_dead() {
     let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
     sheet.until_listed(&["read"]).await;
     server.say(Reply::status("429 Too Many Requests"));
-    let asked = server.count();
-    server.until_asked(asked + 8).await;
+    let polls = server.count();
+    server.until_asked(polls + 8).await;
     let busy = sheet.until_health("files", "busy", |health| health.last_error.is_some()).await;
     let shown = health(&busy, "files");
     assert_eq!(shown.failures_in_a_row, 0);
@@ -57,10 +57,10 @@ async fn a_busy_scenario_is_not_dead() {
 
 #[tokio::test]
 async fn being_busy_in_between_does_not_wipe_failures_out() {
-    let mut asked = 0;
+    let mut polls = 0;
     let server = Scripted::start(move |_| {
-        asked += 1;
-        let status = if asked % 2 == 0 { "429 Too Many Requests" } else { "500 Internal Server Error" };
+        polls += 1;
+        let status = if polls % 2 == 0 { "429 Too Many Requests" } else { "500 Internal Server Error" };
         Reply::status(status)
     });
     let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;

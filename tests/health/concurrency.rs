@@ -72,9 +72,9 @@ async fn stopping_does_not_wait_for_answers() {
     let slow = Scripted::saying(Reply::tools("slow", &["b"]).behind(&Gate::new()));
     let sheet = one("slow", &slow).start().await;
     slow.until_asked(1).await;
-    let asked = Clock::system().now();
+    let started = Clock::system().now();
     let (finish, _) = sheet.stop().await;
-    assert_eq!(finish, Finish::Clean, "after {:?}", asked.elapsed());
+    assert_eq!(finish, Finish::Clean, "after {:?}", started.elapsed());
     slow.until_left(1).await;
 }
 

@@ -73,10 +73,10 @@ async fn a_failed_poll_past_the_lifetime_makes_a_scenario_stale_at_once() {
         ("503 Service Unavailable", "the last poll failed: "),
         ("429 Too Many Requests", "its last answer is out of date: "),
     ] {
-        let mut asked = 0;
+        let mut polls = 0;
         let server = Scripted::start(move |_| {
-            asked += 1;
-            match asked {
+            polls += 1;
+            match polls {
                 1 => Reply::tools("files", &["read"]).header("Cache-Control: max-age=1"),
                 _ => Reply::status(status).header("Retry-After: 3600"),
             }
@@ -151,9 +151,9 @@ async fn what_may_no_longer_be_stored_leaves_the_state_file_and_may_come_back() 
     // At first as before, then to be stored: that the content is the same does not keep it out.
     let sheet = place.setting([("files", server.url())]).start().await;
     sheet.until_listed(&["read"]).await;
-    let asked = server.count();
+    let polls = server.count();
     server.say(Reply::tools("files", &["read"]).header("Cache-Control: max-age=600"));
-    server.until_asked(asked + 1).await;
+    server.until_asked(polls + 1).await;
     sheet.until_state("files", ScenarioState::Live).await;
     let place = sheet.stop().await.1;
     assert_eq!(place.stored().await.manifests.len(), 1);
@@ -207,12 +207,12 @@ async fn a_304_that_says_nothing_keeps_the_stored_lifetime_and_validators() {
 
 #[tokio::test]
 async fn a_restamped_and_shuffled_answer_changes_nothing() {
-    let mut asked = 0;
+    let mut polls = 0;
     let server = Scripted::start(move |_| {
-        asked += 1;
+        polls += 1;
         let mut manifest = manifest("files", &["read", "write", "list", "move"]);
-        manifest["generated_at"] = json!(format!("2026-02-03T04:05:{:02}Z", 6 + asked));
-        manifest["tools"].as_array_mut().unwrap().rotate_left(asked % 4);
+        manifest["generated_at"] = json!(format!("2026-02-03T04:05:{:02}Z", 6 + polls));
+        manifest["tools"].as_array_mut().unwrap().rotate_left(polls % 4);
         Reply::json(&manifest)
     });
     let sheet = one("files", &server).start().await;

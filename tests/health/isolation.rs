@@ -356,7 +356,7 @@ async fn everybody_can_see_that_it_is_isolated() {
     }
     let table = command(&daemon, "scenarios").await;
     assert!(table.starts_with("ISOLATED since "), "{table}");
-    let told = daemon.send("GET", "/api/v1/findings?code=isolated").await.json();
-    assert_eq!(told["findings"].as_array().unwrap().len(), 1, "{told}");
+    let answer = daemon.send("GET", "/api/v1/findings?code=isolated").await.json();
+    assert_eq!(answer["findings"].as_array().unwrap().len(), 1, "{answer}");
     daemon.stop().await;
 }

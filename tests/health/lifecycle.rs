@@ -117,10 +117,10 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
 /// No further poll comes that could show it.
 #[tokio::test]
 async fn the_end_of_grace_alone_withdraws_the_tools() {
-    let mut asked = 0;
+    let mut polls = 0;
     let server = Scripted::start(move |_| {
-        asked += 1;
-        match asked {
+        polls += 1;
+        match polls {
             1 => good(&["read"]),
             2 | 3 => Reply::status("503 Service Unavailable"),
             _ => Reply::status("503 Service Unavailable").header("Retry-After: 3600"),

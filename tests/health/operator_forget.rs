@@ -20,22 +20,22 @@ struct Removed {
     server: Scripted,
     daemon: found::Found,
     /// How it was announced.
-    heard: [Endpoint; 1],
+    announcements: [Endpoint; 1],
 }
 
 impl Removed {
     async fn new() -> Self {
         let home = found::Home::new();
         let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
-        let heard = [announced("pantry", &server.url(), Some("id-1"))];
-        let daemon = home.start(heard.clone()).await;
+        let announcements = [announced("pantry", &server.url(), Some("id-1"))];
+        let daemon = home.start(announcements.clone()).await;
         daemon.until_pending("pantry").await;
         daemon.decide("POST", "pantry", "trust").await;
         daemon.until_listed(&["stock"]).await;
         server.close().await;
         daemon.hears([]);
         daemon.until_state("pantry", ScenarioState::Removed).await;
-        Self { home, server, daemon, heard }
+        Self { home, server, daemon, announcements }
     }
 }
 
@@ -106,7 +106,7 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
 
 #[tokio::test]
 async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_it() {
-    let Removed { home, mut server, daemon, heard } = Removed::new().await;
+    let Removed { home, mut server, daemon, announcements } = Removed::new().await;
     let gone = daemon.until("forgotten", |now| !now.health.contains_key(&name("pantry")));
     let waits = tokio::select! {
         biased;
@@ -115,23 +115,23 @@ async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_
     };
     assert!(!waits, "the client has gone by then");
     server.open();
-    daemon.hears(heard.clone());
+    daemon.hears(announcements.clone());
     daemon.until_pending("pantry").await;
     daemon.stop().await;
-    let daemon = home.start(heard).await;
+    let daemon = home.start(announcements).await;
     daemon.until_pending("pantry").await;
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_removed_scenario_takes_the_approval_along_that_it_had() {
-    let Removed { mut server, daemon, heard, home: _home } = Removed::new().await;
+    let Removed { mut server, daemon, announcements, home: _home } = Removed::new().await;
     let answer = daemon.decide("POST", "pantry", "forget").await;
     assert_eq!(answer["was"], "removed", "{answer}");
     assert_eq!(answer["trust_ended"], true, "{answer}");
     assert!(answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"), "{answer}");
     server.open();
-    daemon.hears(heard);
+    daemon.hears(announcements);
     // It waits again, like any other that was just found.
     daemon.until_pending("pantry").await;
     daemon.stop().await;

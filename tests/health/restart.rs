@@ -277,10 +277,10 @@ async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
     let sheet = setting([("files", server.url()), ("other", other.url())]).seldom().start().await;
     sheet.until_listed(&["read", "note"]).await;
     // Two builds behind one address: each answer is another's.
-    let mut asked = 0;
+    let mut polls = 0;
     server.script(move |_| {
-        asked += 1;
-        build(&format!("1.{asked}.0"), NOON, &["read"]).header("ETag: \"v2\"")
+        polls += 1;
+        build(&format!("1.{polls}.0"), NOON, &["read"]).header("ETag: \"v2\"")
     });
     sheet.refresh("files").await;
     server.until_asked(3).await;
@@ -314,22 +314,22 @@ async fn what_was_modified_before_shows_a_restart() {
 
 #[tokio::test]
 async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
-    let mut asked = 0;
+    let mut polls = 0;
     let shuffled = move |tools: &[&str]| {
-        asked += 1;
+        polls += 1;
         let mut tools = tools.to_vec();
-        let by = asked % tools.len();
+        let by = polls % tools.len();
         tools.rotate_left(by);
         let mut manifest = manifest("files", &tools);
-        manifest["generated_at"] = json!(format!("2026-02-03T04:{:02}:{:02}Z", asked / 60 % 60, asked % 60));
-        Reply::json(&manifest).header(&format!("ETag: \"{asked}\""))
+        manifest["generated_at"] = json!(format!("2026-02-03T04:{:02}:{:02}Z", polls / 60 % 60, polls % 60));
+        Reply::json(&manifest).header(&format!("ETag: \"{polls}\""))
     };
     let mut first = shuffled;
     let server = Scripted::start(move |_| first(&["copy", "read", "write"]));
     let sheet = one("files", &server).start().await;
     let before = sheet.until_state("files", ScenarioState::Live).await;
-    let mut heard = sheet.app.subscribe(SubscribeRequest::default()).await.unwrap();
-    let mut next = async || tokio::time::timeout(PATIENCE, heard.next()).await.unwrap();
+    let mut subscription = sheet.app.subscribe(SubscribeRequest::default()).await.unwrap();
+    let mut next = async || tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap();
     assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
     server.until_asked(20).await;
     assert_eq!(sheet.now().catalog.revision(), before.catalog.revision());

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::support::found::{self, announced};
 use crate::support::in_process::listed;
 use crate::support::scripted::{PATIENCE, Reply, Scripted};
-use crate::support::sources::{OFTEN, Processes, Told};
+use crate::support::sources::{ChannelSource, OFTEN, Processes};
 
 fn name(text: &str) -> ScenarioName {
     text.parse().unwrap()
@@ -33,13 +33,13 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
     let mut own = Scripted::saying(Reply::tools("own", &["mine"]));
     let mut files = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", files.port());
-    let told = watch::Sender::new(unsettled(Some(&own)));
+    let endpoints = watch::Sender::new(unsettled(Some(&own)));
     let mut home = found::Home::new();
     home.config.discovery.mdns.enabled = false;
     home.config.discovery.environment.enabled = false;
     home.config.discovery.vrooli.path = Some(processes.path.clone());
     home.config.discovery.vrooli.rescan_interval = OFTEN;
-    let source = Told(SourceId::Embedded, told.subscribe());
+    let source = ChannelSource(SourceId::Embedded, endpoints.subscribe());
     let sheet = Callsheet::builder(home.config.clone()).source(source).start().await.unwrap();
     let mut reader = sheet.reader();
     let mut until = async |tools: &[&str]| {
@@ -53,7 +53,7 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
     };
     until(&["read", "mine"]).await;
     own.close().await;
-    told.send_replace(unsettled(None));
+    endpoints.send_replace(unsettled(None));
     files.close().await;
     fs::remove_dir_all(processes.path.join("files")).unwrap();
     // Long before any grace: its source took it back, and it does not answer.

@@ -93,10 +93,10 @@ async fn a_malformed_tool_costs_that_tool() {
     let counts = health(&now, "files").tools;
     assert_eq!(counts.published, 2);
     assert_eq!(counts.quarantined, 2);
-    let told = findings(&now, FindingCode::ToolQuarantined);
-    assert_eq!(told.len(), 2);
-    assert!(told.iter().all(|finding| finding.scenario == Some(name("files"))), "{told:?}");
-    let named = told.iter().find(|finding| finding.tool.as_deref() == Some("write")).unwrap();
+    let quarantined = findings(&now, FindingCode::ToolQuarantined);
+    assert_eq!(quarantined.len(), 2);
+    assert!(quarantined.iter().all(|finding| finding.scenario == Some(name("files"))), "{quarantined:?}");
+    let named = quarantined.iter().find(|finding| finding.tool.as_deref() == Some("write")).unwrap();
     assert_eq!(named.pointer.as_deref(), Some("/tools/1/parameters"));
 
     server.say(Reply::tools("files", &["read", "write", "list"]));

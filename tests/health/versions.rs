@@ -112,12 +112,12 @@ fn codes(snapshot: &Snapshot, case: usize) -> Vec<FindingCode> {
 fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
     let (version, fate) = TABLE[case];
     let shown = health(now, &scenario(case));
-    let told = codes(now, case);
+    let found = codes(now, case);
     match fate {
         Taken(expected) => {
             let mut expected = expected.to_vec();
             expected.sort();
-            assert_eq!(told, expected, "{version}");
+            assert_eq!(found, expected, "{version}");
             assert!(shown.last_error.is_none() && shown.tools.published == 1, "{version}: {shown:?}");
             let written = if version == "-" { "1.0" } else { version };
             assert_eq!(shown.protocol_version.as_deref(), Some(written.trim_matches('"')), "{version}");
@@ -125,7 +125,7 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
         Incompatible => {
             let seen = version.trim_matches('"');
             assert_eq!(shown.state, ScenarioState::Incompatible, "{version}");
-            assert_eq!(told, vec![FindingCode::VersionRefused], "{version}");
+            assert_eq!(found, vec![FindingCode::VersionRefused], "{version}");
             let says = format!("speaks protocol version {seen}, but only >=1.0, <2.0 is accepted");
             assert_eq!(shown.reason.as_str(), says.as_str());
             assert_eq!(shown.failures_in_a_row, 0);
@@ -133,7 +133,7 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
         }
         Refused => {
             assert_eq!(shown.state, refused, "{version}");
-            assert_eq!(told, vec![FindingCode::VersionUnreadable], "{version}");
+            assert_eq!(found, vec![FindingCode::VersionUnreadable], "{version}");
             let error = shown.last_error.as_ref().unwrap();
             assert_eq!(error.kind, "malformed", "{version}");
             let bare = version.trim_matches('"');
@@ -173,8 +173,8 @@ async fn after_a_good_answer_the_last_good_tools_stay() {
     let everything: Vec<_> = (0..TABLE.len()).map(tool).collect();
     sheet.until("every tool", |now| listed(now) == everything).await;
     *good.lock().unwrap() = false;
-    let asked = server.count();
-    server.until_asked(asked + 4 * TABLE.len()).await;
+    let polls = server.count();
+    server.until_asked(polls + 4 * TABLE.len()).await;
     let is_new = |health: &Health| health.protocol_version.is_some();
     let now = sheet
         .until("every case answered anew", |now| {
@@ -234,10 +234,10 @@ async fn the_last_good_tools_of_an_incompatible_scenario_go_after_their_own_grac
     rewrite(&server, "\"2.0\"");
     let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
     assert_eq!(listed(&refused), ["read"]);
-    let asked = server.count();
+    let polls = server.count();
     let withdrawn = sheet.until_listed(&[]).await;
     // Asked again and again meanwhile, which neither counts as failing nor begins the grace anew.
-    assert!(server.count() >= asked + 3, "{} to {}", asked, server.count());
+    assert!(server.count() >= polls + 3, "{} to {}", polls, server.count());
     let shown = health(&withdrawn, "files");
     assert_eq!(shown.state, ScenarioState::Incompatible);
     assert_eq!(shown.failures_in_a_row, 0);

@@ -68,13 +68,13 @@ async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say(
     let latent = json!({"_tool": "guess", "_activity": "", "text": "good", "_output": {"stars": 4}});
     let explicit = json!({"_tool": "rate", "_activity": "rate", "_reasoningForCall": "they asked", "text": "good",
         "_output": {"stars": 1}});
-    let told = turn("calls", json!({"calls": [latent.clone(), explicit]})).await;
-    let statuses = [&told["calls"][0]["status"], &told["calls"][1]["status"]];
-    assert_eq!(statuses, ["result", "result"], "{told}");
-    assert_eq!(told["messages"][0], latent, "the call with its own result");
+    let reply = turn("calls", json!({"calls": [latent.clone(), explicit]})).await;
+    let statuses = [&reply["calls"][0]["status"], &reply["calls"][1]["status"]];
+    assert_eq!(statuses, ["result", "result"], "{reply}");
+    assert_eq!(reply["messages"][0], latent, "the call with its own result");
     // What the model says as the result of an explicit call does not count.
-    assert_eq!(told["messages"][1]["_output"], json!({"text": "good"}));
-    assert_eq!(told["messages"][1]["_reasoningForCall"], "they asked");
+    assert_eq!(reply["messages"][1]["_output"], json!({"text": "good"}));
+    assert_eq!(reply["messages"][1]["_reasoningForCall"], "they asked");
     assert_eq!(ratings.ran().len(), 1, "a latent call is sent nowhere");
     assert_eq!(ratings.ran()[0].arguments, json!({"text": "good"}), "no meta field is an argument");
 
@@ -100,12 +100,12 @@ async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say(
             "must be \"rate\", which runs this tool now",
         ),
     ] {
-        let told = turn("calls", json!({"calls": [call]})).await;
-        let refused = &told["calls"][0];
-        assert_eq!(refused["status"], "refused", "{told}");
-        assert_eq!(refused["code"], code, "{told}");
-        assert_eq!(refused["violations"][0]["pointer"].as_str().unwrap_or_default(), pointer, "{told}");
-        assert!(told["messages"][0]["_error"].as_str().unwrap().contains(words), "{told}");
+        let reply = turn("calls", json!({"calls": [call]})).await;
+        let refused = &reply["calls"][0];
+        assert_eq!(refused["status"], "refused", "{reply}");
+        assert_eq!(refused["code"], code, "{reply}");
+        assert_eq!(refused["violations"][0]["pointer"].as_str().unwrap_or_default(), pointer, "{reply}");
+        assert!(reply["messages"][0]["_error"].as_str().unwrap().contains(words), "{reply}");
     }
     let other = execute(address, json!({"tool_name": "rate", "arguments": {"_tool": "guess", "text": "x"}})).await;
     assert_eq!(other.json()["violations"][0]["pointer"], "/_tool", "{other:?}");
@@ -122,8 +122,8 @@ async fn a_latent_call_in_the_shape_of_a_vendor_says_that_its_result_is_missing(
     let body = json!({"role": "assistant", "content": content}).to_string();
     let answer = ask(address, "POST", "/api/v1/turns?format=anthropic", &[JSON], &body).await;
     let turn = answer.json();
-    let said = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
-    assert_eq!(turn["messages"][0]["content"][0]["content"], said, "{turn}");
+    let expected = "No program runs `guess`: you produce its result. Call it again with the result as `_output`.";
+    assert_eq!(turn["messages"][0]["content"][0]["content"], expected, "{turn}");
     assert_eq!(ratings.ran().len(), 0);
     house.finish().await;
 }
@@ -135,9 +135,12 @@ async fn lists_findings_and_explanations_show_what_runs_a_definition() {
     let address = house.serve().await;
     let get = async |target: &str| ask(address, "GET", target, &[], "").await.json();
     let native = get("/api/v1/tools").await;
-    let told: Vec<_> =
+    let listed: Vec<_> =
         native["tools"].as_array().unwrap().iter().map(|tool| (&tool["name"], &tool["_activity"])).collect();
-    assert_eq!(told, [(&json!("guess"), &json!("")), (&json!("rate"), &json!("rate")), (&json!("read"), &Value::Null)]);
+    assert_eq!(
+        listed,
+        [(&json!("guess"), &json!("")), (&json!("rate"), &json!("rate")), (&json!("read"), &Value::Null)]
+    );
     let calls = get("/api/v1/tools?format=calls").await;
     let items = calls["properties"]["calls"]["items"]["anyOf"].as_array().unwrap();
     assert_eq!(items[0]["required"], json!(["_tool", "_activity", "text", "_output"]));

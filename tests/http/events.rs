@@ -64,31 +64,31 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
     config.scenarios = vec![configured("notes", SocketAddr::from(([127, 0, 0, 1], server.port())))];
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
-    let mut asked = server.count();
+    let mut polls = server.count();
     for about in ["second", "third"] {
         // Each of these answers is stamped anew and in another order.
-        server.until_asked(asked + 4).await;
+        server.until_asked(polls + 4).await;
         server.script(restamped(about));
-        let told = listener.next().await;
-        assert_eq!(told.event, "catalog", "{told:?}");
-        assert_eq!(told.texts("changed"), ["add"]);
-        assert_eq!(told.reason("add"), "its scenario changed its description");
-        assert!(told.texts("added").is_empty());
-        assert!(told.texts("removed").is_empty());
-        assert!(told.texts("scenarios").is_empty());
-        assert_eq!(told.data["revision"], daemon.get("/api/v1/tools").await.header("callsheet-revision"));
-        asked = server.count();
+        let event = listener.next().await;
+        assert_eq!(event.event, "catalog", "{event:?}");
+        assert_eq!(event.texts("changed"), ["add"]);
+        assert_eq!(event.reason("add"), "its scenario changed its description");
+        assert!(event.texts("added").is_empty());
+        assert!(event.texts("removed").is_empty());
+        assert!(event.texts("scenarios").is_empty());
+        assert_eq!(event.data["revision"], daemon.get("/api/v1/tools").await.header("callsheet-revision"));
+        polls = server.count();
     }
-    server.until_asked(asked + 4).await;
+    server.until_asked(polls + 4).await;
     // What the scenario says of itself is in no list, but in the revision.
     let mut manifest = scripted::manifest("notes", &["find", "add"]);
     manifest["tools"][1]["description"] = json!("third");
     manifest["scenario"]["version"] = json!("2.0.0");
     server.say(Reply::json(&manifest));
-    let told = listener.next().await;
-    assert_eq!(told.event.as_str(), "catalog");
-    assert_eq!(told.texts("scenarios"), vec!["notes"]);
-    assert!(told.texts("changed").is_empty());
+    let event = listener.next().await;
+    assert_eq!(event.event.as_str(), "catalog");
+    assert_eq!(event.texts("scenarios"), vec!["notes"]);
+    assert!(event.texts("changed").is_empty());
     daemon.stop().await;
 }
 
@@ -117,21 +117,21 @@ async fn names_come_and_go_with_their_reasons() {
     let daemon = Daemon::ready(home.config(&[&notes])).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
     home.write_process("mail", mail.address.port());
-    let told = listener.next_of("catalog").await;
-    assert_eq!(told.texts("added"), vec!["mail__find", "notes__find"]);
-    assert_eq!(told.texts("removed"), vec!["find"]);
-    assert_eq!(told.reason("mail__find"), "its scenario is new");
-    assert_eq!(told.reason("find"), "published as `notes__find` now");
-    assert_eq!(told.reason("notes__find"), "published as `find` before");
+    let event = listener.next_of("catalog").await;
+    assert_eq!(event.texts("added"), vec!["mail__find", "notes__find"]);
+    assert_eq!(event.texts("removed"), vec!["find"]);
+    assert_eq!(event.reason("mail__find"), "its scenario is new");
+    assert_eq!(event.reason("find"), "published as `notes__find` now");
+    assert_eq!(event.reason("notes__find"), "published as `find` before");
 
     prefer(&daemon, json!({"scope": "global", "target": "tool:notes/add", "approval": "require"})).await;
-    let told = listener.next_of("catalog").await;
-    assert_eq!(told.texts("changed"), vec!["add"]);
-    assert_eq!(told.reason("add"), "requires approval now, by global tool:notes/add");
+    let event = listener.next_of("catalog").await;
+    assert_eq!(event.texts("changed"), vec!["add"]);
+    assert_eq!(event.reason("add"), "requires approval now, by global tool:notes/add");
     prefer(&daemon, json!({"scope": "global", "target": "tool:notes/add", "enabled": false})).await;
-    let told = listener.next_of("catalog").await;
-    assert_eq!(told.texts("removed"), vec!["add"]);
-    assert_eq!(told.reason("add"), "switched off by global tool:notes/add");
+    let event = listener.next_of("catalog").await;
+    assert_eq!(event.texts("removed"), vec!["add"]);
+    assert_eq!(event.reason("add"), "switched off by global tool:notes/add");
     let finding = listener.next_of("finding").await.data;
     assert_eq!(finding["change"], "added");
     assert_eq!(finding["finding"]["code"], "disabled");
@@ -142,15 +142,15 @@ async fn names_come_and_go_with_their_reasons() {
     assert_eq!(state["from"], "live");
     assert_eq!(state["to"], "blocked");
     assert_eq!(state["reason"], "an operator blocked it");
-    let told = listener.next_of("catalog").await;
-    assert_eq!(told.texts("removed"), vec!["mail__find", "notes__find"]);
-    assert_eq!(told.texts("added"), vec!["find"]);
-    assert_eq!(told.reason("mail__find"), "an operator blocked it");
-    assert_eq!(told.reason("notes__find"), "published as `find` now");
+    let event = listener.next_of("catalog").await;
+    assert_eq!(event.texts("removed"), vec!["mail__find", "notes__find"]);
+    assert_eq!(event.texts("added"), vec!["find"]);
+    assert_eq!(event.reason("mail__find"), "an operator blocked it");
+    assert_eq!(event.reason("notes__find"), "published as `find` now");
     notes.offer([tool("add"), tool("find"), tool("sort")]);
-    let told = listener.next_of("catalog").await;
-    assert_eq!(told.texts("added"), vec!["sort"]);
-    assert_eq!(told.reason("sort"), "its scenario offers it now");
+    let event = listener.next_of("catalog").await;
+    assert_eq!(event.texts("added"), vec!["sort"]);
+    assert_eq!(event.reason("sort"), "its scenario offers it now");
     daemon.stop().await;
 }
 
@@ -173,25 +173,25 @@ async fn each_asker_is_told_of_its_own_list() {
     assert_eq!(first.texts("names"), ["send"]);
 
     prefer(&daemon, json!({"scope": "profile:narrow", "target": "tool:notes/add", "enabled": false})).await;
-    let told = narrow.next().await;
-    assert_eq!(told.texts("removed"), vec!["add"]);
-    assert_eq!(told.reason("add"), "switched off by profile:narrow tool:notes/add");
+    let event = narrow.next().await;
+    assert_eq!(event.texts("removed"), vec!["add"]);
+    assert_eq!(event.reason("add"), "switched off by profile:narrow tool:notes/add");
     prefer(&daemon, json!({"scope": "profile:narrow", "target": "tool:notes/find", "alias": "look"})).await;
-    let told = narrow.next().await;
-    assert_eq!(told.texts("removed"), vec!["find"]);
-    assert_eq!(told.texts("added"), vec!["look"]);
+    let event = narrow.next().await;
+    assert_eq!(event.texts("removed"), vec!["find"]);
+    assert_eq!(event.texts("added"), vec!["look"]);
     let list = daemon.get("/api/v1/tools?profile=narrow").await;
-    assert_eq!(told.data["revision"], list.header("callsheet-revision"));
+    assert_eq!(event.data["revision"], list.header("callsheet-revision"));
 
     // The others hear of none of that, and of this only what concerns them.
     prefer(&daemon, json!({"scope": "global", "target": "scenario:mail", "enabled": false})).await;
-    let told = plain.next().await;
-    assert_eq!(told.texts("removed"), vec!["send"]);
-    assert!(told.texts("added").is_empty(), "{:?}", told.texts("added"));
-    let told = one.next().await;
-    assert_eq!(told.texts("removed"), vec!["send"]);
-    assert_eq!(told.texts("added"), vec!["add"]);
-    assert_eq!(told.reason("add"), "it fits the filter now");
+    let event = plain.next().await;
+    assert_eq!(event.texts("removed"), vec!["send"]);
+    assert!(event.texts("added").is_empty(), "{:?}", event.texts("added"));
+    let event = one.next().await;
+    assert_eq!(event.texts("removed"), vec!["send"]);
+    assert_eq!(event.texts("added"), vec!["add"]);
+    assert_eq!(event.reason("add"), "it fits the filter now");
     prefer(&daemon, json!({"scope": "global", "target": "category:reading", "approval": "require"})).await;
     assert_eq!(reading.next().await.texts("changed"), ["find"]);
     assert_eq!(narrow.next().await.texts("changed"), ["look"]);
@@ -254,10 +254,10 @@ async fn states_that_come_and_go_within_a_moment_are_told_too() {
     for _ in 0..20 {
         // Each begins where the one before it ended: none is missing.
         for expected in ["blocked", "live"] {
-            let told = listener.next().await.data;
-            assert_eq!(told["from"], stands);
-            assert_eq!(told["to"], json!(expected));
-            stands = told["to"].clone();
+            let event = listener.next().await.data;
+            assert_eq!(event["from"], stands);
+            assert_eq!(event["to"], json!(expected));
+            stands = event["to"].clone();
         }
     }
     daemon.stop().await;
@@ -272,20 +272,20 @@ async fn findings_of_sources_come_and_go_too() {
     let (mut listener, first) = Listener::begin(daemon.address, "?kind=finding").await;
     assert_eq!(first.data["findings"], 0);
     home.write_process("notes", other.address.port());
-    let told = listener.next().await.data;
-    assert_eq!(told["change"], "added");
-    assert_eq!(told["finding"]["code"], "source-shadowed");
+    let event = listener.next().await.data;
+    assert_eq!(event["change"], "added");
+    assert_eq!(event["finding"]["code"], "source-shadowed");
     home.remove_process("notes");
-    let told = listener.next().await.data;
-    assert_eq!(told["change"], "removed");
-    assert_eq!(told["finding"]["code"], "source-shadowed");
+    let event = listener.next().await.data;
+    assert_eq!(event["change"], "removed");
+    assert_eq!(event["finding"]["code"], "source-shadowed");
     prefer(&daemon, json!({"scope": "global", "target": "tool:notes/later", "enabled": false})).await;
-    let told = listener.next().await.data;
-    assert_eq!(told["change"], "added");
-    assert_eq!(told["finding"]["code"], "preference-unmatched");
+    let event = listener.next().await.data;
+    assert_eq!(event["change"], "added");
+    assert_eq!(event["finding"]["code"], "preference-unmatched");
     notes.offer([tool("add"), tool("later")]);
     let changes = [listener.next().await.data, listener.next().await.data];
-    let changes: Vec<_> = changes.iter().map(|told| (&told["change"], &told["finding"]["code"])).collect();
+    let changes: Vec<_> = changes.iter().map(|event| (&event["change"], &event["finding"]["code"])).collect();
     assert_eq!(changes, [(&json!("removed"), &json!("preference-unmatched")), (&json!("added"), &json!("disabled"))]);
     daemon.stop().await;
 }

@@ -99,9 +99,9 @@ async fn what_differs_is_found_once_for_all_who_follow_the_same() {
     assert!(followers.iter().all(|(_, first)| Arc::ptr_eq(first, &followers[0].1)), "one snapshot");
     stage.offer("z");
     let first = message(&mut followers[0].0).await;
-    let Event::Catalog(told) = &first.event else { panic!("{first:?}") };
-    assert_eq!(told.difference.added[0].name.as_str(), "z");
-    assert_eq!(told.revision, stage.catalog.revision());
+    let Event::Catalog(change) = &first.event else { panic!("{first:?}") };
+    assert_eq!(change.difference.added[0].name.as_str(), "z");
+    assert_eq!(change.revision, stage.catalog.revision());
     for (follower, _) in followers.iter_mut().skip(1) {
         assert!(Arc::ptr_eq(&message(follower).await, &first));
     }
@@ -126,8 +126,8 @@ async fn only_what_was_asked_for_comes() {
         stage.turns.push(turn(name));
     }
     stage.offer("z");
-    let told = message(&mut states).await;
-    assert!(matches!(&told.event, Event::Scenario(turn) if turn.name == scenario("b")), "{told:?}");
+    let received = message(&mut states).await;
+    assert!(matches!(&received.event, Event::Scenario(turn) if turn.name == scenario("b")), "{received:?}");
 }
 
 fn turn(name: &str) -> StateTransition {
@@ -150,8 +150,8 @@ async fn whoever_missed_changes_of_states_gets_a_snapshot() {
         stage.turns.push(turn("a"));
     }
     stage.publish();
-    let told = message(&mut follower).await;
-    assert!(is_snapshot(&told) && told.id.seq > first.id.seq, "{told:?}");
+    let received = message(&mut follower).await;
+    assert!(is_snapshot(&received) && received.id.seq > first.id.seq, "{received:?}");
     stage.turns.push(turn("a"));
     stage.publish();
     assert!(matches!(message(&mut follower).await.event, Event::Scenario(_)));
@@ -172,14 +172,14 @@ async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
         Some(Ending::Overrun)
     );
     assert!(matches!(slow.next().await, Next::Ended(Ending::Overrun)));
-    let (mut resumed, told) =
+    let (mut resumed, received) =
         stage.follow(SubscribeRequest { cursor: Some(first.id), ..SubscribeRequest::default() }).await;
-    assert!(matches!(&told.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == "p"));
+    assert!(matches!(&received.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == "p"));
     // What it has to catch up on does not count against it.
     stage.offer("s");
     for name in ["q", "r", "s"] {
-        let told = message(&mut resumed).await;
-        assert!(matches!(&told.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == name));
+        let received = message(&mut resumed).await;
+        assert!(matches!(&received.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == name));
     }
 }
 
@@ -196,11 +196,11 @@ async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
         stage.publish();
         let mut turns = 0;
         while turns < 30 {
-            let told = message(&mut reader).await;
-            assert!(told.id.seq > last.id.seq, "in order");
-            turns += usize::from(matches!(told.event, Event::Scenario(_)));
-            assert!(!is_snapshot(&told), "all of it fits");
-            last = told;
+            let received = message(&mut reader).await;
+            assert!(received.id.seq > last.id.seq, "in order");
+            turns += usize::from(matches!(received.event, Event::Scenario(_)));
+            assert!(!is_snapshot(&received), "all of it fits");
+            last = received;
         }
     }
     // More than half of what is remembered is told as one snapshot, for who asked for anything.
@@ -212,11 +212,11 @@ async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
         }
         stage.publish();
         for follower in [&mut reader, &mut states] {
-            let mut told = message(follower).await;
-            while matches!(told.event, Event::Catalog(_)) {
-                told = message(follower).await;
+            let mut received = message(follower).await;
+            while matches!(received.event, Event::Catalog(_)) {
+                received = message(follower).await;
             }
-            assert!(is_snapshot(&told), "{round}: {told:?}");
+            assert!(is_snapshot(&received), "{round}: {received:?}");
         }
         stage.turns.push(turn("b"));
         stage.publish();
@@ -235,9 +235,9 @@ async fn who_comes_back_to_what_was_told_at_once_loses_nothing() {
         stage.turns.push(turn("a"));
     }
     stage.publish();
-    let (mut resumed, told) =
+    let (mut resumed, received) =
         stage.follow(SubscribeRequest { cursor: Some(first.id), ..SubscribeRequest::default() }).await;
-    assert!(matches!(told.event, Event::Scenario(_)), "{told:?}");
+    assert!(matches!(received.event, Event::Scenario(_)), "{received:?}");
     for _ in 1..30 {
         assert!(matches!(message(&mut resumed).await.event, Event::Scenario(_)));
     }
@@ -251,20 +251,20 @@ async fn a_filter_that_nobody_follows_is_remembered_for_a_while() {
     drop(gone);
     stage.offer("z");
     message(&mut plain).await;
-    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
-    assert!(matches!(told.event, Event::Catalog(_)), "{told:?}");
+    let (_, received) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(matches!(received.event, Event::Catalog(_)), "{received:?}");
     // Many others come and go, and it is the one that went first.
     for number in 0..70 {
         stage.follow(of_profile(&format!("p{number}"), None)).await;
     }
-    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
-    assert!(is_snapshot(&told), "{told:?}");
+    let (_, received) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(is_snapshot(&received), "{received:?}");
 
     let mut stage = Stage::new(|events| events.linger = Duration::ZERO);
     let (_, first) = stage.follow(of_profile("p", None)).await;
     stage.offer("z");
-    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
-    assert!(is_snapshot(&told), "{told:?}");
+    let (_, received) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(is_snapshot(&received), "{received:?}");
 }
 
 #[tokio::test]

@@ -38,9 +38,9 @@ async fn a_socket_tells_what_the_stream_tells() {
         assert_eq!(first, same);
         for on in [false, true] {
             switch(&daemon, on).await;
-            let told = socket.next().await;
-            assert_eq!(told, stream.next().await);
-            assert_eq!(told.texts(if on { "added" } else { "removed" }), ["add"]);
+            let event = socket.next().await;
+            assert_eq!(event, stream.next().await);
+            assert_eq!(event.texts(if on { "added" } else { "removed" }), ["add"]);
         }
     }
     daemon.stop().await;
@@ -53,17 +53,17 @@ async fn one_that_was_cut_off_goes_on_where_it_was_on_either_way() {
     let (mut witness, _) = Follower::begin(daemon.address, CATALOG).await;
     let (socket, first) = Follower::begin(daemon.address, CATALOG).await;
     drop(socket);
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for on in [false, true, false] {
         switch(&daemon, on).await;
-        told.push(witness.next().await);
+        events.push(witness.next().await);
     }
     let mut resumed = open(daemon.address, &format!("{CATALOG}&cursor={}", first.id), &[]).await.unwrap();
-    for event in &told {
+    for event in &events {
         assert_eq!(resumed.next().await, *event);
     }
-    let mut stream = Listener::resume(daemon.address, CATALOG, &told[0].id).await;
-    assert_eq!([stream.next().await, stream.next().await], [told[1].clone(), told[2].clone()]);
+    let mut stream = Listener::resume(daemon.address, CATALOG, &events[0].id).await;
+    assert_eq!([stream.next().await, stream.next().await], [events[1].clone(), events[2].clone()]);
     for unknown in ["0123456789abcdef.1", "nonsense"] {
         let mut new = open(daemon.address, &format!("{CATALOG}&cursor={unknown}"), &[]).await.unwrap();
         assert_eq!(new.next().await.event, "snapshot", "{unknown}");
@@ -181,8 +181,8 @@ async fn a_thousand_get_a_change() {
     }
     assert_eq!(followers.len(), 1_000);
     switch(&daemon, false).await;
-    let told = join_all(followers.iter_mut().map(Follower::next)).await;
-    assert!(told.iter().all(|one| one.texts("removed") == ["add"] && one.id == told[0].id));
+    let events = join_all(followers.iter_mut().map(Follower::next)).await;
+    assert!(events.iter().all(|one| one.texts("removed") == ["add"] && one.id == events[0].id));
     let goodbyes = async { join_all(followers.iter_mut().map(Follower::closed)).await };
     let ((), goodbyes) = tokio::join!(daemon.stop(), goodbyes);
     assert!(goodbyes.iter().all(|(code, _)| *code == 1001));

@@ -52,10 +52,10 @@ async fn a_reader_that_was_cut_off_misses_nothing() {
         let target = format!("{query}&cursor={}", off.id);
         let mut both = Listener::resume(daemon.address, &target, &on.id).await;
         switch(&daemon, false).await;
-        let told = both.next().await;
-        assert_eq!(witness.next().await, told);
-        assert_eq!(told.texts("removed"), ["add"]);
-        assert!(seq(&on.id) < seq(&told.id), "{} {}", on.id, told.id);
+        let event = both.next().await;
+        assert_eq!(witness.next().await, event);
+        assert_eq!(event.texts("removed"), ["add"]);
+        assert!(seq(&on.id) < seq(&event.id), "{} {}", on.id, event.id);
         switch(&daemon, true).await;
         witness.next().await;
     }
@@ -119,8 +119,8 @@ async fn a_stop_ends_the_streams_at_once_and_says_why() {
     for change in 1..=35 {
         notes.offer(editions[change % 2].clone());
         assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
-        let told = listener.next().await;
-        sent += told.data.to_string().len();
+        let event = listener.next().await;
+        sent += event.data.to_string().len();
     }
     let begun = Clock::system().now();
     daemon.stop().await;

@@ -211,9 +211,9 @@ async fn what_is_no_call_or_comes_from_a_web_page_is_refused() {
     for body in ["", "[]", "{}", r#"{"tool_name":7}"#, r#"{"tool_name":"say","arguments":"{"}"#, members, "5"] {
         let refused = execute_text(address, body).await;
         assert_eq!(refused.status, 400, "{body}");
-        let said = refused.json()["detail"].to_string();
-        assert!(!said.contains("ExecuteBody"), "{said}");
-        assert_eq!(said.contains("must be a JSON object"), body.starts_with('[') || body == "5", "{body}: {said}");
+        let detail = refused.json()["detail"].to_string();
+        assert!(!detail.contains("ExecuteBody"), "{detail}");
+        assert_eq!(detail.contains("must be a JSON object"), body.starts_with('[') || body == "5", "{body}: {detail}");
     }
     let web = [JSON, ("origin", "http://evil.example")];
     let answer = ask(address, "POST", "/api/v1/tools/execute", &web, r#"{"tool_name":"say"}"#).await;

@@ -16,8 +16,8 @@ async fn a_foreign_host_is_refused_on_every_route() {
     for target in ["/", "/healthz", "/api/v1/tools", "/api/v1/tools/read", "/nowhere"] {
         let answer = server.ask("GET", target, &[("host", "evil.example")], "").await;
         assert_eq!(answer.status, 403, "{target}");
-        let told = answer.problem();
-        assert!(told.contains("`evil.example`") && told.contains("server.allowed_hosts"), "{told}");
+        let detail = answer.problem();
+        assert!(detail.contains("`evil.example`") && detail.contains("server.allowed_hosts"), "{detail}");
     }
     for host in ["localhost:1", "a.localhost", "127.0.0.2", "[::1]:9", "tools.example:80"] {
         assert_eq!(server.ask("GET", "/healthz", &[("host", host)], "").await.status, 200, "{host}");
@@ -95,11 +95,11 @@ async fn methods_and_routes_that_are_not_there_say_what_is() {
         let path = route["path"].as_str().unwrap().replace("{*name}", "read").replace("{name}", "files");
         let refused = server.ask("TRACE", &path, &[], "").await;
         assert_eq!(refused.status, 405, "{path}");
-        let mut told: Vec<&str> = refused.header("allow").split(',').collect();
+        let mut allowed: Vec<&str> = refused.header("allow").split(',').collect();
         let mut expected: Vec<&str> = route["methods"].as_str().unwrap().split(',').collect();
-        told.sort_unstable();
+        allowed.sort_unstable();
         expected.sort_unstable();
-        assert_eq!(told, expected, "{path}");
+        assert_eq!(allowed, expected, "{path}");
         assert!(refused.problem().contains("TRACE"));
     }
     let unknown = server.get("/api/v2/tools").await;

@@ -98,8 +98,8 @@ fn promtool(arguments: &[&str], input: &[u8]) -> Output {
 }
 
 fn assert_content(output: &Output) {
-    let told = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(output.status.success(), "{}{}", told[0], told[1]);
+    let output_texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(output.status.success(), "{}{}", output_texts[0], output_texts[1]);
 }
 
 #[tokio::test]

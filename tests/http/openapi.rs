@@ -132,8 +132,8 @@ async fn each_path_takes_the_described_methods_and_no_others() {
         for method in ["PATCH", "TRACE", "OPTIONS"].into_iter().filter(|method| !methods.contains(*method)) {
             let refused = daemon.send(method, &target).await;
             assert_eq!(refused.status, 405, "{method} {target}");
-            let told: BTreeSet<String> = refused.header("allow").split(',').map(|m| m.trim().to_owned()).collect();
-            assert_eq!(told, methods, "{method} {target}");
+            let allowed: BTreeSet<String> = refused.header("allow").split(',').map(|m| m.trim().to_owned()).collect();
+            assert_eq!(allowed, methods, "{method} {target}");
         }
     }
     daemon.stop().await;
@@ -182,8 +182,8 @@ async fn odd_questions_to_endless_routes_are_refused() {
         for query in
             ["kind=", "kind=x", "format=x", "max_tools=-1", "scenario=%00", "profile=%0A", "q=a&q=b", "%ff=%ff"]
         {
-            let asked = tokio::time::timeout(Duration::from_secs(20), daemon.get(&format!("{path}?{query}"))).await;
-            let answer = asked.unwrap_or_else(|_| panic!("{path}?{query} was not refused"));
+            let response = tokio::time::timeout(Duration::from_secs(20), daemon.get(&format!("{path}?{query}"))).await;
+            let answer = response.unwrap_or_else(|_| panic!("{path}?{query} was not refused"));
             assert_eq!(answer.status, 400, "{path}?{query}");
         }
     }

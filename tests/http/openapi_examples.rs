@@ -111,34 +111,34 @@ async fn examples_are_what_a_daemon_answers() {
     let mut examples: Vec<Value> = serde_json::from_slice(&std::fs::read(file()).unwrap()).unwrap();
     let mut problems = Vec::new();
     for example in &mut examples {
-        let (method, target) = example["ask"].as_str().unwrap().split_once(' ').unwrap();
+        let (method, target) = example["request"].as_str().unwrap().split_once(' ').unwrap();
         if example["operation"] == "followEvents" {
             // A stream that does not end; `openapi.rs` looks at what it says.
             continue;
         }
-        let asked = match (&example["starting"], &example["calling"]) {
+        let server = match (&example["starting"], &example["calling"]) {
             (Value::Bool(true), _) => &starting,
             (_, Value::Bool(true)) => &calling,
             _ => &daemon,
         };
         let target = &seen.target(target);
         let answer = match example.get("body") {
-            Some(body) => asked.send_json(method, target, body).await,
-            None => ask(asked.address, method, target, &[], "").await,
+            Some(body) => server.send_json(method, target, body).await,
+            None => ask(server.address, method, target, &[], "").await,
         };
         assert_eq!(answer.status, example["status"], "{method} {target}: {}", String::from_utf8_lossy(&answer.body));
         let is_text = answer.header("content-type").contains("text");
-        let mut told = if is_text { json!(String::from_utf8(answer.body).unwrap()) } else { answer.json() };
-        seen.look(&told);
-        steady(&mut told, "", &seen);
+        let mut body = if is_text { json!(String::from_utf8(answer.body).unwrap()) } else { answer.json() };
+        seen.look(&body);
+        steady(&mut body, "", &seen);
         if example["cut"] == true {
-            if !is_cut_from(&example["answer"], &told) {
-                problems.push(format!("{method} {target} is not cut from what is answered: {told:#}"));
+            if !is_cut_from(&example["answer"], &body) {
+                problems.push(format!("{method} {target} is not cut from what is answered: {body:#}"));
             }
         } else if bless {
-            set(example, "answer", told);
-        } else if example["answer"] != told {
-            problems.push(format!("{method} {target} is answered with {told:#}"));
+            set(example, "answer", body);
+        } else if example["answer"] != body {
+            problems.push(format!("{method} {target} is answered with {body:#}"));
         }
     }
     if bless {

@@ -81,17 +81,17 @@ async fn a_report_holds_the_very_list_and_one_reason_for_each_other_tool() {
         "q=submarine",
     ] {
         let plain = list(&server, query).await;
-        let told = list(&server, &format!("{query}&report=true")).await;
+        let reported = list(&server, &format!("{query}&report=true")).await;
         for name in
             ["callsheet-tools", "callsheet-tokens", "callsheet-left-out", "callsheet-selection", "callsheet-notes"]
         {
-            assert_eq!(told.header(name), plain.header(name), "{query} {name}");
+            assert_eq!(reported.header(name), plain.header(name), "{query} {name}");
         }
-        assert_ne!(told.header("etag"), plain.header("etag"));
+        assert_ne!(reported.header("etag"), plain.header("etag"));
         let begin = br#"{"tools":"#;
-        assert!(told.body.starts_with(begin), "{query}");
-        assert!(told.body[begin.len()..].starts_with(&plain.body), "{query}: the very bytes");
-        let report = told.json()["report"].clone();
+        assert!(reported.body.starts_with(begin), "{query}");
+        assert!(reported.body[begin.len()..].starts_with(&plain.body), "{query}: the very bytes");
+        let report = reported.json()["report"].clone();
         let ids = |key: &str| -> Vec<String> {
             report[key].as_array().unwrap().iter().map(|tool| tool["id"].as_str().unwrap().to_owned()).collect()
         };
@@ -107,7 +107,7 @@ async fn a_report_holds_the_very_list_and_one_reason_for_each_other_tool() {
             assert_ne!(left["code"], "", "{left}");
             assert_ne!(left["reason"], "", "{left}");
         }
-        let again = [("if-none-match", told.header("etag"))];
+        let again = [("if-none-match", reported.header("etag"))];
         let again = server.ask("GET", &format!("/api/v1/tools?{query}&report=true"), &again, "").await;
         assert_eq!(again.status, 304, "{query}");
         assert!(again.body.is_empty(), "{query}");
@@ -118,12 +118,12 @@ async fn a_report_holds_the_very_list_and_one_reason_for_each_other_tool() {
 async fn a_report_names_the_reason_for_each_tool() {
     let server = served().await;
     let report = list(&server, "q=letter&max_tools=1&chat_id=pinning&report=true").await.json()["report"].clone();
-    let told = |key: &str, id: &str, what: &str| {
+    let member_of = |key: &str, id: &str, what: &str| {
         let tools = report[key].as_array().unwrap();
         tools.iter().find(|tool| tool["id"] == id).unwrap_or_else(|| panic!("{id} in {report}"))[what].clone()
     };
-    assert_eq!(told("listed", "zoo/feed", "why"), "pinned");
-    assert_eq!(told("listed", "zoo/feed", "rank"), 1);
+    assert_eq!(member_of("listed", "zoo/feed", "why"), "pinned");
+    assert_eq!(member_of("listed", "zoo/feed", "rank"), 1);
     for (id, code) in [
         ("desk/send", "over-max-tools"),
         ("desk/shred", "disabled"),
@@ -131,7 +131,7 @@ async fn a_report_names_the_reason_for_each_tool() {
         ("gone/lost", "withdrawn"),
         ("zoo/inner", "internal-only"),
     ] {
-        assert_eq!(told("left_out", id, "code"), code, "{id}");
+        assert_eq!(member_of("left_out", id, "code"), code, "{id}");
     }
 }
 
@@ -184,10 +184,10 @@ async fn what_breaks_a_prefix_is_told() {
     let selection = first.header("callsheet-selection").to_owned();
     assert_eq!(selection.len(), 24);
     assert_eq!(names(&first.json()), vec!["file".to_owned(), "send".to_owned()]);
-    let asked = format!("format=openai&q=letter&report=true&sticky={selection}");
+    let query = format!("format=openai&q=letter&report=true&sticky={selection}");
     let [file, send, _] = desk();
     change(&mut server, 10, &[file.clone(), send.about("Sends a letter otherwise")]);
-    let changed = list(&server, &asked).await;
+    let changed = list(&server, &query).await;
     assert_eq!(changed.header("callsheet-notes"), "prefix-broken");
     let sticky = changed.json()["report"]["sticky"].clone();
     assert_eq!(sticky["carried"], 2);
@@ -195,7 +195,7 @@ async fn what_breaks_a_prefix_is_told() {
     assert!(sticky["broken"].as_str().unwrap().contains("`send`"), "{sticky}");
 
     change(&mut server, 11, &[file]);
-    let gone = list(&server, &asked).await;
+    let gone = list(&server, &query).await;
     assert_eq!(gone.header("callsheet-notes"), "sticky-gone, prefix-broken");
     assert_eq!(gone.json()["report"]["sticky"]["prefix"], 1);
 

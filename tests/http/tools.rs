@@ -211,13 +211,13 @@ async fn a_tool_that_is_not_there_is_explained() {
 async fn every_decision_about_a_tool_is_told() {
     let server = served().await;
     for target in ["files/read", "files%2Fread", "read"] {
-        let told = server.get(&format!("/api/v1/tools/{target}/explain")).await.json();
-        assert_eq!(told["id"], "files/read");
-        assert_eq!(told["name"], "read");
-        assert_eq!(told["listed"], false);
-        let steps = told["steps"].as_array().unwrap();
-        assert!(steps.iter().any(|step| step["subject"] == "enabled" && step["source"] == "manifest"), "{told}");
-        assert!(!told["findings"].as_array().unwrap().is_empty());
+        let explained = server.get(&format!("/api/v1/tools/{target}/explain")).await.json();
+        assert_eq!(explained["id"], "files/read");
+        assert_eq!(explained["name"], "read");
+        assert_eq!(explained["listed"], false);
+        let steps = explained["steps"].as_array().unwrap();
+        assert!(steps.iter().any(|step| step["subject"] == "enabled" && step["source"] == "manifest"), "{explained}");
+        assert!(!explained["findings"].as_array().unwrap().is_empty());
     }
     let withdrawn = server.get("/api/v1/tools/gone/lost/explain").await;
     assert_eq!(withdrawn.status, 200);

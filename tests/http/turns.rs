@@ -57,11 +57,11 @@ async fn every_vendor_gets_its_results_in_its_own_shape() {
             let about = format!("{format}: {}", case["about"]);
             let answer = turn(address, format, &case["response"].to_string()).await;
             assert_eq!(answer.status, 200, "{about}: {answer:?}");
-            let told = answer.json();
-            assert_eq!(json!(statuses(&told)), case["statuses"], "{about}");
+            let reply = answer.json();
+            assert_eq!(json!(statuses(&reply)), case["statuses"], "{about}");
             // Compared as text: the same results are the same bytes.
-            assert_eq!(told["messages"].to_string(), case["messages"].to_string(), "{about}");
-            assert_eq!(told["status"], "complete", "{about}");
+            assert_eq!(reply["messages"].to_string(), case["messages"].to_string(), "{about}");
+            assert_eq!(reply["status"], "complete", "{about}");
         }
     }
     house.finish().await;
@@ -159,26 +159,26 @@ async fn names_mean_what_they_meant_in_the_models_list() {
 
     for known in [revision, etag] {
         let body = json!({"response": calling("find"), "revision": known});
-        let told = turn(address, "anthropic", &body.to_string()).await.json();
-        assert_eq!(statuses(&told), ["result"], "{told}");
-        assert_eq!(told["calls"][0]["scenario"], "files");
-        assert_eq!(told["is_revision_forgotten"], false);
+        let reply = turn(address, "anthropic", &body.to_string()).await.json();
+        assert_eq!(statuses(&reply), ["result"], "{reply}");
+        assert_eq!(reply["calls"][0]["scenario"], "files");
+        assert_eq!(reply["is_revision_forgotten"], false);
     }
     // Without it, and with one that is not remembered, the name may mean either.
     for body in
         [json!({"response": calling("find")}), json!({"response": calling("find"), "revision": "0123456789abcdef"})]
     {
-        let told = turn(address, "anthropic", &body.to_string()).await.json();
-        assert_eq!(statuses(&told), ["refused"], "{told}");
-        assert_eq!(told["calls"][0]["code"], "ambiguous");
-        assert_eq!(told["calls"][0]["candidates"], json!(["files__find", "mails__find"]));
-        let said = told["messages"][0]["content"][0]["content"].as_str().unwrap();
-        assert!(said.contains("Call `files__find` or `mails__find` instead"), "{said}");
+        let reply = turn(address, "anthropic", &body.to_string()).await.json();
+        assert_eq!(statuses(&reply), ["refused"], "{reply}");
+        assert_eq!(reply["calls"][0]["code"], "ambiguous");
+        assert_eq!(reply["calls"][0]["candidates"], json!(["files__find", "mails__find"]));
+        let text = reply["messages"][0]["content"][0]["content"].as_str().unwrap();
+        assert!(text.contains("Call `files__find` or `mails__find` instead"), "{text}");
     }
     let forgotten = json!({"response": calling("only"), "revision": "0123456789abcdef"});
-    let told = turn(address, "anthropic", &forgotten.to_string()).await.json();
-    assert_eq!(statuses(&told), ["result"], "a name that means one tool is called");
-    assert_eq!(told["is_revision_forgotten"], true);
+    let reply = turn(address, "anthropic", &forgotten.to_string()).await.json();
+    assert_eq!(statuses(&reply), ["result"], "a name that means one tool is called");
+    assert_eq!(reply["is_revision_forgotten"], true);
     house.finish().await;
 }
 
@@ -187,19 +187,19 @@ async fn a_name_that_no_tool_has_is_the_programs_or_a_mistake() {
     let files = files().await;
     let house = House::of(&[("files", files.url())]).await;
     let address = house.serve().await;
-    let told = turn(address, "anthropic", &calling("say_helo").to_string()).await.json();
-    assert_eq!(statuses(&told), ["not_ours"]);
-    assert_eq!(told["messages"], json!([]));
+    let reply = turn(address, "anthropic", &calling("say_helo").to_string()).await.json();
+    assert_eq!(statuses(&reply), ["not_ours"]);
+    assert_eq!(reply["messages"], json!([]));
     let own = json!({"response": calling("say_helo"), "own_tools": []});
-    let told = turn(address, "anthropic", &own.to_string()).await.json();
-    assert_eq!(statuses(&told), ["refused"]);
-    let said = "There is no tool `say_helo`. Did you mean `say_hello`?";
-    assert_eq!(told["messages"][0]["content"][0]["content"], said);
+    let reply = turn(address, "anthropic", &own.to_string()).await.json();
+    assert_eq!(statuses(&reply), ["refused"]);
+    let expected = "There is no tool `say_helo`. Did you mean `say_hello`?";
+    assert_eq!(reply["messages"][0]["content"][0]["content"], expected);
     let own = json!({"response": calling("say_hello"), "own_tools": ["say_hello"]});
-    let told = turn(address, "anthropic", &own.to_string()).await.json();
-    assert_eq!(statuses(&told), ["not_ours"], "the program's own tool goes first");
-    let told = turn(address, "anthropic&profile=nobody", &calling("say_hello").to_string()).await.json();
-    assert_eq!(told["calls"][0]["code"], "unknown_profile", "the bounds of a call hold");
+    let reply = turn(address, "anthropic", &own.to_string()).await.json();
+    assert_eq!(statuses(&reply), ["not_ours"], "the program's own tool goes first");
+    let reply = turn(address, "anthropic&profile=nobody", &calling("say_hello").to_string()).await.json();
+    assert_eq!(reply["calls"][0]["code"], "unknown_profile", "the bounds of a call hold");
     assert_eq!(files.ran().len(), 0);
     house.finish().await;
 }
@@ -228,13 +228,13 @@ async fn images_are_shown_where_the_vendor_takes_them_and_named_elsewhere() {
 
     let chat =
         json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "draw", "arguments": "{}"}}]});
-    let told = turn(address, "openai", &chat.to_string()).await.json();
-    let text = told["messages"][0]["content"].as_str().unwrap();
+    let reply = turn(address, "openai", &chat.to_string()).await.json();
+    let text = reply["messages"][0]["content"].as_str().unwrap();
     assert!(text.contains("[file of type image/png, 9 bytes: it cannot be shown to this model"), "{text}");
     let parts = |model: &str| json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "draw"}}]}}], "modelVersion": model});
     for (model, is_shown) in [("gemini-2.5-pro", false), ("gemini-3-pro", true)] {
-        let told = turn(address, "gemini", &parts(model).to_string()).await.json();
-        let response = &told["messages"][0]["parts"][0]["functionResponse"];
+        let reply = turn(address, "gemini", &parts(model).to_string()).await.json();
+        let response = &reply["messages"][0]["parts"][0]["functionResponse"];
         assert_eq!(response["parts"][0]["inlineData"]["mimeType"] == "image/png", is_shown, "{model}: {response}");
     }
     house.finish().await;
@@ -250,11 +250,11 @@ async fn a_long_result_is_cut_and_kept_for_its_maker() {
         {"type": "tool_use", "id": "t1", "name": "read_text", "input": {"path": long}},
     ]});
     let body = json!({"response": response, "max_result_tokens": 100});
-    let told = turn(address, "anthropic", &body.to_string()).await.json();
-    let call = &told["calls"][0];
+    let reply = turn(address, "anthropic", &body.to_string()).await.json();
+    let call = &reply["calls"][0];
     assert_eq!(call["is_cut"], true);
     let id = call["call_id"].as_str().unwrap();
-    let text = told["messages"][0]["content"][0]["content"].as_str().unwrap();
+    let text = reply["messages"][0]["content"][0]["content"].as_str().unwrap();
     assert!(text.starts_with("{\"path\":\"xxx") && text.len() < 400, "{text}");
     assert!(text.ends_with(&format!("250 of 10011 bytes; the whole result is kept as {id}]")), "{text}");
     let whole = ask(address, "GET", &format!("/api/v1/results/{id}"), &[], "").await.json();

@@ -75,23 +75,24 @@ async fn the_first_success_is_enough_and_the_answer_says_what_was_not_needed() {
     let stage = stage().await;
     let answer = stage.turn("any", &["slow", "fail", "fast"], json!({})).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let told = answer.json();
-    assert_eq!(statuses(&told)[0], "not_needed", "{told}");
-    assert_eq!(statuses(&told)[2], "result", "{told}");
-    assert_eq!(told["calls"][0]["code"], "not_needed");
-    let said = "Another call of this message was enough, so this one was cancelled. Its tool may have done its work.";
-    assert_eq!(told["calls"][0]["error"], said);
-    assert_eq!(told["messages"].as_array().unwrap().len(), 3, "each call has an answer");
+    let reply = answer.json();
+    assert_eq!(statuses(&reply)[0], "not_needed", "{reply}");
+    assert_eq!(statuses(&reply)[2], "result", "{reply}");
+    assert_eq!(reply["calls"][0]["code"], "not_needed");
+    let expected =
+        "Another call of this message was enough, so this one was cancelled. Its tool may have done its work.";
+    assert_eq!(reply["calls"][0]["error"], expected);
+    assert_eq!(reply["messages"].as_array().unwrap().len(), 3, "each call has an answer");
 
     // One after the other, what comes behind the first success is not made.
-    let told = stage.turn("any", &["fail", "fast", "fast"], json!({"parallel": 1})).await.json();
-    assert_eq!(statuses(&told), ["failed", "result", "not_needed"], "{told}");
-    assert!(told["calls"][2]["error"].as_str().unwrap().ends_with("so this one was not made."), "{told}");
+    let reply = stage.turn("any", &["fail", "fast", "fast"], json!({"parallel": 1})).await.json();
+    assert_eq!(statuses(&reply), ["failed", "result", "not_needed"], "{reply}");
+    assert!(reply["calls"][2]["error"].as_str().unwrap().ends_with("so this one was not made."), "{reply}");
     // Without a success, all of them were needed.
     assert_eq!(statuses(&stage.turn("any", &["fail", "fail"], json!({})).await.json()), ["failed", "failed"]);
     // The first end is enough for a race, whatever it is.
-    let told = stage.turn("race", &["fail", "fast"], json!({"parallel": 1})).await.json();
-    assert_eq!(statuses(&told), ["failed", "not_needed"]);
+    let reply = stage.turn("race", &["fail", "fast"], json!({"parallel": 1})).await.json();
+    assert_eq!(statuses(&reply), ["failed", "not_needed"]);
     stage.open.send_replace(true);
     stage.house.finish().await;
 }
@@ -108,8 +109,8 @@ async fn tools_that_are_not_idempotent_do_not_compete() {
     }
     assert_eq!(stage.turn("first", &["fast"], json!({})).await.status, 400);
     assert_eq!(stage.ran().len(), 0);
-    let told = stage.turn("all", &["fast", "send"], json!({})).await.json();
-    assert_eq!(statuses(&told), ["result", "result"]);
+    let reply = stage.turn("all", &["fast", "send"], json!({})).await.json();
+    assert_eq!(statuses(&reply), ["result", "result"]);
     stage.house.finish().await;
 }
 
@@ -117,9 +118,9 @@ async fn tools_that_are_not_idempotent_do_not_compete() {
 async fn a_turn_that_was_decided_stays_so_under_its_id() {
     let stage = stage().await;
     let id = json!({"turn_id": "decided-1", "parallel": 1});
-    let told = stage.turn("any", &["fast", "fast"], id.clone()).await.json();
-    assert_eq!(statuses(&told), ["result", "not_needed"]);
-    assert_eq!(stage.turn("any", &["fast", "fast"], id.clone()).await.json(), told);
+    let reply = stage.turn("any", &["fast", "fast"], id.clone()).await.json();
+    assert_eq!(statuses(&reply), ["result", "not_needed"]);
+    assert_eq!(stage.turn("any", &["fast", "fast"], id.clone()).await.json(), reply);
     assert_eq!(stage.ran(), ["fast"]);
     assert_eq!(stage.turn("all", &["fast", "fast"], id).await.status, 409, "another mode is another turn");
     stage.house.finish().await;
@@ -160,8 +161,8 @@ async fn an_approval_that_is_not_needed_any_more_is_rejected() {
     let target = format!("/api/v1/approvals/{approval}/reject");
     assert_eq!(ask(stage.address, "POST", &target, &[JSON], "{}").await.status, 200);
     let target = format!("/api/v1/turns/{}?wait=30", answer.json()["turn_id"].as_str().unwrap());
-    let told = ask(stage.address, "GET", &target, &[], "").await.json();
-    assert_eq!(statuses(&told), ["refused", "result"], "{told}");
+    let reply = ask(stage.address, "GET", &target, &[], "").await.json();
+    assert_eq!(statuses(&reply), ["refused", "result"], "{reply}");
     stage.house.finish().await;
 }
 

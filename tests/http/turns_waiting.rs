@@ -140,8 +140,8 @@ async fn a_turn_waits_for_approval_and_is_completed_later() {
     let turn = complete(&daemon, id).await;
     assert_eq!(statuses(&turn), ["result", "result", "refused"]);
     assert_eq!(turn["messages"][1]["content"], "{\"n\":1}");
-    let said = "Error: A person rejected the call of `wipe`: not today. The tool did not run.";
-    assert_eq!(turn["messages"][2]["content"], said);
+    let expected = "Error: A person rejected the call of `wipe`: not today. The tool did not run.";
+    assert_eq!(turn["messages"][2]["content"], expected);
     assert_eq!(complete(&daemon, id).await["messages"], turn["messages"], "it stays as it is");
     daemon.stop().await;
 }
@@ -154,11 +154,11 @@ async fn the_model_may_be_told_that_a_call_waits() {
     assert_eq!(answer.status, 200, "{answer:?}");
     let turn = answer.json();
     assert_eq!(statuses(&turn), ["waiting_for_approval"]);
-    let said = turn["messages"][0]["content"].as_str().unwrap().to_owned();
-    assert!(said.starts_with("The call of `wipe` waits for the approval of a person"), "{said}");
+    let text = turn["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("The call of `wipe` waits for the approval of a person"), "{text}");
     approve(&daemon, &turn, 0).await;
     let later = complete(&daemon, turn["turn_id"].as_str().unwrap()).await;
-    assert_eq!(later["messages"][0]["content"], said, "what was handed out does not change");
+    assert_eq!(later["messages"][0]["content"], text, "what was handed out does not change");
     daemon.stop().await;
 }
 
@@ -198,9 +198,9 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
     daemon.stop().await;
 
     let daemon = stage.daemon(&home).await;
-    let told = post(&daemon, &body).await;
-    assert_eq!(told.status, 200, "{told:?}");
-    assert_eq!(told.json()["messages"], first.json()["messages"], "also after a restart");
+    let again = post(&daemon, &body).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.json()["messages"], first.json()["messages"], "also after a restart");
     assert_eq!(stage.callee.ran().len(), 2);
     daemon.stop().await;
 }

@@ -13,7 +13,7 @@ use crate::support::module::{Module, tool};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 /// Each finding as `code at pointer`.
-fn told(report: &Value) -> Vec<String> {
+fn codes(report: &Value) -> Vec<String> {
     let findings = report["findings"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     findings.map(|finding| format!("{} {}", text(&finding["code"]), text(&finding["pointer"]))).collect()
@@ -28,12 +28,12 @@ fn a_document_is_judged_where_its_author_wrote_it() {
             {"name": "y", "type": "array"}, {"name": "z", "type": "str", "description": "The z"}], "required_permission": "boss"},
         {"name": "a", "description": "", "parameters": 7}, {"name": "desk.a", "parameters": []}]}"#;
     let findings = inspect(document).findings;
-    let told: Vec<_> = findings
+    let places: Vec<_> = findings
         .iter()
         .map(|finding| format!("{} {}", finding.code, finding.pointer.as_deref().unwrap_or("-")))
         .collect();
     assert_eq!(
-        told,
+        places,
         [
             "metadata-value /tools/0/required_permission",
             "parameter-undescribed /tools/0/parameters/1",
@@ -69,7 +69,7 @@ fn the_module_of_the_guide_works() {
     let _ = running.wait();
     let report = json(&checked.ok());
     // That nothing is sent twice is for larger ones.
-    assert_eq!(told(&report), ["etag-missing -"], "{report:#}");
+    assert_eq!(codes(&report), ["etag-missing -"], "{report:#}");
     assert_eq!(results, [serde_json::json!({"total": 7}), serde_json::json!({"total": 4})]);
 }
 
@@ -83,7 +83,7 @@ fn a_file_and_an_address_are_told_from_other_protocols() {
         let report = json(&home.run(&["check", &subject, "--json"]).ok());
         assert_eq!(report["scenario"], "desk", "{report}");
         assert_eq!(report["tools"], 1, "{report}");
-        assert_eq!(told(&report), ["cache-control-missing -"]);
+        assert_eq!(codes(&report), ["cache-control-missing -"]);
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/manifests/module/faults.json");
     let ran = home.run(&["check", file, "--json"]);
@@ -108,7 +108,7 @@ fn a_module_that_does_not_say_that_it_lives_is_told() {
             }
         }));
         let report = json(&Home::new().run(&["check", server.url().as_str(), "--json"]).ok());
-        assert_eq!(told(&report), ["health-route -"]);
+        assert_eq!(codes(&report), ["health-route -"]);
         assert!(report["findings"][0]["message"].as_str().unwrap().contains(part), "{report}");
     }
 }

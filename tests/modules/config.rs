@@ -125,10 +125,11 @@ fn tokens_are_never_shown() {
     let shown = config.values.iter().find(|value| value.key == "calls.approval_token").unwrap();
     assert_eq!(shown.value.as_str(), "\"***\"");
     assert!(!format!("{:?}", config.config).contains("abcret"));
-    for (token, told) in [("short-cret", "less than 16 characters"), ("cret with many blanks in it", "no bearer token")]
+    for (token, reason) in
+        [("short-cret", "less than 16 characters"), ("cret with many blanks in it", "no bearer token")]
     {
         let error = Machine::new().file(&format!("[calls]\napproval_token = \"{token}\"\n")).error();
-        assert!(error.contains("calls.approval_token") && error.contains(told) && !error.contains("cret"), "{error}");
+        assert!(error.contains("calls.approval_token") && error.contains(reason) && !error.contains("cret"), "{error}");
     }
     for file in ["[module_settings]\ntoken = \"cret 1\"\n", "[module_settings]\ntoken = 5137\n"] {
         let error = Machine::new().file(file).error();

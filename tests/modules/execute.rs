@@ -94,8 +94,8 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
         let json = [("content-type", "application/json")];
         let answer =
             crate::support::serving::ask(daemon.address, "POST", "/api/modules/desk/execute", &json, body).await;
-        let told = if answer.status == 200 { answer.json()["success"].clone() } else { json!(answer.status) };
-        assert!(told == json!(400) || told == json!(false) || told == json!(415), "{body}: {answer:?}");
+        let outcome = if answer.status == 200 { answer.json()["success"].clone() } else { json!(answer.status) };
+        assert!(outcome == json!(400) || outcome == json!(false) || outcome == json!(415), "{body}: {answer:?}");
     }
     // What the description of the body rules out is refused before anything is looked up.
     let body = json!({"tool_name": "desk.try", "call_id": "AAA"});
@@ -137,8 +137,8 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     let five = ["research.web_search", "research.fetch_webpage", "file_manager.create_document"];
     assert_eq!(may, [&five[..], &["file_manager.delete_file", "code_executor.run_python"]].concat());
     let shell = json!({"tool_name": "code_executor.run_shell", "profile": "assistant"});
-    let told = "Permission denied: code_executor.run_shell requires 'admin' but user has 'user'";
-    assert_eq!(execute(&daemon, "code_executor", &shell).await, failed("code_executor.run_shell", told));
+    let expected = "Permission denied: code_executor.run_shell requires 'admin' but user has 'user'";
+    assert_eq!(execute(&daemon, "code_executor", &shell).await, failed("code_executor.run_shell", expected));
     daemon.stop().await;
 }
 
@@ -171,11 +171,11 @@ async fn a_call_that_needs_a_yes_waits_and_runs_once_when_it_is_given() {
     let body = json!({"tool_name": "desk.try", "arguments": {"a": 1}});
     let answer = daemon.send_json("POST", "/api/modules/desk/execute", &body).await;
     let waiting = daemon.json("/api/v1/approvals").await["approvals"][0]["id"].as_str().unwrap().to_owned();
-    let told = answer.json();
+    let answered = answer.json();
     assert_eq!(answer.status, 202);
-    assert_eq!(told["success"], false);
-    assert_eq!(told["result"], Value::Null);
-    assert!(told["error"].as_str().unwrap().contains(&waiting), "{told}");
+    assert_eq!(answered["success"], false);
+    assert_eq!(answered["result"], Value::Null);
+    assert!(answered["error"].as_str().unwrap().contains(&waiting), "{answered}");
     let yes = daemon.send_json("POST", &format!("/api/v1/approvals/{waiting}/approve"), &json!({})).await.json();
     assert_eq!(yes["answer"]["result"], json!({"received": body, "runs": 1}), "{yes}");
     daemon.stop().await;

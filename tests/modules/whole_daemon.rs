@@ -78,7 +78,7 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
     persona(&mut config, "guest", &["research"], Permission::Guest);
     persona(&mut config, "owner", &["scheduler"], Permission::Owner);
     let daemon = Daemon::ready(config.clone()).await;
-    let told = "no profile is called `gest`, so it may see and call no tools; known are `guest`, `owner`; \
+    let expected = "no profile is called `gest`, so it may see and call no tools; known are `guest`, `owner`; \
         add it as [[profiles]] to the configuration, or leave it out";
     let list = "/api/v1/tools?profile=gest";
     for target in [
@@ -92,13 +92,13 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
         assert_eq!(refused.status, 403, "{target}: {refused:?}");
         let problem = refused.json();
         assert_eq!(problem["code"], "unknown_profile", "{target}");
-        assert_eq!(problem["detail"], json!(told), "{target}");
+        assert_eq!(problem["detail"], json!(expected), "{target}");
         assert_eq!(problem["known"], json!(["guest", "owner"]), "{target}");
     }
     let why = daemon.json("/api/v1/tools/research.web_search/explain?profile=gest").await;
     let step = why["steps"].as_array().unwrap().iter().find(|step| step["subject"] == "profile").unwrap();
     assert_eq!(why["listed"], false);
-    assert_eq!(step["outcome"], json!(told));
+    assert_eq!(step["outcome"], json!(expected));
 
     let page = daemon.get("/dashboard/tools?scope=profile:gest").await;
     assert!(String::from_utf8_lossy(&page.body).contains("no profile is called"), "the dashboard says it, too");
@@ -108,7 +108,7 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
     assert_eq!(daemon.get(list).await.status, 403, "a preference gives no bounds");
     let findings = daemon.findings("preference-unmatched").await;
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0]["message"].as_str().unwrap().contains(told), "{findings:?}");
+    assert!(findings[0]["message"].as_str().unwrap().contains(expected), "{findings:?}");
     daemon.stop().await;
 
     config.profiles.clear();
@@ -186,7 +186,7 @@ async fn modules_are_shown_and_asked_again() {
     assert_eq!(refreshed, json!({"status": "ok", "modules": ["one", "two"]}));
     daemon.until_tools(&["read", "one_a", "one_b", "two_a"]).await;
     let shown = daemon.json("/api/modules").await;
-    let told: Vec<_> = shown["modules"]
+    let modules: Vec<_> = shown["modules"]
         .as_array()
         .unwrap()
         .iter()
@@ -198,9 +198,9 @@ async fn modules_are_shown_and_asked_again() {
             (module["name"].as_str().unwrap(), module["state"].as_str().unwrap(), offers.join(", ").replace('"', ""))
         })
         .collect();
-    assert_eq!(told[0], ("one", "live", "one.a one_a guest, one.b one_b user".into()));
-    assert_eq!(told[1], ("two", "live", "two.a two_a admin".into()));
-    assert_eq!(told.len(), 2, "scenarios of other protocols are none: {shown:#}");
+    assert_eq!(modules[0], ("one", "live", "one.a one_a guest, one.b one_b user".into()));
+    assert_eq!(modules[1], ("two", "live", "two.a two_a admin".into()));
+    assert_eq!(modules.len(), 2, "scenarios of other protocols are none: {shown:#}");
     daemon.stop().await;
 }
 
@@ -338,8 +338,8 @@ async fn a_level_that_nobody_knows_is_nobodys() {
         let daemon = Daemon::ready(config).await;
         assert_eq!(originals(&daemon, "?profile=owner").await, expected, "{unknown:?}");
         assert_eq!(originals(&daemon, "").await.len(), 2, "without a profile nothing is asked");
-        let told = daemon.findings("metadata-value").await;
-        assert!(told[0]["message"].as_str().unwrap().contains("boss"), "{told:?}");
+        let found = daemon.findings("metadata-value").await;
+        assert!(found[0]["message"].as_str().unwrap().contains("boss"), "{found:?}");
         daemon.stop().await;
     }
 }

@@ -64,17 +64,17 @@ impl Server {
     /// The same on a listener that stands already.
     fn bound(listener: TcpListener, does: impl Fn(usize) -> Does + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().unwrap();
-        let (told, seen) = watch::channel(Seen::default());
+        let (counts, seen) = watch::channel(Seen::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
-            let (told, does, mut connections) = (Arc::new(told), Arc::new(does), JoinSet::new());
+            let (counts, does, mut connections) = (Arc::new(counts), Arc::new(does), JoinSet::new());
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                told.send_modify(|seen| seen.opened += 1);
-                let (told, does) = (Arc::clone(&told), Arc::clone(&does));
+                counts.send_modify(|seen| seen.opened += 1);
+                let (counts, does) = (Arc::clone(&counts), Arc::clone(&does));
                 connections.spawn(async move {
-                    serve(stream, &told, &*does).await;
-                    told.send_modify(|seen| seen.closed += 1);
+                    serve(stream, &counts, &*does).await;
+                    counts.send_modify(|seen| seen.closed += 1);
                 });
             }
         });
@@ -104,7 +104,7 @@ fn limits() -> CallLimits {
 }
 
 /// Serves one connection until either side has closed it.
-async fn serve(mut stream: TcpStream, told: &watch::Sender<Seen>, does: &impl Fn(usize) -> Does) {
+async fn serve(mut stream: TcpStream, counts: &watch::Sender<Seen>, does: &impl Fn(usize) -> Does) {
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         seen.extend_from_slice(&buffer[..read]);
@@ -113,7 +113,7 @@ async fn serve(mut stream: TcpStream, told: &watch::Sender<Seen>, does: &impl Fn
         }
         seen.clear();
         let mut number = 0;
-        told.send_modify(|seen| {
+        counts.send_modify(|seen| {
             seen.requests += 1;
             number = seen.requests;
         });

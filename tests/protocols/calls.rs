@@ -139,7 +139,7 @@ async fn what_goes_on_running_says_so_by_status_or_by_word() {
 #[tokio::test]
 async fn what_is_none_of_the_protocols_is_told_with_its_beginning() {
     let long = "x".repeat(5000);
-    for (status, body, told) in [
+    for (status, body, part) in [
         (404, "404 page not found\n", "404 page not found"),
         (503, "registry is nil", "registry is nil"),
         (502, "<html>\n<b>bad gateway", "<html>\\n<b>bad gateway"),
@@ -153,7 +153,7 @@ async fn what_is_none_of_the_protocols_is_told_with_its_beginning() {
         let error = answering(status, body).await.unwrap_err();
         let CallError::NotThisProtocol { status: seen, .. } = &error else { unreachable!("{error:?}") };
         assert_eq!(*seen, Some(status));
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(part), "{error}");
         assert!(error.to_string().len() < 400, "only the beginning: {error}");
         assert!(error.was_sent() && error.fault() == Fault::Scenario && error.kind() == "unknown-protocol");
     }

@@ -22,15 +22,15 @@ fn judged(text: &str) -> Inspected {
 }
 
 /// Code, tool and pointer of every finding.
-fn told(inspected: &Inspected) -> Vec<(&str, &str, &str)> {
-    let told = inspected.findings.iter().map(|finding| {
+fn places_of(inspected: &Inspected) -> Vec<(&str, &str, &str)> {
+    let places = inspected.findings.iter().map(|finding| {
         (
             finding.code.as_str(),
             finding.tool.as_deref().unwrap_or_default(),
             finding.pointer.as_deref().unwrap_or_default(),
         )
     });
-    told.collect()
+    places.collect()
 }
 
 /// Every pointer leads to something that is there, and every finding has a next step or says that
@@ -58,7 +58,7 @@ fn with_tools(tools: &Value) -> String {
 
 #[test]
 fn nothing_is_found_in_a_clean_manifest() {
-    assert_eq!(told(&judged(&fixture("clean"))), []);
+    assert_eq!(places_of(&judged(&fixture("clean"))), []);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn everything_that_is_wrong_is_found_where_it_stands() {
         ("duplicate-tool", "start_pump", "/tools/11/name"),
         ("tool-quarantined", "lost", "/tools/12/parameters"),
     ];
-    assert_eq!(told(&inspected), expected);
+    assert_eq!(places_of(&inspected), expected);
     assert_useful(&text, &inspected);
 }
 
@@ -154,7 +154,7 @@ fn a_parameter_that_means_another_id_than_the_operations_is_found() {
         let inspected = judged(&text);
         let pointer = "/tools/0/metadata/async_behavior/status_polling/status_tool_id_param";
         let expected: &[_] = if found { &[("async-arguments", "start", pointer)] } else { &[] };
-        assert_eq!(told(&inspected), expected, "{field} for {param}");
+        assert_eq!(places_of(&inspected), expected, "{field} for {param}");
         assert_useful(&text, &inspected);
     }
 }
@@ -164,7 +164,7 @@ fn pointers_are_in_the_spelling_of_the_document() {
     let text = fixture("wrapped");
     let inspected = judged(&text);
     assert_eq!(
-        told(&inspected),
+        places_of(&inspected),
         [
             ("version-newer", "", "/protocolVersion"),
             ("spelling", "", "/protocolVersion"),
@@ -206,7 +206,7 @@ fn a_version_out_of_range_hides_nothing_else() {
 fn a_missing_list_of_categories_is_one_mistake() {
     let tool = |name: &str| json!({"name": name, "description": "Cuts", "category": "saws", "metadata": {}});
     let text = with_tools(&json!([tool("a"), tool("b"), tool("c")]));
-    assert_eq!(told(&judged(&text)), [("category-unknown", "", "")]);
+    assert_eq!(places_of(&judged(&text)), [("category-unknown", "", "")]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn the_rules_over_a_manifest_point_into_its_sorted_tools() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].tool.as_deref(), Some("b"));
     assert_eq!(found[0].pointer.as_deref(), Some("/tools/1/description"));
-    assert_eq!(told(&judged(&text)), [("tool-undescribed", "b", "/tools/0/description")]);
+    assert_eq!(places_of(&judged(&text)), [("tool-undescribed", "b", "/tools/0/description")]);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_tool_that_was_left_out_does_not_take_the_place_of_its_namesake() {
         {"name": "cut", "description": " ", "metadata": {}}
     ]));
     assert_eq!(
-        told(&judged(&text)),
+        places_of(&judged(&text)),
         [("tool-quarantined", "cut", "/tools/0/parameters"), ("tool-undescribed", "cut", "/tools/1/description")]
     );
 }

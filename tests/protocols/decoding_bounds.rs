@@ -27,7 +27,7 @@ fn with(mut object: Value, further: Map<String, Value>) -> Value {
 }
 
 /// The only finding.
-fn told(decoded: &Decoded, code: FindingCode) -> &Finding {
+fn finding_of(decoded: &Decoded, code: FindingCode) -> &Finding {
     let [finding] = decoded.findings.as_slice() else { panic!("one finding: {:?}", decoded.findings) };
     assert_eq!(finding.code, code, "{finding:?}");
     finding
@@ -81,7 +81,7 @@ fn of_too_many_categories_the_first_by_id_are_taken() {
     let decoded = read(&full);
     let ids: Vec<_> = decoded.manifest.categories.iter().map(|category| category.id.to_string()).collect();
     assert_eq!(ids, (0..1_000).map(|at| format!("c{at:04}")).collect::<Vec<_>>());
-    let finding = told(&decoded, FindingCode::CategoryIgnored);
+    let finding = finding_of(&decoded, FindingCode::CategoryIgnored);
     assert!(finding.message.contains("has 200 more than the 1000 that are taken, the first by id"), "{finding:?}");
 }
 
@@ -93,7 +93,7 @@ fn a_tool_with_too_many_tags_costs_itself() {
     let decoded = read(&manifest(sent));
     assert_eq!(names(&decoded), ["full"]);
     assert_eq!(decoded.manifest.tools[0].facts.tags.len(), 1_000);
-    let finding = told(&decoded, FindingCode::ToolQuarantined);
+    let finding = finding_of(&decoded, FindingCode::ToolQuarantined);
     assert_eq!(finding.message, "the tool `over` is left out: /tools/1/metadata/tags has 1001 tags, more than 1000");
 }
 
@@ -106,7 +106,7 @@ fn what_takes_too_much_memory_is_left_out_and_the_rest_stays() {
         "generatedAt": "2026-02-03T04:05:06Z"});
     let decoded = read(&sent);
     assert_eq!(names(&decoded), ["a", "z"]);
-    let finding = told(&decoded, FindingCode::ToolQuarantined);
+    let finding = finding_of(&decoded, FindingCode::ToolQuarantined);
     assert!(finding.message.contains("/tools/1/parameters takes more memory than is left of the"), "{finding:?}");
     assert!(finding.hint.as_deref().unwrap().contains("leave out"), "{finding:?}");
 }
@@ -125,8 +125,8 @@ fn of_more_tools_than_a_document_can_pay_for_the_first_by_name_are_taken() {
     assert!(first.message.contains("are taken from a manifest of this size, the first by name"), "{first:?}");
     // Tools that say what they do are paid for by their own bytes.
     let about = "It reads the records that match.";
-    let told = |at| json!({"name": format!("{at:05}"), "description": about, "parameters": {"type": "object"}});
-    let decoded = read(&manifest((0..10_000).map(told).collect()));
+    let tool_at = |at| json!({"name": format!("{at:05}"), "description": about, "parameters": {"type": "object"}});
+    let decoded = read(&manifest((0..10_000).map(tool_at).collect()));
     assert_eq!(decoded.manifest.tools.len(), 10_000);
     assert_eq!(decoded.findings, []);
 }
@@ -156,7 +156,7 @@ fn a_stored_manifest_is_bounded_by_the_tools_of_now() {
     let tools: Vec<_> = (0..10).map(|at| json!({"name": format!("t{at}")})).collect();
     let decoded = restored(read(&manifest(tools.into())).manifest, &AcceptedVersions::default(), 4).unwrap();
     assert_eq!(names(&decoded), ["t0", "t1", "t2", "t3"]);
-    let hint = told(&decoded, FindingCode::ToolsBeyondLimit).hint.as_deref();
+    let hint = finding_of(&decoded, FindingCode::ToolsBeyondLimit).hint.as_deref();
     assert!(hint.unwrap().contains("`refresh.max_tools`"));
 }
 
@@ -168,9 +168,9 @@ fn a_modules_parts_are_bounded_too() {
     let sent = json!({"module_name": "m", "tools": [tool("m.over", 1_001), tool("m.full", 1_000), over]});
     let decoded = module::decode(sent.to_string().as_bytes()).unwrap();
     assert_eq!(names(&decoded), ["m.full"]);
-    let told: Vec<_> = decoded.findings.iter().map(|finding| finding.message.as_str()).collect();
+    let messages: Vec<_> = decoded.findings.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "the tool `m.over` is left out: /tools/0/parameters has 1001 parameters, more than 1000",
             "the tool `m.z` is left out: /tools/2 has more than 1000 members",

@@ -55,12 +55,12 @@ impl Server {
         let (acceptor, listener) =
             (TlsAcceptor::from(Arc::new(config)), TcpListener::bind("127.0.0.1:0").await.unwrap());
         let (address, seen) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Seen>>>::default());
-        let (mut accepting, told) = (JoinSet::new(), Arc::clone(&seen));
+        let (mut accepting, counted) = (JoinSet::new(), Arc::clone(&seen));
         accepting.spawn(async move {
             let mut connections = JoinSet::new();
             for number in 1.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&told)));
+                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&counted)));
             }
         });
         Self { address, seen, _accepting: accepting }

@@ -204,8 +204,8 @@ fn assert_frozen(daemon: &Running, priority: i64) {
     assert_eq!(names(daemon), ["brew", "stir"]);
     assert_eq!(priorities(daemon), BTreeMap::from([("global".to_owned(), priority)]));
     assert_refused(&send(&daemon.url, "PUT", "/api/v1/preferences", Some(&prefer("chat:1", 1))).unwrap());
-    let told = findings(daemon, "state-failed");
-    let message = told.first().expect("a finding")["message"].as_str().unwrap().to_owned();
+    let found = findings(daemon, "state-failed");
+    let message = found.first().expect("a finding")["message"].as_str().unwrap().to_owned();
     assert!(
         message.contains("state.db") && message.contains("changes of preferences and decisions are refused"),
         "{message}"

@@ -428,7 +428,7 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
     assert_eq!(get(&restored, "global", "tool:files/read"), Some(enabled(false)));
     assert_eq!(restored.decisions, [(name("good"), ruling(Decision::Trusted))]);
     assert_eq!(restored.revision, None);
-    let told: Vec<_> = restored.findings.iter().map(|finding| finding.message.clone()).collect();
+    let messages: Vec<_> = restored.findings.iter().map(|finding| finding.message.clone()).collect();
     for (table, key) in [
         ("manifests", "odd-source"),
         ("manifests", "odd-text"),
@@ -437,9 +437,12 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         ("decisions", "odd"),
         ("meta", "revision"),
     ] {
-        assert!(told.iter().any(|text| text.contains(&format!("row `{key}` of table `{table}`"))), "{key}: {told:#?}");
+        assert!(
+            messages.iter().any(|text| text.contains(&format!("row `{key}` of table `{table}`"))),
+            "{key}: {messages:#?}"
+        );
     }
-    assert_eq!(told.len(), 6);
+    assert_eq!(messages.len(), 6);
     assert!(
         restored.findings.iter().all(|finding| finding.code == FindingCode::StateRepaired && finding.hint.is_some())
     );
@@ -666,7 +669,7 @@ async fn write_without_end(path: &Path, tag: &str) {
     for n in 0..PAIRS {
         let scenario = format!("{tag}-{n}");
         let decision = Write::Decision(name(&scenario), Some(ruling(Decision::Trusted)));
-        let told = match store.save(vec![Write::Manifest(manifest(&scenario, &document)), decision]).await {
+        let saved = match store.save(vec![Write::Manifest(manifest(&scenario, &document)), decision]).await {
             Ok(()) => writeln!(out, "\nstored {scenario}"),
             Err(error) => {
                 writeln!(out, "\nrefused {error}").unwrap();
@@ -674,7 +677,7 @@ async fn write_without_end(path: &Path, tag: &str) {
             }
         };
         // Whoever listened is gone.
-        if told.is_err() {
+        if saved.is_err() {
             return;
         }
     }
@@ -745,11 +748,12 @@ async fn a_full_disk_refuses_a_save_and_keeps_the_others() {
     let shell = "trap '' XFSZ; ulimit -f 1200;";
     let output =
         child("state::a_full_disk_refuses_a_save_and_keeps_the_others", shell, &path, "full").output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    let stored: Vec<_> = told.lines().filter_map(|line| line.strip_prefix("stored ").map(str::to_owned)).collect();
-    let refused = told.lines().find_map(|line| line.strip_prefix("refused "));
+    let output_text = String::from_utf8(output.stdout).unwrap();
+    let stored: Vec<_> =
+        output_text.lines().filter_map(|line| line.strip_prefix("stored ").map(str::to_owned)).collect();
+    let refused = output_text.lines().find_map(|line| line.strip_prefix("refused "));
     let refused = refused.unwrap_or_else(|| panic!("{} saves were acknowledged and none refused", stored.len()));
-    assert!(stored.len() > 5, "{told}");
+    assert!(stored.len() > 5, "{output_text}");
     assert!(refused.contains(&*path.to_string_lossy()) && refused.contains("try again"), "{refused}");
 
     let restored = load(&path).await;

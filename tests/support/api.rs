@@ -43,23 +43,23 @@ pub(crate) fn set(object: &mut Value, member: &str, value: Value) {
 pub(crate) struct Operation<'a> {
     pub(crate) method: String,
     pub(crate) path: &'a str,
-    pub(crate) told: &'a Value,
+    pub(crate) spec: &'a Value,
 }
 
 /// Every operation of the description.
 pub(crate) fn operations(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().unwrap();
     let all = paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
-    all.map(|(path, (method, told))| Operation { method: method.to_uppercase(), path, told }).collect()
+    all.map(|(path, (method, spec))| Operation { method: method.to_uppercase(), path, spec }).collect()
 }
 
 impl Operation<'_> {
     pub(crate) fn id(&self) -> &str {
-        self.told["operationId"].as_str().unwrap()
+        self.spec["operationId"].as_str().unwrap()
     }
 
     pub(crate) fn params(&self, place: &str) -> Vec<&Value> {
-        self.told["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
+        self.spec["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
     }
 
     /// A target made of the examples of its parameters: those of the path, and those of the query
@@ -85,7 +85,7 @@ impl Operation<'_> {
 
     /// What a status is answered with, looked up if it is one of the common parts.
     pub(crate) fn response<'a>(&'a self, document: &'a Value, status: u16) -> Option<&'a Value> {
-        let response = self.told["responses"].get(status.to_string())?;
+        let response = self.spec["responses"].get(status.to_string())?;
         Some(match response["$ref"].as_str() {
             Some(to) => document.pointer(to.trim_start_matches('#')).unwrap(),
             None => response,

@@ -31,7 +31,7 @@ use url::Url;
 
 use super::in_process::{self, PATIENCE};
 use super::serving::{Answer, ask};
-use super::sources::Told;
+use super::sources::ChannelSource;
 
 /// What outlives one run, and what the next one is configured with.
 pub(crate) struct Home {
@@ -97,7 +97,7 @@ impl Home {
         let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
-            vec![Box::new(Told(SourceId::Mdns, network.subscribe()))];
+            vec![Box::new(ChannelSource(SourceId::Mdns, network.subscribe()))];
         sources.extend(static_list::make(&config, clock));
         let logins = Arc::new(OAuthTokens::new(&client));
         let setup = Setup {

@@ -18,21 +18,21 @@ pub(crate) struct Hostile {
     pub(crate) name: &'static str,
     pub(crate) kind: &'static str,
     /// Stands in the message of its last error.
-    pub(crate) told: &'static str,
+    pub(crate) reason: &'static str,
     pub(crate) server: UpstreamServer,
     /// Bytes that the server could send, over all connections.
     pub(crate) sent: Arc<AtomicUsize>,
 }
 
 impl Hostile {
-    fn new(name: &'static str, kind: &'static str, told: &'static str, server: UpstreamServer) -> Self {
-        Self { name, kind, told, server, sent: Arc::default() }
+    fn new(name: &'static str, kind: &'static str, reason: &'static str, server: UpstreamServer) -> Self {
+        Self { name, kind, reason, server, sent: Arc::default() }
     }
 
     /// Sends `head` once and then `piece` for ever, `pause` apart.
     async fn endless(
         name: &'static str,
-        (kind, told): (&'static str, &'static str),
+        (kind, reason): (&'static str, &'static str),
         head: String,
         piece: &'static [u8],
         pause: Duration,
@@ -50,12 +50,12 @@ impl Hostile {
             })
         })
         .await;
-        Self { sent, ..Self::new(name, kind, told, server) }
+        Self { sent, ..Self::new(name, kind, reason, server) }
     }
 
     /// Gives every request the same answer.
-    async fn saying(name: &'static str, kind: &'static str, told: &'static str, bytes: Vec<u8>) -> Self {
-        Self::new(name, kind, told, UpstreamServer::answering(move |_| bytes.clone()).await)
+    async fn saying(name: &'static str, kind: &'static str, reason: &'static str, bytes: Vec<u8>) -> Self {
+        Self::new(name, kind, reason, UpstreamServer::answering(move |_| bytes.clone()).await)
     }
 }
 

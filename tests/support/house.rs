@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::in_process::{InProcess, PATIENCE};
-use super::sources::Told;
+use super::sources::ChannelSource;
 
 pub(crate) struct House {
     running: InProcess,
@@ -55,8 +55,8 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
-        let (places, told) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
-        let builder = add(Callsheet::builder(config).source(Told(SourceId::Embedded, told)));
+        let (places, received) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
+        let builder = add(Callsheet::builder(config).source(ChannelSource(SourceId::Embedded, received)));
         Self { running: InProcess::start(builder).await, places, folder }
     }
 
@@ -71,7 +71,7 @@ impl House {
         running.finish().await;
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
-        let builder = Callsheet::builder(config).source(Told(SourceId::Embedded, places.subscribe()));
+        let builder = Callsheet::builder(config).source(ChannelSource(SourceId::Embedded, places.subscribe()));
         Self { running: InProcess::start(builder).await, places, folder }
     }
 

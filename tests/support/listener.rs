@@ -18,7 +18,7 @@ pub(crate) struct Listener {
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedEvent {
     pub(crate) id: String,
     pub(crate) event: String,
     pub(crate) data: Value,
@@ -49,7 +49,7 @@ impl Listener {
     }
 
     /// Begins to follow, with the snapshot that comes first.
-    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, Told) {
+    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, ReceivedEvent) {
         let mut listener = Self::open(address, query).await;
         let snapshot = listener.next().await;
         assert_eq!(snapshot.event, "snapshot");
@@ -62,19 +62,19 @@ impl Listener {
     }
 
     /// The next event. Fails the test when none comes.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> ReceivedEvent {
         self.maybe().await.expect("the stream goes on")
     }
 
     /// The next event; nothing when the stream ended.
-    pub(crate) async fn maybe(&mut self) -> Option<Told> {
+    pub(crate) async fn maybe(&mut self) -> Option<ReceivedEvent> {
         loop {
             while let Some(frame) = self.frame() {
                 self.comments += usize::from(frame.starts_with(": "));
                 let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
                 if let Some(data) = field("data: ") {
                     let data = serde_json::from_str(&data).unwrap();
-                    return Some(Told {
+                    return Some(ReceivedEvent {
                         id: field("id: ").unwrap_or_default(),
                         event: field("event: ").unwrap(),
                         data,
@@ -96,11 +96,11 @@ impl Listener {
     }
 
     /// The next event of this name; others are passed over.
-    pub(crate) async fn next_of(&mut self, event: &str) -> Told {
+    pub(crate) async fn next_of(&mut self, event: &str) -> ReceivedEvent {
         loop {
-            let told = self.next().await;
-            if told.event == event {
-                return told;
+            let next = self.next().await;
+            if next.event == event {
+                return next;
             }
         }
     }
@@ -118,7 +118,7 @@ impl Listener {
     }
 }
 
-impl Told {
+impl ReceivedEvent {
     /// The texts of a list.
     pub(crate) fn texts(&self, member: &str) -> Vec<&str> {
         self.data[member].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()

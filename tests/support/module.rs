@@ -59,16 +59,16 @@ impl Module {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 is there");
         let out = child.stdout.take().unwrap();
         self.running = Some(child);
-        let told = tokio::task::spawn_blocking(move || {
-            let (tell, told) = mpsc::sync_channel(1);
+        let line = tokio::task::spawn_blocking(move || {
+            let (sender, received) = mpsc::sync_channel(1);
             std::thread::spawn(move || {
                 let mut line = String::new();
                 let read = BufReader::new(out).read_line(&mut line);
-                let _ = tell.send(read.map(|_| line));
+                let _ = sender.send(read.map(|_| line));
             });
-            told.recv_timeout(PATIENCE).expect("it says where it listens").unwrap()
+            received.recv_timeout(PATIENCE).expect("it says where it listens").unwrap()
         });
-        self.address.set_port(told.await.unwrap().trim().parse().expect("a port"));
+        self.address.set_port(line.await.unwrap().trim().parse().expect("a port"));
     }
 
     /// Ends; afterwards its port is refused.

@@ -192,7 +192,7 @@ pub(crate) fn names(catalog: &Catalog) -> Vec<String> {
 }
 
 /// The findings as `code scenario/tool: message`.
-pub(crate) fn told(catalog: &Catalog) -> Vec<String> {
+pub(crate) fn finding_lines(catalog: &Catalog) -> Vec<String> {
     let line = |finding: &callsheet::model::Finding| {
         let scenario = finding.scenario.as_ref().map_or("", ScenarioName::as_str);
         let tool = finding.tool.as_deref().unwrap_or("");

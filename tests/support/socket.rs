@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::support::listener::Told;
+use crate::support::listener::ReceivedEvent;
 
 /// No event of these tests takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ pub(crate) struct Follower {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Came {
     /// An event.
-    Told(Told),
+    Event(ReceivedEvent),
     /// The end, with its code and why; 0 without a word.
     Closed(u16, String),
     /// An answer to a ping, with what that held.
@@ -54,7 +54,7 @@ pub(crate) async fn open(
 
 impl Follower {
     /// Begins to follow, with the snapshot that comes first.
-    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, Told) {
+    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, ReceivedEvent) {
         let mut follower = open(address, query, &[]).await.unwrap();
         let snapshot = follower.next().await;
         assert_eq!(snapshot.event, "snapshot");
@@ -62,9 +62,9 @@ impl Follower {
     }
 
     /// The next event. Fails the test when none comes.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> ReceivedEvent {
         match self.came().await {
-            Came::Told(told) => told,
+            Came::Event(event) => event,
             other => panic!("{other:?}"),
         }
     }
@@ -87,7 +87,11 @@ impl Follower {
                     let mut frame: Value = serde_json::from_str(&text).unwrap();
                     assert_eq!(frame.as_object().unwrap().len(), 3, "{frame}");
                     let text = |name: &str| frame[name].as_str().unwrap().to_owned();
-                    return Came::Told(Told { id: text("id"), event: text("event"), data: frame["data"].take() });
+                    return Came::Event(ReceivedEvent {
+                        id: text("id"),
+                        event: text("event"),
+                        data: frame["data"].take(),
+                    });
                 }
                 Some(Ok(Message::Ping(_))) => self.pings += 1,
                 Some(Ok(Message::Pong(bytes))) => return Came::Pong(bytes.to_vec()),

@@ -55,9 +55,9 @@ impl Running {
 }
 
 /// A source that tells what the test says.
-pub(crate) struct Told(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
+pub(crate) struct ChannelSource(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
 
-impl Source for Told {
+impl Source for ChannelSource {
     fn id(&self) -> SourceId {
         self.0
     }

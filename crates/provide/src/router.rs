@@ -110,14 +110,14 @@ async fn execute(State(registry): State<Registry>, headers: HeaderMap, body: Byt
     if headers.contains_key(ORIGIN) {
         return failed(StatusCode::FORBIDDEN, "forbidden", NO_PAGES);
     }
-    let asked = match read_call(&body) {
-        Ok(asked) => asked,
+    let call = match read_call(&body) {
+        Ok(call) => call,
         Err(why) => {
             let message = format!("the body {why}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
             return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
         }
     };
-    let ExecuteRequest { tool_name, arguments } = asked;
+    let ExecuteRequest { tool_name, arguments } = call;
     match registry.run(&tool_name, arguments.unwrap_or_default().into()) {
         CallStart::Unknown => failed(StatusCode::NOT_FOUND, "unknown_tool", &format!("tool not found: {tool_name}")),
         CallStart::ListedOnly => {

@@ -119,11 +119,11 @@ fn changes(plan: &Plan, runtime: &Runtime) -> Result<[Row; 2]> {
     // Greeted, listed and followed: a change is heard from here on.
     std::thread::sleep(SETTLED);
     let count = plan.pick(CHANGES / 4, CHANGES);
-    let measure = |id: &str, told: &str, first: usize| {
+    let measure = |id: &str, label: &str, first: usize| {
         let times = (first..first + count).map(|at| runtime.block_on(change(&daemon, at)));
         let times = times.collect::<Result<Vec<_>>>()?;
         let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
-        let name = format!("`list_changed` of one of {} MCP servers, {told}, to the new list: p50", 2 * COUNT);
+        let name = format!("`list_changed` of one of {} MCP servers, {label}, to the new list: p50", 2 * COUNT);
         println!("{name} {p50:.1} ms, p99 {p99:.1} ms");
         let row = Row::new(format!("mcp.change.{id}"), name, p50, "ms").at_most(50.0);
         anyhow::Ok(row.note(format!("p99 {p99:.1} ms, {count} changes")))
@@ -187,7 +187,7 @@ fn calls(plan: &Plan, runtime: &Runtime) -> Result<Vec<Row>> {
 
 type Asked = (SocketAddr, String);
 
-fn compare(plan: &Plan, id: &str, told: &str, against: &str, ours: &Asked, theirs: &Asked) -> Result<Vec<Row>> {
+fn compare(plan: &Plan, id: &str, label: &str, against: &str, ours: &Asked, theirs: &Asked) -> Result<Vec<Row>> {
     let (span, mut rows) = (plan.pick(SPAN / 4, SPAN), Vec::new());
     for (address, request) in [ours, theirs] {
         let answer =
@@ -207,7 +207,7 @@ fn compare(plan: &Plan, id: &str, told: &str, against: &str, ours: &Asked, their
             }
         }
         let [ours, theirs] = found;
-        let name = format!("a call of an MCP server {told}, {connections} at once: p50");
+        let name = format!("a call of an MCP server {label}, {connections} at once: p50");
         println!("{name} {:.0} us, {against} {:.0} us", median(&ours), median(&theirs));
         let row = Row::new(format!("mcp.call.{id}.{connections}"), name, median(&ours), "us");
         rows.push(row.against(against, median(&theirs)).ratios(&ours, &theirs).at_most(2.0));

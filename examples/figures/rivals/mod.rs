@@ -139,8 +139,8 @@ async fn list(peer: &Peer) -> (f64, usize) {
 
 fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
-        let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-        Row::new(format!("rivals.{}.{id}", kind.id()), told, ours, unit).against(kind.name_and_face(), theirs)
+        let label = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
+        Row::new(format!("rivals.{}.{id}", kind.id()), label, ours, unit).against(kind.name_and_face(), theirs)
     };
     let tools = |at: usize| format!("{} tools listed, theirs {}", ours.tools[at], theirs.tools[at]);
     let mut rows = vec![
@@ -156,9 +156,9 @@ fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
     rows.push(if let Some(theirs) = theirs.new {
         row("new", name, ours, theirs, "s").note(asked)
     } else {
-        let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
+        let label = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
         let never = format!("{asked}; {}: not within {} s", kind.name_and_face(), NEW.as_secs());
-        Row::new(format!("rivals.{}.new", kind.id()), told, ours, "s").note(never)
+        Row::new(format!("rivals.{}.new", kind.id()), label, ours, "s").note(never)
     });
     rows
 }

@@ -1,4 +1,4 @@
-//! How many events of one call are sent: a tool may report faster than anybody reads.
+//! How many events of one call are sent: a tool may report faster than clients can read.
 
 use std::time::Duration;
 

@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn every_part_of_a_call_is_bound() {
-        let asked = request("1");
-        let bound = call(&asked);
-        assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..asked.clone() }), bound);
-        let mut changed = vec![asked.clone(); 9];
+        let request = request("1");
+        let bound = call(&request);
+        assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..request.clone() }), bound);
+        let mut changed = vec![request.clone(); 9];
         changed[0].tool.tool = "format".into();
         changed[1].tool.scenario = "other".parse().unwrap();
         changed[2].arguments = JsonText::parse(r#"{"disk": "sda1" }"#).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
         assert_eq!(digests.len(), 10, "each differs from all others");
         // Text that moves from one part to the next gives another digest.
-        let [mut one, mut two] = [asked.clone(), asked];
+        let [mut one, mut two] = [request.clone(), request];
         (one.caller.chat, one.caller.profile) = (Some("ab".into()), Some("c".into()));
         (two.caller.chat, two.caller.profile) = (Some("a".into()), Some("bc".into()));
         assert_ne!(call(&one), call(&two));

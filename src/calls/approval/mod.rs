@@ -162,8 +162,8 @@ impl Approvals {
     pub async fn enqueue(&self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         // A task of its own, so that it is not cut off with the request: a place that was taken
         // must lead to a stored approval or be given back.
-        let asking = self.0.parts.tasks.spawn(self.clone().store_request(wanted));
-        asking.await.unwrap_or(Err(EnqueueError::Stopping))
+        let storing = self.0.parts.tasks.spawn(self.clone().store_request(wanted));
+        storing.await.unwrap_or(Err(EnqueueError::Stopping))
     }
 
     async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {

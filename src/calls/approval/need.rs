@@ -34,9 +34,9 @@ pub fn needed(tool: &ViewTool) -> bool {
         return tool.tool.facts.requires_approval;
     }
     // Serde would read a list as the members in their order.
-    let said = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
+    let declared = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
-        || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
+        || !declared.is_some_and(|declared| matches!(declared.requires_approval, Value::Null | Value::Bool(false)))
 }
 
 /// Why an approved call may not be run as it was requested; `None` if it is unchanged.
@@ -65,14 +65,14 @@ mod tests {
     use crate::calls::approval::tests::request;
     use crate::model::{Effective, Execution, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId};
 
-    fn tool(metadata: &str, said: bool, effective: bool, source: Provenance) -> ViewTool {
+    fn tool(metadata: &str, declared: bool, effective: bool, source: Provenance) -> ViewTool {
         let tool = Tool {
             name: "wipe".into(),
             description: "Wipes".into(),
             category: None,
             parameters: JsonText::parse("{}").unwrap(),
             metadata: JsonText::parse(metadata).unwrap(),
-            facts: Arc::new(Facts { requires_approval: said, ..Facts::default() }),
+            facts: Arc::new(Facts { requires_approval: declared, ..Facts::default() }),
             extra: Box::default(),
             definition: None,
         };
@@ -118,19 +118,19 @@ mod tests {
     #[test]
     fn a_yes_counts_for_what_was_asked_for_and_for_nothing_else() {
         let view = tool("{}", false, true, Provenance::Manifest);
-        let mut asked = request("1");
-        asked.definition = binding::definition(&view.tool);
-        asked.digest = binding::call(&asked);
-        let standing = CurrentTool { owner: asked.owner.clone(), tool: Arc::clone(&view.tool) };
-        assert_eq!(changed(&asked, Some(&standing)), None);
-        assert!(changed(&asked, None).unwrap().contains("not offered"));
+        let mut request = request("1");
+        request.definition = binding::definition(&view.tool);
+        request.digest = binding::call(&request);
+        let standing = CurrentTool { owner: request.owner.clone(), tool: Arc::clone(&view.tool) };
+        assert_eq!(changed(&request, Some(&standing)), None);
+        assert!(changed(&request, None).unwrap().contains("not offered"));
         let elsewhere = PeerIdentity { identity: None, origin: Some("http://localhost:2".into()) };
         let moved = CurrentTool { owner: elsewhere, ..standing.clone() };
-        assert!(changed(&asked, Some(&moved)).unwrap().contains("http://localhost:2"));
+        assert!(changed(&request, Some(&moved)).unwrap().contains("http://localhost:2"));
         let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
         let redefined = CurrentTool { tool: Arc::new(other), ..standing.clone() };
-        assert!(changed(&asked, Some(&redefined)).unwrap().contains("the definition of"));
-        let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..asked };
+        assert!(changed(&request, Some(&redefined)).unwrap().contains("the definition of"));
+        let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..request };
         assert!(changed(&forged, Some(&standing)).unwrap().contains("not the requested call"));
     }
 }

@@ -248,11 +248,11 @@ mod tests {
     const LIMITS: ApprovalLimits =
         ApprovalLimits { expiry: Duration::from_secs(60), most: 3, bytes: 10_000, keep: Duration::from_secs(60) };
 
-    fn asked(id: &str) -> Arc<ApprovalRequest> {
-        let mut asked = request(id);
-        asked.arguments = JsonText::parse(&format!("{{\"id\":\"{id}\"}}")).unwrap();
-        asked.digest = binding::call(&asked);
-        Arc::new(asked)
+    fn request_with_id(id: &str) -> Arc<ApprovalRequest> {
+        let mut request = request(id);
+        request.arguments = JsonText::parse(&format!("{{\"id\":\"{id}\"}}")).unwrap();
+        request.digest = binding::call(&request);
+        Arc::new(request)
     }
 
     fn soon() -> Instant {
@@ -260,10 +260,10 @@ mod tests {
     }
 
     fn with(book: &mut ApprovalTable, id: &str) -> Arc<ApprovalRequest> {
-        let asked = asked(id);
-        assert_eq!(book.admit(&asked, soon(), &LIMITS), Admitted::New(Vec::new()));
-        book.put(&asked);
-        asked
+        let stored = request_with_id(id);
+        assert_eq!(book.admit(&stored, soon(), &LIMITS), Admitted::New(Vec::new()));
+        book.put(&stored);
+        stored
     }
 
     fn over(request: &ApprovalRequest, at: i64) -> Arc<ApprovalRequest> {
@@ -290,7 +290,7 @@ mod tests {
     fn what_is_not_stored_yet_is_not_shown_and_cannot_be_decided() {
         let (mut book, now, wall) =
             (ApprovalTable::default(), Clock::system().now(), Timestamp::from_second(0).unwrap());
-        let first = asked("1");
+        let first = request_with_id("1");
         book.admit(&first, soon(), &LIMITS);
         assert_eq!(book.get("1"), None);
         assert_eq!(book.shown().count(), 0);
@@ -362,9 +362,9 @@ mod tests {
     fn what_is_over_makes_room_and_what_waits_does_not() {
         let mut book = ApprovalTable::default();
         let requests = ["1", "2", "3"].map(|id| with(&mut book, id));
-        assert_eq!(book.admit(&asked("4"), soon(), &LIMITS), Admitted::Full);
+        assert_eq!(book.admit(&request_with_id("4"), soon(), &LIMITS), Admitted::Full);
         book.put(&over(&requests[1], 1));
-        assert_eq!(book.admit(&asked("4"), soon(), &LIMITS), Admitted::New(vec!["2".into()]));
+        assert_eq!(book.admit(&request_with_id("4"), soon(), &LIMITS), Admitted::New(vec!["2".into()]));
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
         assert_eq!(ApprovalTable::default().admit(&Arc::new(large), soon(), &LIMITS), Admitted::Full);
@@ -375,10 +375,10 @@ mod tests {
         let limits = ApprovalLimits { most: 8, bytes: 1_000_000, ..LIMITS };
         let mut book = ApprovalTable::default();
         let mut admit = |id: &str, chat: &str| {
-            let mut asked = ApprovalRequest::clone(&asked(id));
-            asked.caller.chat = Some(chat.into());
-            asked.digest = binding::call(&asked);
-            book.admit(&Arc::new(asked), soon(), &limits)
+            let mut request = ApprovalRequest::clone(&request_with_id(id));
+            request.caller.chat = Some(chat.into());
+            request.digest = binding::call(&request);
+            book.admit(&Arc::new(request), soon(), &limits)
         };
         for id in ["1", "2", "3", "4", "5", "6"] {
             assert_eq!(admit(id, "greedy"), Admitted::New(Vec::new()), "{id}");
@@ -394,10 +394,10 @@ mod tests {
         let mut book = ApprovalTable::default();
         let limits = ApprovalLimits { most: 100, ..LIMITS };
         let admitted = (0..100).filter(|n| {
-            let mut asked = ApprovalRequest::clone(&asked(&n.to_string()));
-            asked.caller.chat = Some(n.to_string().into());
-            asked.digest = binding::call(&asked);
-            matches!(book.admit(&Arc::new(asked), soon(), &limits), Admitted::New(_))
+            let mut request = ApprovalRequest::clone(&request_with_id(&n.to_string()));
+            request.caller.chat = Some(n.to_string().into());
+            request.digest = binding::call(&request);
+            matches!(book.admit(&Arc::new(request), soon(), &limits), Admitted::New(_))
         });
         assert!((3..20).contains(&admitted.count()), "so many fit into {} bytes", limits.bytes);
         assert!(book.bytes <= limits.bytes, "{} bytes are kept", book.bytes);

@@ -96,13 +96,13 @@ struct AuditWriter {
     waiting: Arc<AtomicUsize>,
     counts: Arc<AuditCounts>,
     /// The count of dropped lines at the last report.
-    told: u64,
+    reported: u64,
     failing: bool,
 }
 
 impl AuditWriter {
     async fn run(mut self, mut lines: mpsc::Receiver<Box<AuditEntry>>, whole: bool, tasks: Tasks) {
-        self.told = self.counts.all_dropped();
+        self.reported = self.counts.all_dropped();
         let mut batch = Vec::new();
         while lines.recv_many(&mut batch, BATCH).await > 0 {
             let entries = std::mem::take(&mut batch);
@@ -130,18 +130,18 @@ impl AuditWriter {
                 Ok(()) => self.counts.written(),
                 Err(_) => self.counts.failed(),
             }
-            self.tell(written);
+            self.log_transition(written);
         }
         let dropped = self.counts.all_dropped();
-        if dropped > self.told {
-            let (path, lines) = (self.file.path().display(), dropped - self.told);
+        if dropped > self.reported {
+            let (path, lines) = (self.file.path().display(), dropped - self.reported);
             tracing::warn!(path = %path, lines, "calls are missing in the audit log: they ended faster than they could be written");
-            self.told = dropped;
+            self.reported = dropped;
         }
     }
 
     /// Logs the first failure, and the first success after it.
-    fn tell(&mut self, written: std::io::Result<()>) {
+    fn log_transition(&mut self, written: std::io::Result<()>) {
         let path = self.file.path().display();
         match written {
             Err(error) if !self.failing => {

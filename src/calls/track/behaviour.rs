@@ -121,9 +121,12 @@ impl Behaviour {
 
     /// Parses a declaration. Optional parts that are missing get their defaults.
     pub(crate) fn parse(text: &JsonText) -> Result<Self, Untrackable> {
-        let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
-        let polling =
-            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so its status cannot be polled")?;
+        let declaration: Value = serde_json::from_str(text.get()).unwrap_or_default();
+        let polling = part(
+            &declaration,
+            "status_polling",
+            "`async_behavior` has no `status_polling`, so its status cannot be polled",
+        )?;
         let missing = "`status_polling` does not name the `status_tool`, so its status cannot be polled";
         let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
         let missing = "`status_polling` has no `operation_id_field`, so the operation's id is not known";
@@ -131,7 +134,7 @@ impl Behaviour {
         let missing = "`status_polling` has no `status_tool_id_param`, so a status request cannot name the operation";
         let param = words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
         let missing = "`async_behavior` has no `completion_conditions`, so its end cannot be recognised";
-        let completion = part(&said, "completion_conditions", missing)?;
+        let completion = part(&declaration, "completion_conditions", missing)?;
         let missing = "`completion_conditions` has no `status_field`, so its end cannot be recognised";
         let status_field = words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
         let success = values(completion, "success_values");
@@ -154,52 +157,59 @@ impl Behaviour {
             error_field: words(completion, "error_field"),
             details_field: words(completion, "error_details_field"),
             result_field: words(completion, "result_field"),
-            progress: said.get("progress_tracking").map(progress).unwrap_or_default(),
-            cancellation: said.get("cancellation").and_then(cancellation),
+            progress: declaration.get("progress_tracking").map(progress).unwrap_or_default(),
+            cancellation: declaration.get("cancellation").and_then(cancellation),
         })
     }
 }
 
-fn part<'v>(said: &'v Value, name: &str, missing: &'static str) -> Result<&'v Value, Untrackable> {
-    let part = said.get(name).filter(|part| part.as_object().is_some_and(|members| !members.is_empty()));
+fn part<'v>(declaration: &'v Value, name: &str, missing: &'static str) -> Result<&'v Value, Untrackable> {
+    let part = declaration.get(name).filter(|part| part.as_object().is_some_and(|members| !members.is_empty()));
     part.ok_or(Untrackable::Incomplete(missing))
 }
 
-fn backoff(said: Option<&Value>, interval: Duration) -> (Duration, Option<(f64, Duration)>) {
-    let Some(said) = said.filter(|said| said.as_object().is_some_and(|members| !members.is_empty())) else {
+fn backoff(declaration: Option<&Value>, interval: Duration) -> (Duration, Option<(f64, Duration)>) {
+    let Some(declaration) =
+        declaration.filter(|declaration| declaration.as_object().is_some_and(|members| !members.is_empty()))
+    else {
         return (interval, None);
     };
-    let first = seconds(said, "initial_interval_seconds").unwrap_or(interval);
-    let longest = seconds(said, "max_interval_seconds").unwrap_or(Duration::MAX);
-    match number(said, "multiplier") {
+    let first = seconds(declaration, "initial_interval_seconds").unwrap_or(interval);
+    let longest = seconds(declaration, "max_interval_seconds").unwrap_or(Duration::MAX);
+    match number(declaration, "multiplier") {
         Some(multiplier) if multiplier > 1.0 => (first, Some((multiplier, longest))),
         _ => (first.min(longest), None),
     }
 }
 
-fn progress(said: &Value) -> ProgressFields {
+fn progress(declaration: &Value) -> ProgressFields {
     ProgressFields {
-        amount: words(said, "progress_field"),
-        message: words(said, "message_field"),
-        phase: words(said, "phase_field"),
-        step: words(said, "current_step_field"),
-        steps: words(said, "total_steps_field"),
-        remaining: words(said, "estimated_remaining_field"),
+        amount: words(declaration, "progress_field"),
+        message: words(declaration, "message_field"),
+        phase: words(declaration, "phase_field"),
+        step: words(declaration, "current_step_field"),
+        steps: words(declaration, "total_steps_field"),
+        remaining: words(declaration, "estimated_remaining_field"),
     }
 }
 
-fn cancellation(said: &Value) -> Option<Cancellation> {
-    let partner = CompanionTool { tool: words(said, "cancel_tool")?, param: words(said, "cancel_tool_id_param")? };
-    let graceful = said.get("graceful") == Some(&Value::Bool(true));
-    Some(Cancellation { partner, graceful, timeout: seconds(said, "cancel_timeout_seconds").unwrap_or(CANCEL_TIMEOUT) })
+fn cancellation(declaration: &Value) -> Option<Cancellation> {
+    let partner =
+        CompanionTool { tool: words(declaration, "cancel_tool")?, param: words(declaration, "cancel_tool_id_param")? };
+    let graceful = declaration.get("graceful") == Some(&Value::Bool(true));
+    Some(Cancellation {
+        partner,
+        graceful,
+        timeout: seconds(declaration, "cancel_timeout_seconds").unwrap_or(CANCEL_TIMEOUT),
+    })
 }
 
-fn words(said: &Value, name: &str) -> Option<String> {
-    said.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+fn words(declaration: &Value, name: &str) -> Option<String> {
+    declaration.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn values(said: &Value, name: &str) -> Vec<String> {
-    let list = said.get(name).and_then(Value::as_array);
+fn values(declaration: &Value, name: &str) -> Vec<String> {
+    let list = declaration.get(name).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(word).collect()
 }
 
@@ -213,15 +223,15 @@ pub(super) fn word(value: &Value) -> Option<String> {
     }
 }
 
-fn number(said: &Value, name: &str) -> Option<f64> {
-    match said.get(name)? {
+fn number(declaration: &Value, name: &str) -> Option<f64> {
+    match declaration.get(name)? {
         Value::String(text) => text.parse().ok(),
         value => value.as_f64(),
     }
 }
 
-fn seconds(said: &Value, name: &str) -> Option<Duration> {
-    let seconds = number(said, name).filter(|seconds| *seconds > 0.0)?;
+fn seconds(declaration: &Value, name: &str) -> Option<Duration> {
+    let seconds = number(declaration, name).filter(|seconds| *seconds > 0.0)?;
     Some(Duration::from_secs_f64(seconds.min(YEAR)))
 }
 
@@ -251,12 +261,12 @@ pub(super) mod tests {
         })
     }
 
-    pub(in crate::calls::track) fn behaviour(said: &Value) -> Behaviour {
-        read(said).unwrap()
+    pub(in crate::calls::track) fn behaviour(declaration: &Value) -> Behaviour {
+        read(declaration).unwrap()
     }
 
-    fn read(said: &Value) -> Result<Behaviour, Untrackable> {
-        Behaviour::parse(&JsonText::parse(&said.to_string()).unwrap())
+    fn read(declaration: &Value) -> Result<Behaviour, Untrackable> {
+        Behaviour::parse(&JsonText::parse(&declaration.to_string()).unwrap())
     }
 
     #[test]
@@ -272,19 +282,19 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_not_set_has_the_defaults_of_the_protocol() {
-        let mut said = full();
-        said["status_polling"] = json!({"status_tool": "get_run", "operation_id_field": "id",
+        let mut declaration = full();
+        declaration["status_polling"] = json!({"status_tool": "get_run", "operation_id_field": "id",
             "status_tool_id_param": "id", "poll_interval_seconds": 0, "backoff": {}});
-        said["cancellation"] = json!({});
-        let read = behaviour(&said);
+        declaration["cancellation"] = json!({});
+        let read = behaviour(&declaration);
         assert_eq!(read.interval, INTERVAL);
         assert_eq!(read.longest, LONGEST);
         assert_eq!(read.growth, None);
         assert_eq!(read.cancellation, None);
-        said["status_polling"]["poll_interval_seconds"] = json!("0.25");
-        assert_eq!(behaviour(&said).interval, Duration::from_millis(250));
-        said["status_polling"]["poll_interval_seconds"] = json!(1e300);
-        assert!(behaviour(&said).interval <= Duration::from_secs(365 * 24 * 3600));
+        declaration["status_polling"]["poll_interval_seconds"] = json!("0.25");
+        assert_eq!(behaviour(&declaration).interval, Duration::from_millis(250));
+        declaration["status_polling"]["poll_interval_seconds"] = json!(1e300);
+        assert!(behaviour(&declaration).interval <= Duration::from_secs(365 * 24 * 3600));
     }
 
     #[test]
@@ -298,10 +308,10 @@ pub(super) mod tests {
             ("completion_conditions", "status_field", "`status_field`"),
             ("completion_conditions", "success_values", "`success_values`"),
         ] {
-            let mut said = full();
-            let part = if place.is_empty() { &mut said } else { &mut said[place] };
+            let mut declaration = full();
+            let part = if place.is_empty() { &mut declaration } else { &mut declaration[place] };
             part.as_object_mut().unwrap().remove(member);
-            let why = read(&said).unwrap_err().to_string();
+            let why = read(&declaration).unwrap_err().to_string();
             assert!(why.contains(named), "{member}: {why}");
         }
         assert!(read(&json!([])).is_err());

@@ -46,7 +46,7 @@ impl OperationTracker {
         if operation.state == OperationState::Cancelling {
             return Ok(operation);
         }
-        let (ask, cancellation) = match cancel_call(&side, &operation) {
+        let (call, cancellation) = match cancel_call(&side, &operation) {
             Ok(how) => how,
             Err(CompanionUnavailable::Offline(why)) => {
                 return Err(CancelError::Refused(operation.tool.scenario.to_string(), why));
@@ -57,8 +57,8 @@ impl OperationTracker {
                 return self.over(id, OperationState::Abandoned, Some(note)).await;
             }
         };
-        let tool = ask.id.to_string();
-        match side.call(ask).await {
+        let tool = call.id.to_string();
+        match side.call(call).await {
             Ok(reply) if reply.success => {}
             Ok(reply) => {
                 return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it gave no reason".to_owned())));
@@ -67,10 +67,10 @@ impl OperationTracker {
         }
         if cancellation.graceful {
             let since = self.0.parts.clock.wall();
-            let told = self.change(id, |operation| {
+            let changed = self.change(id, |operation| {
                 (operation.state, operation.cancelling_since) = (OperationState::Cancelling, Some(since));
             });
-            return match told.await {
+            return match changed.await {
                 Some(operation) => Ok(operation),
                 None => self.get(id).ok_or(CancelError::Unknown),
             };

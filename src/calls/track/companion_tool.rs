@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    fn tell(parameters: &Value, id: &Value) -> Result<String, String> {
+    fn arguments_for(parameters: &Value, id: &Value) -> Result<String, String> {
         let tool = Tool {
             name: "get_run".into(),
             description: "".into(),
@@ -89,22 +89,22 @@ mod tests {
             (json!("number"), json!(1.5), r#"{"run_id":1.5}"#),
             (json!(["integer", "null"]), json!("17"), r#"{"run_id":17}"#),
         ] {
-            assert_eq!(tell(&taking(&kind), &id).as_deref(), Ok(sent), "{kind} {id}");
+            assert_eq!(arguments_for(&taking(&kind), &id).as_deref(), Ok(sent), "{kind} {id}");
         }
         let untyped = json!({"type": "object", "properties": {"run_id": {}}});
-        assert_eq!(tell(&untyped, &json!("17")).as_deref(), Ok(r#"{"run_id":"17"}"#));
+        assert_eq!(arguments_for(&untyped, &json!("17")).as_deref(), Ok(r#"{"run_id":"17"}"#));
         for (kind, id) in
             [("integer", json!("r-1")), ("integer", json!(1.5)), ("boolean", json!("r-1")), ("array", json!(1))]
         {
-            assert!(tell(&taking(&json!(kind)), &id).unwrap_err().contains("`run_id`"), "{kind} {id}");
+            assert!(arguments_for(&taking(&json!(kind)), &id).unwrap_err().contains("`run_id`"), "{kind} {id}");
         }
     }
 
     #[test]
     fn a_tool_that_needs_more_than_the_id_cannot_be_asked() {
         let more = json!({"type": "object", "properties": {"run_id": {}, "sandbox_id": {}}, "required": ["run_id", "sandbox_id"]});
-        assert!(tell(&more, &json!("r")).unwrap_err().contains("also requires `sandbox_id`"));
+        assert!(arguments_for(&more, &json!("r")).unwrap_err().contains("also requires `sandbox_id`"));
         let other = json!({"type": "object", "properties": {"id": {}}});
-        assert!(tell(&other, &json!("r")).unwrap_err().contains("no parameter `run_id`"));
+        assert!(arguments_for(&other, &json!("r")).unwrap_err().contains("no parameter `run_id`"));
     }
 }

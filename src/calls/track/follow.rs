@@ -93,10 +93,10 @@ impl<S: ToolCaller> OperationFollower<S> {
     }
 
     async fn poll(&mut self, operation: &Operation) {
-        let asked = self.query_status(operation).await;
+        let polled = self.query_status(operation).await;
         let clock = self.tracker.0.parts.clock;
         let now = clock.now();
-        let (note, trouble) = match asked {
+        let (note, failure) = match polled {
             Ok(reply) if reply.success => {
                 let [result, document] = [reply.result.as_ref(), reply.document.as_ref()].map(value);
                 let reading = reading::parse_status(&self.behaviour, result.as_ref(), document.as_ref());
@@ -110,16 +110,16 @@ impl<S: ToolCaller> OperationFollower<S> {
                 return;
             }
             Ok(reply) => {
-                let trouble = if reading::is_not_found(&reply) { PollFailure::NotFound } else { PollFailure::Refused };
+                let failure = if reading::is_not_found(&reply) { PollFailure::NotFound } else { PollFailure::Refused };
                 let error = reply.error.unwrap_or_else(|| "without saying why".to_owned());
-                (format!("the scenario gave no status: {error}"), trouble)
+                (format!("the scenario gave no status: {error}"), failure)
             }
-            Err(trouble) => trouble,
+            Err(failure) => failure,
         };
-        let end = self.watch.failed(trouble, now);
+        let end = self.watch.failed(failure, now);
         let note = if self.watch.is_missed() { format!("{note}; {}", self.misunderstanding(operation)) } else { note };
-        if let Some((state, said)) = end {
-            return self.tracker.end(&self.id, state, format!("{said} ({note})")).await;
+        if let Some((state, reason)) = end {
+            return self.tracker.end(&self.id, state, format!("{reason} ({note})")).await;
         }
         let at = clock.wall();
         self.tracker
@@ -154,11 +154,11 @@ impl<S: ToolCaller> OperationFollower<S> {
         let id = status_tool(&operation.tool, &self.behaviour.status);
         let unasked = |why: String| (why, PollFailure::NoAnswer(None));
         let offered = self.side.offered(&id, &operation.owner, &operation.caller).map_err(|why| {
-            let told = format!("its status tool `{}` {why}", id.tool);
+            let message = format!("its status tool `{}` {why}", id.tool);
             if matches!(why, CompanionUnavailable::OwnerChanged(_)) {
-                (told, PollFailure::OwnerChanged)
+                (message, PollFailure::OwnerChanged)
             } else {
-                unasked(told)
+                unasked(message)
             }
         })?;
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
@@ -172,13 +172,13 @@ impl<S: ToolCaller> OperationFollower<S> {
     async fn apply_status(&self, reading: StatusReading) {
         let at = self.tracker.0.parts.clock.wall();
         let StatusReading { status, progress, end } = reading;
-        let silent = match &status {
+        let note = match &status {
             None => Some(format!("its status has no `{}`", self.behaviour.status_field).into()),
             Some(status) => self.behaviour.is_undeclared(status).then(|| undeclared(status).into()),
         };
         self.tracker
             .change(&self.id, |operation| {
-                (operation.polled_at, operation.progress, operation.note) = (Some(at), progress, silent);
+                (operation.polled_at, operation.progress, operation.note) = (Some(at), progress, note);
                 operation.status = status.map(Into::into).or(operation.status.take());
                 let Some(end) = end else { return };
                 operation.ended_at = Some(at);

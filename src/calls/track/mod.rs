@@ -136,7 +136,7 @@ pub trait ToolCaller: Clone + Send + Sync + 'static {
     -> Result<Arc<Tool>, CompanionUnavailable>;
 
     /// Calls a tool once, and only at the named owner.
-    fn call(&self, ask: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
+    fn call(&self, call: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
 }
 
 /// All operations. Cheap to clone.

@@ -124,10 +124,10 @@ impl PollSchedule {
     }
 
     /// A poll gave no status. Returns the end of the operation if this means one.
-    pub(super) fn failed(&mut self, trouble: PollFailure, now: Instant) -> Option<(OperationState, String)> {
+    pub(super) fn failed(&mut self, failure: PollFailure, now: Instant) -> Option<(OperationState, String)> {
         self.failures = self.failures.saturating_add(1);
         let doubled = self.delay.saturating_mul(1 << self.failures.min(16)).min(self.max);
-        let wait = match trouble {
+        let wait = match failure {
             PollFailure::Refused | PollFailure::NotFound => {
                 self.refusals += 1;
                 doubled
@@ -138,7 +138,7 @@ impl PollSchedule {
             }
             PollFailure::NoAnswer(after) => doubled.max(after.unwrap_or_default().min(self.max)),
         };
-        self.misses = if trouble == PollFailure::NotFound { self.misses + 1 } else { 0 };
+        self.misses = if failure == PollFailure::NotFound { self.misses + 1 } else { 0 };
         self.next = now + wait;
         if self.strangers >= STRANGERS {
             let note = "the peer that started it is not there any more; another peer has its name and is not polled";
@@ -179,18 +179,18 @@ mod tests {
         TrackerLimits { poll_min: seconds(1), poll_max: seconds(60), ..TrackerLimits::for_tests() }
     }
 
-    fn begin(said: &serde_json::Value) -> (PollSchedule, Instant) {
+    fn begin(declaration: &serde_json::Value) -> (PollSchedule, Instant) {
         let now = Clock::system().now();
-        (PollSchedule::new(&behaviour(said), &limits(), now, now + seconds(600)), now)
+        (PollSchedule::new(&behaviour(declaration), &limits(), now, now + seconds(600)), now)
     }
 
     /// The times of the next `times` polls, in seconds since the start.
-    fn asked(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
-        let (mut now, mut asked) = (begun, Vec::new());
-        while asked.len() < times {
+    fn times_polled(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
+        let (mut now, mut seconds_polled) = (begun, Vec::new());
+        while seconds_polled.len() < times {
             match watch.due(now) {
                 PollAction::Poll => {
-                    asked.push((now - begun).as_secs());
+                    seconds_polled.push((now - begun).as_secs());
                     watch.answered(now);
                 }
                 PollAction::At(then) => {
@@ -200,36 +200,36 @@ mod tests {
                 PollAction::Over(state, _) => panic!("over: {state}"),
             }
         }
-        asked
+        seconds_polled
     }
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_as_declared() {
         let (mut watch, begun) = begin(&full());
-        assert_eq!(asked(&mut watch, begun, 6), [3, 9, 19, 29, 39, 49]);
-        let mut said = full();
-        said["status_polling"]["backoff"] = json!({});
-        let (mut watch, begun) = begin(&said);
-        assert_eq!(asked(&mut watch, begun, 3), [2, 4, 6]);
+        assert_eq!(times_polled(&mut watch, begun, 6), [3, 9, 19, 29, 39, 49]);
+        let mut declaration = full();
+        declaration["status_polling"]["backoff"] = json!({});
+        let (mut watch, begun) = begin(&declaration);
+        assert_eq!(times_polled(&mut watch, begun, 3), [2, 4, 6]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_declaration_asks_more_often_or_more_rarely_than_is_allowed() {
-        let mut said = full();
-        said["status_polling"]["backoff"] = json!({});
-        said["status_polling"]["poll_interval_seconds"] = json!(0.001);
-        let (mut watch, begun) = begin(&said);
-        assert_eq!(asked(&mut watch, begun, 3), [1, 2, 3]);
-        said["status_polling"]["poll_interval_seconds"] = json!(86_400);
-        let (mut watch, begun) = begin(&said);
-        assert_eq!(asked(&mut watch, begun, 2), [60, 120]);
+        let mut declaration = full();
+        declaration["status_polling"]["backoff"] = json!({});
+        declaration["status_polling"]["poll_interval_seconds"] = json!(0.001);
+        let (mut watch, begun) = begin(&declaration);
+        assert_eq!(times_polled(&mut watch, begun, 3), [1, 2, 3]);
+        declaration["status_polling"]["poll_interval_seconds"] = json!(86_400);
+        let (mut watch, begun) = begin(&declaration);
+        assert_eq!(times_polled(&mut watch, begun, 2), [60, 120]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_wait_longer_and_an_answer_ends_that() {
-        let mut said = full();
-        said["status_polling"]["backoff"] = json!({});
-        let (mut watch, begun) = begin(&said);
+        let mut declaration = full();
+        declaration["status_polling"]["backoff"] = json!({});
+        let (mut watch, begun) = begin(&declaration);
         let mut now = begun + seconds(2);
         for wait in [4, 8, 16, 32, 60, 60] {
             assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None);

@@ -50,10 +50,11 @@ pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, docume
         let held = behaviour.result_field.as_deref().map_or(result, look);
         Some(OperationEnd::Success(held.and_then(|held| JsonText::parse(&held.to_string()).ok())))
     } else if is(&behaviour.failure) {
-        let said = [&behaviour.error_field, &behaviour.details_field];
-        let said = said.into_iter().filter_map(|field| field.as_deref().and_then(look)).filter(|said| !said.is_null());
-        let said: Vec<String> = said.map(|said| cut(&word(said).unwrap_or_else(|| said.to_string()))).collect();
-        Some(OperationEnd::Failure((!said.is_empty()).then(|| said.join(": "))))
+        let parts = [&behaviour.error_field, &behaviour.details_field];
+        let parts =
+            parts.into_iter().filter_map(|field| field.as_deref().and_then(look)).filter(|part| !part.is_null());
+        let parts: Vec<String> = parts.map(|part| cut(&word(part).unwrap_or_else(|| part.to_string()))).collect();
+        Some(OperationEnd::Failure((!parts.is_empty()).then(|| parts.join(": "))))
     } else {
         None
     };
@@ -64,11 +65,11 @@ pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, docume
 pub(super) fn is_not_found(reply: &CompanionReply) -> bool {
     let document: Option<Value> = reply.document.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
     let code = document.as_ref().and_then(|document| document.get("code")).and_then(word);
-    let said = [code.as_deref(), reply.error.as_deref()];
-    said.into_iter().flatten().map(str::to_ascii_lowercase).any(|said| {
+    let texts = [code.as_deref(), reply.error.as_deref()];
+    texts.into_iter().flatten().map(str::to_ascii_lowercase).any(|text| {
         ["not found", "not_found", "notfound", "not-found", "no such", "does not exist", "404", "unknown"]
             .iter()
-            .any(|words| said.contains(words))
+            .any(|words| text.contains(words))
     })
 }
 
@@ -121,7 +122,7 @@ mod tests {
     use super::super::behaviour::tests::{behaviour, full};
     use super::*;
 
-    fn told(result: &Value) -> StatusReading {
+    fn reading_of(result: &Value) -> StatusReading {
         parse_status(&behaviour(&full()), Some(result), None)
     }
 
@@ -137,26 +138,26 @@ mod tests {
             (json!(null), false),
             (json!({"state": "done"}), false),
         ] {
-            assert_eq!(told(&json!({"status": status})).end.is_some(), over, "{status}");
+            assert_eq!(reading_of(&json!({"status": status})).end.is_some(), over, "{status}");
         }
-        let silent = told(&json!({}));
-        assert_eq!(silent.status, None);
-        assert_eq!(silent.end, None);
+        let empty = reading_of(&json!({}));
+        assert_eq!(empty.status, None);
+        assert_eq!(empty.end, None);
     }
 
     #[test]
     fn an_end_carries_its_result_or_its_error() {
-        let done = told(&json!({"status": "done", "output": {"n": 1}}));
+        let done = reading_of(&json!({"status": "done", "output": {"n": 1}}));
         assert_eq!(done.end, Some(OperationEnd::Success(Some(JsonText::parse(r#"{"n":1}"#).unwrap()))));
-        let failed = told(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
+        let failed = reading_of(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
         assert_eq!(failed.end, Some(OperationEnd::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
-        assert_eq!(told(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
+        assert_eq!(reading_of(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
     }
 
     #[test]
     fn progress_is_read_where_it_was_declared() {
-        let said = json!({"status": "running", "percent": "40", "said": "at work", "phase": "build", "at": 2, "of": 5, "left": 30});
-        let progress = told(&said).progress;
+        let status = json!({"status": "running", "percent": "40", "said": "at work", "phase": "build", "at": 2, "of": 5, "left": 30});
+        let progress = reading_of(&status).progress;
         assert_eq!(progress.amount, Some(40.0));
         assert_eq!(progress.step, Some(2.0));
         assert_eq!(progress.steps, Some(5.0));

@@ -163,7 +163,7 @@ impl Calls {
             // is cancelled, and what became of it is known.
             let run = calls.clone().run_one(Arc::clone(turn), Arc::clone(names), (number, request), stop);
             match calls.0.tasks.spawn(run).await.ok().flatten() {
-                Some(following) if turn.mode == CallMode::All || turn.tells(number) => {
+                Some(following) if turn.mode == CallMode::All || turn.reports_approval(number) => {
                     // Other calls are not kept waiting by a person.
                     calls.0.tasks.spawn(following);
                 }
@@ -230,8 +230,8 @@ impl Calls {
         let call = match self.attend(&request, Some(turn.call_id(number)), LogLevel::Info) {
             Ok(call) => call,
             Err(error) => {
-                let said = format!("{error}. The tool did not run.");
-                self.settle(&turn, number, Settled::said(TurnCallStatus::Refused, "busy", said)).await;
+                let text = format!("{error}. The tool did not run.");
+                self.settle(&turn, number, Settled::with_text(TurnCallStatus::Refused, "busy", text)).await;
                 return None;
             }
         };

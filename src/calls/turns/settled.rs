@@ -135,8 +135,8 @@ impl Settled {
     }
 
     /// A call for which the model gets this text.
-    pub(super) fn said(status: TurnCallStatus, code: &str, said: impl Into<String>) -> Self {
-        Self { said: Some(said.into()), code: Some(code.to_owned()), ..Self::new(status) }
+    pub(super) fn with_text(status: TurnCallStatus, code: &str, text: impl Into<String>) -> Self {
+        Self { said: Some(text.into()), code: Some(code.to_owned()), ..Self::new(status) }
     }
 
     /// The bytes of what is kept of it, roughly.
@@ -176,7 +176,7 @@ mod tests {
         let settled = Settled {
             result: Some(result),
             violations: vec![Violation { pointer: "/a".into(), message: "is no number".into() }],
-            ..Settled::said(TurnCallStatus::UnknownOutcome, "unknown_outcome", "it may have run")
+            ..Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", "it may have run")
         };
         let stored = serde_json::to_string(&settled).unwrap();
         assert!(stored.contains("123456789012345678901234567890"), "{stored}");

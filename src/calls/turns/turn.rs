@@ -259,7 +259,7 @@ impl Turn {
     }
 
     /// Whether the model gets a text that a call waits for approval, so that it is over for it.
-    pub(super) fn tells(&self, number: usize) -> bool {
+    pub(super) fn reports_approval(&self, number: usize) -> bool {
         let waits = |phase: &TurnPhase| matches!(phase, TurnPhase::WaitsForApproval(_));
         self.settings.tells_approvals && self.locked().get(number).is_some_and(waits)
     }
@@ -349,7 +349,7 @@ impl Turn {
             kept_as: &id,
         };
         let blocks = match (&settled.said, &settled.content, &settled.result) {
-            (Some(said), ..) => vec![ModelBlock::Text(said.clone())],
+            (Some(text), ..) => vec![ModelBlock::Text(text.clone())],
             (None, Some(whole), _) => content::of_mcp(whole).unwrap_or_default(),
             (None, None, Some(value)) => vec![content::of_value(value)],
             (None, None, None) => Vec::new(),

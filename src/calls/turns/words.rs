@@ -35,14 +35,14 @@ fn of_answer(answered: &CallResponse) -> Settled {
         ..Settled::new(TurnCallStatus::Result)
     };
     if outcome.input_required.is_some() {
-        let said = "The tool needs input that cannot be given here. Do without it, or tell the user.";
-        return Settled { took_ms, ..Settled::said(TurnCallStatus::Failed, "input_required", said) };
+        let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
+        return Settled { took_ms, ..Settled::with_text(TurnCallStatus::Failed, "input_required", text) };
     }
     if !outcome.success {
         let error = outcome.error.as_deref().unwrap_or("the tool failed");
-        let said = settled.content.is_none().then(|| with_code(error, outcome.code.as_deref()));
+        let text = settled.content.is_none().then(|| with_code(error, outcome.code.as_deref()));
         let code = outcome.code.clone();
-        return Settled { status: TurnCallStatus::Failed, said, code, result: None, ..settled };
+        return Settled { status: TurnCallStatus::Failed, said: text, code, result: None, ..settled };
     }
     match &answered.going {
         FollowUp::Over => settled,
@@ -72,7 +72,7 @@ fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> Str
         ExecuteError::Failed { .. } | ExecuteError::Internal(_) => TurnCallStatus::Failed,
         _ => TurnCallStatus::Refused,
     };
-    let mut settled = Settled::said(status, refused.kind(), refusal_text(name, refused, names));
+    let mut settled = Settled::with_text(status, refused.kind(), refusal_text(name, refused, names));
     match refused {
         ExecuteError::Invalid { violations, .. } | ExecuteError::OutputUnfit { violations, .. } => {
             settled.violations.clone_from(violations);
@@ -155,60 +155,60 @@ pub(super) fn unknown(name: &str, near: &[String]) -> Settled {
             format!("Did you mean {}?", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
         }
     };
-    let said = format!("There is no tool `{name}`. {next}");
-    Settled { candidates: near.to_vec(), ..Settled::said(TurnCallStatus::Refused, "unknown_tool", said) }
+    let text = format!("There is no tool `{name}`. {next}");
+    Settled { candidates: near.to_vec(), ..Settled::with_text(TurnCallStatus::Refused, "unknown_tool", text) }
 }
 
 /// A call whose arguments cannot be read.
 pub(super) fn unreadable(name: &str, why: &str) -> Settled {
-    let said = format!(
+    let text = format!(
         "The arguments of `{name}` cannot be used: {why}. The tool did not run. Send one JSON object and call it again."
     );
-    Settled::said(TurnCallStatus::Refused, "invalid_arguments", said)
+    Settled::with_text(TurnCallStatus::Refused, "invalid_arguments", text)
 }
 
 /// A call with the id of an earlier one.
 pub(super) fn repeated_id() -> Settled {
-    let said =
+    let text =
         "Another call of this message has the same id, and only that one was run. Call again with an id of its own.";
-    Settled::said(TurnCallStatus::Refused, "duplicate_id", said)
+    Settled::with_text(TurnCallStatus::Refused, "duplicate_id", text)
 }
 
 /// A call beyond the most of one turn.
 pub(super) fn too_many(most: usize) -> Settled {
-    let said = format!("Only the first {most} calls of a message are run. The tool did not run. Call it again.");
-    Settled::said(TurnCallStatus::Refused, "too_many_calls", said)
+    let text = format!("Only the first {most} calls of a message are run. The tool did not run. Call it again.");
+    Settled::with_text(TurnCallStatus::Refused, "too_many_calls", text)
 }
 
 /// A call that is not needed after another one of its turn.
 pub(super) fn not_needed(was_begun: bool) -> Settled {
-    let said = if was_begun {
+    let text = if was_begun {
         "Another call of this message was enough, so this one was cancelled. Its tool may have done its work."
     } else {
         "Another call of this message was enough, so this one was not made."
     };
-    Settled::said(TurnCallStatus::NotNeeded, "not_needed", said)
+    Settled::with_text(TurnCallStatus::NotNeeded, "not_needed", text)
 }
 
 /// A call of a turn that could not be stored.
 pub(super) fn not_stored() -> Settled {
-    let said = "The call could not be stored, so it was not run. Tell the user, or try again later.";
-    Settled::said(TurnCallStatus::Refused, "not_stored", said)
+    let text = "The call could not be stored, so it was not run. Tell the user, or try again later.";
+    Settled::with_text(TurnCallStatus::Refused, "not_stored", text)
 }
 
 /// A call that had begun when the daemon ended.
 pub(super) fn unknown_outcome() -> Settled {
-    let said =
+    let text =
         "Whether the call ran to its end is not known, and it was not sent again. Check that before you call it again.";
-    Settled::said(TurnCallStatus::UnknownOutcome, "unknown_outcome", said)
+    Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", text)
 }
 
 /// A call that waits for approval, for a model that is not waited for.
 pub(super) fn waits(name: &str, approval: &Arc<str>) -> Settled {
-    let said = format!(
+    let text = format!(
         "The call of `{name}` waits for the approval of a person, under the id {approval}, and did not run yet. Tell the user, and do not call it again."
     );
-    let settled = Settled::said(TurnCallStatus::WaitingForApproval, "approval_required", said);
+    let settled = Settled::with_text(TurnCallStatus::WaitingForApproval, "approval_required", text);
     Settled { approval_id: Some(Arc::clone(approval)), ..settled }
 }
 
@@ -228,8 +228,8 @@ pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settl
             match &answer.operation {
                 _ if !answer.success => {
                     let error = answer.error.as_deref().unwrap_or("the tool failed");
-                    let said = Some(with_code(error, answer.code.as_deref()));
-                    Settled { status: TurnCallStatus::Failed, said, result: None, ..settled }
+                    let text = Some(with_code(error, answer.code.as_deref()));
+                    Settled { status: TurnCallStatus::Failed, said: text, result: None, ..settled }
                 }
                 Some(operation) => Settled { operation_id: Some(Arc::clone(operation)), ..goes_on(settled, operation) },
                 None => settled,
@@ -238,12 +238,12 @@ pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settl
         (ApprovalState::Rejected, _) => {
             let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            let said = format!("A person rejected the call of `{name}`{reason}. The tool did not run.");
-            Settled::said(TurnCallStatus::Refused, "rejected", said)
+            let text = format!("A person rejected the call of `{name}`{reason}. The tool did not run.");
+            Settled::with_text(TurnCallStatus::Refused, "rejected", text)
         }
         (ApprovalState::Expired, _) => {
-            let said = format!("No person approved the call of `{name}` in time. The tool did not run.");
-            Settled::said(TurnCallStatus::Refused, "approval_expired", said)
+            let text = format!("No person approved the call of `{name}` in time. The tool did not run.");
+            Settled::with_text(TurnCallStatus::Refused, "approval_expired", text)
         }
         _ => unknown_outcome(),
     };
@@ -260,8 +260,8 @@ pub(super) fn of_operation(begun: &Settled, operation: &Operation) -> Option<Set
         Settled { status: TurnCallStatus::Result, result: operation.result.clone(), ..over }
     } else {
         let error = operation.error.as_deref().or(operation.note.as_deref()).unwrap_or("it did not end well");
-        let said = format!("The operation {} is {}: {error}", operation.id, operation.state);
+        let text = format!("The operation {} is {}: {error}", operation.id, operation.state);
         let code = Some(operation.state.as_str().to_owned());
-        Settled { status: TurnCallStatus::Failed, said: Some(said), code, result: None, ..over }
+        Settled { status: TurnCallStatus::Failed, said: Some(text), code, result: None, ..over }
     })
 }

@@ -316,8 +316,10 @@ mod tests {
             (json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}), "(?=x)y"),
             (json!({"type": 7}), "7"),
         ] {
-            let ArgumentVerdict::Unchecked(told) = check(&schema, &json!({"a": "z"})) else { unreachable!("{schema}") };
-            assert!(told.contains(reason), "{told}");
+            let ArgumentVerdict::Unchecked(message) = check(&schema, &json!({"a": "z"})) else {
+                unreachable!("{schema}")
+            };
+            assert!(message.contains(reason), "{message}");
             assert_eq!(unfit(&schema, &json!([])).0[0].message, "they must be one JSON object");
         }
     }
@@ -405,8 +407,10 @@ mod tests {
         assert_eq!(unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))})).0.len(), 1);
         let many: Map<String, Value> =
             (0..2_000).map(|n| (format!("p{n}"), json!({"pattern": format!("^[a-f]{{500}}{n}$")}))).collect();
-        let ArgumentVerdict::Unchecked(told) = check(&json!({"properties": many}), &json!({})) else { unreachable!() };
-        assert!(told.contains("too large together"), "{told}");
+        let ArgumentVerdict::Unchecked(message) = check(&json!({"properties": many}), &json!({})) else {
+            unreachable!()
+        };
+        assert!(message.contains("too large together"), "{message}");
         let slow = json!({"properties": {"a": {"pattern": "a[ab]{1000}[c-z]"}}});
         assert!(matches!(check(&slow, &json!({"a": "ab".repeat(500_000)})), ArgumentVerdict::Unchecked(_)));
         assert_eq!(unfit(&slow, &json!({"a": "ab"})).0.len(), 1);

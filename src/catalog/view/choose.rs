@@ -18,8 +18,9 @@ impl View {
     pub(super) fn chosen(mut self, query: &ViewQuery, target: &dyn Estimator) -> Self {
         let total = self.len();
         let fits = |most: Option<usize>| most.is_none_or(|most| total <= most);
-        let asks = query.q.is_some() || query.max_tokens.is_some() || query.defer.is_some() || query.sticky.is_some();
-        if !asks && fits(query.max_tools) && fits(query.cap) {
+        let selects =
+            query.q.is_some() || query.max_tokens.is_some() || query.defer.is_some() || query.sticky.is_some();
+        if !selects && fits(query.max_tools) && fits(query.cap) {
             return self;
         }
         let scores: HashMap<ToolId, f32> = match &query.q {

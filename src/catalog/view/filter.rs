@@ -88,19 +88,19 @@ impl<'a> ViewFilter<'a> {
             let out_of_profile = || format!("the profile may not see scenario {}", entry.name);
             return Some(Absence::Profile(self.unknown.as_ref().map_or_else(out_of_profile, ToString::to_string)));
         }
-        let asked = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
-        (!asked).then_some(Absence::Filtered("scenario"))
+        let is_selected = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
+        (!is_selected).then_some(Absence::Filtered("scenario"))
     }
 
     /// Why the client does not get a tool of a published scenario within its bounds, if so. The
     /// first reason counts.
     pub(super) fn refuses(&self, tool: &ViewTool) -> Option<Absence> {
         let (query, offered) = (self.query, &*tool.tool);
-        let asked = offered.facts.required_permission;
-        if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(asked)) {
+        let required = offered.facts.required_permission;
+        if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(required)) {
             let level = bounds.permission.unwrap_or_default();
             return Some(Absence::Profile(format!(
-                "it requires the permission `{asked}`, and the profile has `{level}`"
+                "it requires the permission `{required}`, and the profile has `{level}`"
             )));
         }
         if tool.is_internal() && !query.include_internal {

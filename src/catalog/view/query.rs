@@ -59,8 +59,8 @@ pub enum Defer {
 impl ViewQuery {
     /// Whether the query wants a choice among the visible tools.
     pub fn chooses(&self) -> bool {
-        let asked = [self.q.is_some(), self.max_tools.is_some(), self.max_tokens.is_some()];
-        asked.contains(&true) || self.defer.is_some() || self.sticky.is_some()
+        let given = [self.q.is_some(), self.max_tools.is_some(), self.max_tokens.is_some()];
+        given.contains(&true) || self.defer.is_some() || self.sticky.is_some()
     }
 
     /// Whether tools compete for places, so that one tool's change may bring another one in or out.

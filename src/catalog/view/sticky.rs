@@ -116,9 +116,9 @@ mod tests {
         assert_eq!(read.to_string(), text.clone());
         assert!(!StickyTools::parse("").is_unreadable());
         let long = "0".repeat((StickyTools::MOST + 1) * DIGITS);
-        for odd in ["x", "00", &text[1..], "+0000000000a", "00000000\u{e4}00", &long] {
-            let read = StickyTools::parse(odd);
-            assert!(read.is_unreadable() && read.marks().is_empty(), "{odd}");
+        for invalid in ["x", "00", &text[1..], "+0000000000a", "00000000\u{e4}00", &long] {
+            let read = StickyTools::parse(invalid);
+            assert!(read.is_unreadable() && read.marks().is_empty(), "{invalid}");
         }
         assert!(StickyTools::text(&vec![marks[0]; StickyTools::MOST + 1]).is_none());
     }

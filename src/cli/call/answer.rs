@@ -27,8 +27,8 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     let took = answer["execution_time_ms"].as_u64().map(|took| format!(" after {took} ms"));
     let by = answer["scenario"].as_str().map(|scenario| format!(" by {scenario}"));
     if took.is_some() || by.is_some() {
-        let said = format!("answered{}{}", by.unwrap_or_default(), took.unwrap_or_default());
-        output::note(&output::sanitize(&said));
+        let note = format!("answered{}{}", by.unwrap_or_default(), took.unwrap_or_default());
+        output::note(&output::sanitize(&note));
     }
     Ok(())
 }

@@ -374,8 +374,8 @@ mod tests {
             (&["--query", "a", "loose"], "loose"),
             (&["--query", "a", "--query", "b"], "--query"),
         ] {
-            let told = given(words).unwrap_err();
-            assert!(told.contains(part), "{words:?}: {told}");
+            let error = given(words).unwrap_err();
+            assert!(error.contains(part), "{words:?}: {error}");
         }
     }
 

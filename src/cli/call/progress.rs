@@ -153,8 +153,8 @@ fn text(data: &Value) -> Option<String> {
             Some(format!("{}{total}{message}", data["progress"].as_f64()?))
         }
         "log" => {
-            let said = data["data"].as_str().map_or_else(|| data["data"].to_string(), str::to_owned);
-            Some(format!("{}: {said}", data["level"].as_str()?))
+            let text = data["data"].as_str().map_or_else(|| data["data"].to_string(), str::to_owned);
+            Some(format!("{}: {text}", data["level"].as_str()?))
         }
         _ => None,
     }

@@ -137,12 +137,12 @@ impl CheckReport {
             .join(", ");
         let found = if counts.is_empty() { "no problems found" } else { &counts };
         let Some(manifest) = &self.inspected.manifest else { return format!("{found} in {}", self.subject) };
-        let who = match (manifest.scenario.name.as_ref(), manifest.scenario.version.as_ref()) {
+        let source = match (manifest.scenario.name.as_ref(), manifest.scenario.version.as_ref()) {
             ("", _) => self.subject.clone(),
             (name, "") => name.to_owned(),
             (name, version) => format!("{name} {version}"),
         };
-        format!("{found} in {} of {}", output::count(manifest.tools.len(), "tool"), output::cut(&who, 200))
+        format!("{found} in {} of {}", output::count(manifest.tools.len(), "tool"), output::cut(&source, 200))
     }
 
     /// What was checked.

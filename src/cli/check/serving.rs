@@ -41,14 +41,14 @@ pub(in crate::cli) async fn inspect_scenario(
     let (first, mut inspected, etag) = first?;
     let Some(first) = first else { return Ok((subject, inspected)) };
     let in_seconds = inspected.stamp.as_ref().is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
-    let mut heard = vec![first];
+    let mut answers = vec![first];
     for _ in 0..2 {
-        if in_seconds && heard.len() == 1 {
+        if in_seconds && answers.len() == 1 {
             asker.clock.sleep(WHOLE_SECOND).await;
         }
-        heard.extend(asker.list().await?.0);
+        answers.extend(asker.list().await?.0);
     }
-    let mut findings = serving::check_list(&heard);
+    let mut findings = serving::check_list(&answers);
     if let Some(etag) = etag
         && findings.iter().all(|finding| finding.code != FindingCode::EtagMoves)
     {
@@ -84,10 +84,10 @@ struct ServingProbe {
 impl ServingProbe {
     /// The list: how it was served (when it is one), what is wrong with it, and its tag.
     async fn list(&self) -> Result<(Option<ListResponse>, Inspected, Option<http::HeaderValue>), CommandError> {
-        let asked = self.clock.now();
+        let started = self.clock.now();
         let HttpResponse { head, body } =
             self.upstream.get(self.path, None).await.map_err(|error| unreadable(&error))?;
-        let took = self.clock.now().saturating_duration_since(asked);
+        let took = self.clock.now().saturating_duration_since(started);
         let accept = self.accept.clone();
         let inspect = move || super::inspect(&body, &accept);
         let inspected = self.upstream.tasks().off_thread(inspect).await;

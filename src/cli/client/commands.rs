@@ -5,14 +5,14 @@
 pub(super) fn as_commands(text: &str) -> String {
     let text = preference(text).unwrap_or_else(|| text.to_owned());
     let text = text.replace("call it again with `_output`", "call it again with `--args '{..., \"_output\": {...}}'`");
-    let mut told = String::with_capacity(text.len());
+    let mut commands = String::with_capacity(text.len());
     for (at, part) in text.split('`').enumerate() {
         // Every second part stands between backticks.
         let quoted = at % 2 == 1;
-        told.push_str(if at == 0 { "" } else { "`" });
-        told.push_str(&if quoted { command(part) } else { None }.unwrap_or_else(|| part.to_owned()));
+        commands.push_str(if at == 0 { "" } else { "`" });
+        commands.push_str(&if quoted { command(part) } else { None }.unwrap_or_else(|| part.to_owned()));
     }
-    told
+    commands
 }
 
 /// The text with the command that enables a tool in place of the request that does so.

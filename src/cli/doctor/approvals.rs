@@ -13,11 +13,11 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
     match fetch(daemon).await {
         Ok((0, _)) => {}
         Ok((tools, true)) => {
-            let message = format!("{}; approving needs the token of `server.operator_token`", asking(tools));
+            let message = format!("{}; approving needs the token of `server.operator_token`", needing_approval(tools));
             report.ok(CheckArea::Approvals, daemon.address_text(), message);
         }
         Ok((tools, false)) => {
-            let message = format!("{}, but any caller can approve its own calls", asking(tools));
+            let message = format!("{}, but any caller can approve its own calls", needing_approval(tools));
             let hint = "set `server.operator_token`, and do not give it to callers";
             report.warning(CheckArea::Approvals, daemon.address_text(), message, hint);
         }
@@ -33,16 +33,16 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
     }
 }
 
-fn asking(tools: usize) -> String {
-    let asks = if tools == 1 { "needs" } else { "need" };
-    format!("{} {asks} approval", output::count(tools, "tool"))
+fn needing_approval(tools: usize) -> String {
+    let needs = if tools == 1 { "needs" } else { "need" };
+    format!("{} {needs} approval", output::count(tools, "tool"))
 }
 
 /// The number of listed tools that need approval, and whether approving needs a token.
 async fn fetch(daemon: &DaemonClient) -> Result<(usize, bool), CommandError> {
     let tools = daemon.list(Vec::new()).await?.value;
-    let asks = |tool: &&Value| tool["requires_approval"] == true;
-    let asking = output::list(&tools, "tools").iter().filter(asks).count();
+    let needs_approval = |tool: &&Value| tool["requires_approval"] == true;
+    let count = output::list(&tools, "tools").iter().filter(needs_approval).count();
     let approvals = daemon.get(&["approvals"], vec![("state", "waiting".to_owned())], "token_needed").await?.value;
-    Ok((asking, approvals["token_needed"] == true))
+    Ok((count, approvals["token_needed"] == true))
 }

@@ -59,17 +59,17 @@ fn bindable(listen: SocketAddr) -> io::Result<()> {
 
 async fn taken(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
-    let who = port_owner::process_on_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
+    let owner = port_owner::process_on_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
     let daemon = client::address_of(listen).and_then(DaemonClient::at).ok()?;
     match daemon::probe(&daemon).await {
         DaemonProbe::Version(version) => {
-            report.ok(CheckArea::Port, &subject, format!("a callsheet daemon {version} answers {who}").trim_end());
+            report.ok(CheckArea::Port, &subject, format!("a callsheet daemon {version} answers {owner}").trim_end());
             Some(daemon)
         }
         DaemonProbe::Other(why) => {
-            let who = if who.is_empty() { "another program " } else { &who };
+            let owner = if owner.is_empty() { "another program " } else { &owner };
             let hint = "stop it, or set `server.listen` to another address";
-            report.error(CheckArea::Port, &subject, format!("{who}listens there: {why}"), hint);
+            report.error(CheckArea::Port, &subject, format!("{owner}listens there: {why}"), hint);
             None
         }
     }

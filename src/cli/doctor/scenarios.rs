@@ -129,27 +129,27 @@ fn state(scenario: &Value, (counts, hint): (FindingCounts, Option<&str>), report
     let name = output::text(scenario, "/name");
     let state = output::text(scenario, "/state");
     let why = output::first_line(scenario, "/reason");
-    let told = if why.is_empty() { state.clone() } else { format!("{state}: {why}") };
+    let message = if why.is_empty() { state.clone() } else { format!("{state}: {why}") };
     let url = output::text(scenario, "/url");
     match state.as_str() {
         "live" => manifest(&name, &url, output::number(scenario, "/tools/published"), counts, report),
         "pending" => {
             let hint = format!("look at it with `callsheet scenarios {name}`, then `callsheet trust {name}`");
-            report.warning(CheckArea::Scenarios, &name, told, hint);
+            report.warning(CheckArea::Scenarios, &name, message, hint);
         }
         "connecting" if output::number(scenario, "/failures_in_a_row") > 0 => {
-            report.error(CheckArea::Scenarios, &name, told, start(scenario));
+            report.error(CheckArea::Scenarios, &name, message, start(scenario));
         }
-        "blocked" | "removed" => report.ok(CheckArea::Scenarios, &name, told),
+        "blocked" | "removed" => report.ok(CheckArea::Scenarios, &name, message),
         "stale" | "connecting" => report.warning(
             CheckArea::Scenarios,
             &name,
-            told,
+            message,
             format!("check that it runs, then `callsheet refresh {name}`"),
         ),
-        "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
-        "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, hint.unwrap_or(AUTHORIZE)),
-        _ => report.error(CheckArea::Scenarios, &name, told, start(scenario)),
+        "incompatible" => report.error(CheckArea::Scenarios, &name, message, UPDATE),
+        "needs-authorization" => report.error(CheckArea::Scenarios, &name, message, hint.unwrap_or(AUTHORIZE)),
+        _ => report.error(CheckArea::Scenarios, &name, message, start(scenario)),
     }
 }
 
@@ -245,7 +245,7 @@ async fn inspect(
 fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
-        Ok(heard) => heard,
+        Ok(answered) => answered,
         Err(failure) => {
             let (message, _) = words(&failure);
             let hint = if message.contains("refused") {

@@ -67,16 +67,16 @@ impl EntryTarget {
     /// The same as the target of a scenario. The error is a sentence about what a scenario cannot
     /// have.
     pub fn to_target(&self) -> Result<Target, String> {
-        let said = |wrong: ValueError| wrong.message;
+        let message = |wrong: ValueError| wrong.message;
         match self {
             Self::Program { command, args, env, cwd } => {
                 let mut variables = Vec::new();
                 for text in args.iter().chain([command]) {
-                    secret_value::without_nul(text).map_err(said)?;
+                    secret_value::without_nul(text).map_err(message)?;
                 }
                 for (name, value) in env {
                     scenarios::variable_name(name).map_err(|wrong| format!("{name:?}: {}", wrong.message))?;
-                    let value = scenarios::variable_value(Secret::new(value.as_str())).map_err(said)?;
+                    let value = scenarios::variable_value(Secret::new(value.as_str())).map_err(message)?;
                     variables.push((name.clone(), value));
                 }
                 Ok(StdioTarget::new(command).with_args(args.clone()).with_env(variables).with_cwd(cwd.clone()).into())
@@ -84,7 +84,7 @@ impl EntryTarget {
             Self::Address { url, headers } => {
                 let mut checked = Vec::new();
                 for (name, value) in headers {
-                    let name = header::header_name(name, false).map_err(said)?;
+                    let name = header::header_name(name, false).map_err(message)?;
                     let value = header::header_value(Secret::new(value.as_str()));
                     let value = value.map_err(|wrong| format!("`{name}`: {}", wrong.message))?;
                     checked.push((name.clone(), value.into()));

@@ -69,7 +69,7 @@ impl Browser {
                 return std::future::pending().await;
             };
             match event {
-                Some(ServiceEvent::ServiceResolved(service)) => return BrowseEvent::Resolved(heard(&service)),
+                Some(ServiceEvent::ServiceResolved(service)) => return BrowseEvent::Resolved(announcement(&service)),
                 Some(ServiceEvent::ServiceRemoved(_, fullname)) => return BrowseEvent::Removed(fullname),
                 // The text is for people, but no other sign shows that there is no interface.
                 Some(ServiceEvent::SearchStarted(what)) => {
@@ -84,7 +84,7 @@ impl Browser {
     }
 }
 
-fn heard(service: &ResolvedService) -> ReceivedAnnouncement {
+fn announcement(service: &ResolvedService) -> ReceivedAnnouncement {
     let any = service.addresses.iter().any(ScopedIp::is_loopback);
     let loopbacks = if any { own_addresses::loopback_interfaces() } else { BTreeSet::new() };
     let instance = service.fullname.strip_suffix(service.ty_domain.as_str()).unwrap_or(&service.fullname);

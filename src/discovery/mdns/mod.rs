@@ -91,7 +91,7 @@ impl MdnsSource {
             trust: self.section.trust.clone(),
             max_instances: self.section.max_instances,
         };
-        let mut publisher = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, trouble: None };
+        let mut publisher = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, problem: None };
         let mut wait = BACKOFF;
         loop {
             let kinds = interface_kinds(&self.section.interfaces);
@@ -110,7 +110,7 @@ impl MdnsSource {
             // The received announcements stay. The source counts as settled, because no more
             // announcements will arrive.
             publisher.settled = true;
-            publisher.trouble = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
+            publisher.problem = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
             publisher.publish();
             tokio::select! {
                 () = stop.wait() => return,
@@ -186,7 +186,7 @@ struct SetPublisher {
     out: watch::Sender<EndpointSet>,
     settled: bool,
     /// The problem that keeps announcements from arriving.
-    trouble: Option<BrowseProblem>,
+    problem: Option<BrowseProblem>,
 }
 
 /// A problem that keeps announcements from arriving.
@@ -224,7 +224,7 @@ impl SetPublisher {
     fn publish(&mut self) {
         let own = OwnAddresses::now();
         let (endpoints, mut findings) = self.table.endpoints(|at| own.has(at));
-        findings.extend(self.trouble.as_ref().map(BrowseProblem::finding));
+        findings.extend(self.problem.as_ref().map(BrowseProblem::finding));
         super::announce(&self.out, EndpointSet { initial_scan_done: self.settled, endpoints, findings });
     }
 }
@@ -255,9 +255,9 @@ impl BrowseSession {
             }
             BrowseEvent::Removed(fullname) => publisher.table.removed(&fullname, now),
             BrowseEvent::Asking { reachable } => {
-                let trouble = (!reachable).then_some(BrowseProblem::NoInterface);
-                if self.whole && publisher.trouble != trouble {
-                    publisher.trouble = trouble;
+                let problem = (!reachable).then_some(BrowseProblem::NoInterface);
+                if self.whole && publisher.problem != problem {
+                    publisher.problem = problem;
                     publisher.publish();
                 }
             }
@@ -266,7 +266,7 @@ impl BrowseSession {
                 // A second type that breaks off meanwhile is heard again at the renewal.
                 self.reopen.get_or_insert((now + *wait, service_type));
                 *wait = cmp::min(*wait * 2, RENEW);
-                publisher.trouble = Some(BrowseProblem::TooMuch);
+                publisher.problem = Some(BrowseProblem::TooMuch);
                 publisher.publish();
             }
         }
@@ -276,7 +276,7 @@ impl BrowseSession {
         publisher.table.renewed(self.whole, now);
         if self.whole {
             *wait = BACKOFF;
-            if publisher.trouble.take().is_some() {
+            if publisher.problem.take().is_some() {
                 publisher.publish();
             }
         }

@@ -187,7 +187,7 @@ pub(super) fn printable(text: &str) -> String {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::discovery::mdns) fn heard(
+    pub(in crate::discovery::mdns) fn announcement(
         instance: &str,
         addresses: &[&str],
         txt: &[(&str, &str)],
@@ -214,13 +214,13 @@ pub(super) mod tests {
             (&[("path", "//other.example/")], None),
             (&[("path", "/../x")], None),
         ] {
-            let mut announced = heard("a", &["10.0.0.5"], txt);
+            let mut announced = announcement("a", &["10.0.0.5"], txt);
             announced.fullname = "a._mcp._tcp.local.".to_owned();
             let claim = announced.claim();
             let found = claim.as_ref().ok().map(|claim| (claim.url.path(), claim.protocol));
             assert_eq!(found, path.map(|path| (path, Some("mcp"))), "{claim:?}");
         }
-        assert_eq!(heard("a", &["10.0.0.5"], &[]).claim().unwrap().protocol, None);
+        assert_eq!(announcement("a", &["10.0.0.5"], &[]).claim().unwrap().protocol, None);
     }
 
     #[test]
@@ -233,7 +233,7 @@ pub(super) mod tests {
             (&["10.0.0.5%3", "10.0.0.5%2"], "http://10.0.0.5:15000/"),
             (&["169.254.1.1", "2001:db8::1"], "http://[2001:db8::1]:15000/"),
         ] {
-            let claim = heard("a", addresses, &[]).claim().unwrap();
+            let claim = announcement("a", addresses, &[]).claim().unwrap();
             assert_eq!(claim.url.as_str(), url, "{addresses:?}");
             assert_eq!(claim.dial, None, "{addresses:?}");
         }
@@ -241,11 +241,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_link_local_address_keeps_its_scope_beside_the_host_name() {
-        let claim = heard("a", &["fe80::1%7"], &[]).claim().unwrap();
+        let claim = announcement("a", &["fe80::1%7"], &[]).claim().unwrap();
         assert_eq!(claim.url.as_str(), "http://host-a.local:15000/");
         assert_eq!(claim.dial.unwrap().to_string(), "[fe80::1%7]:15000");
         // Without a scope it is unknown which of many neighbours is meant.
-        assert!(heard("a", &["fe80::1"], &[]).claim().is_err());
+        assert!(announcement("a", &["fe80::1"], &[]).claim().is_err());
     }
 
     #[test]
@@ -264,7 +264,7 @@ pub(super) mod tests {
             ("/x?y=/api/v1/tools", None),
             ("/x\n/api/v1/tools", None),
         ] {
-            let claim = heard("a", &["10.0.0.5"], &[("path", path)]).claim();
+            let claim = announcement("a", &["10.0.0.5"], &[("path", path)]).claim();
             assert_eq!(claim.as_ref().ok().map(|claim| claim.url.path()), expected, "{path}: {claim:?}");
         }
     }
@@ -272,13 +272,13 @@ pub(super) mod tests {
     #[test]
     fn records_say_who_and_how_and_unknown_keys_do_not_matter() {
         let txt = [("txtvers", "1"), ("id", " abc "), ("boot", "7"), ("tls", "1"), ("proto", "9"), ("zzz", "")];
-        let claim = heard("a", &["10.0.0.5"], &txt).claim().unwrap();
+        let claim = announcement("a", &["10.0.0.5"], &txt).claim().unwrap();
         assert_eq!(claim.id.as_deref(), Some("abc"));
         assert_eq!(claim.boot.as_deref(), Some("7"));
         assert_eq!(claim.url.as_str(), "https://10.0.0.5:15000/");
         let long = "x".repeat(WORD_MAX + 1);
-        assert_eq!(heard("a", &["10.0.0.5"], &[("id", &long)]).claim().unwrap().id, None);
-        let refused = heard("a", &["10.0.0.5"], &[("txtvers", "2")]).claim().unwrap_err();
+        assert_eq!(announcement("a", &["10.0.0.5"], &[("id", &long)]).claim().unwrap().id, None);
+        let refused = announcement("a", &["10.0.0.5"], &[("txtvers", "2")]).claim().unwrap_err();
         assert!(refused.contains("version `2`"), "{refused}");
     }
 
@@ -293,18 +293,20 @@ pub(super) mod tests {
             ("Ana's tools  \u{2014} v1.2", Some("Ana-s-tools-v1.2")),
             ("\u{540d}\u{524d}", None),
         ] {
-            let claim = heard(instance, &["10.0.0.5"], &[]).claim().unwrap();
+            let claim = announcement(instance, &["10.0.0.5"], &[]).claim().unwrap();
             assert_eq!(claim.name.as_ref().map(ScenarioName::as_str), expected, "{instance}");
         }
-        let long = heard(&"x".repeat(200), &["10.0.0.5"], &[]).claim().unwrap().name.unwrap();
+        let long = announcement(&"x".repeat(200), &["10.0.0.5"], &[]).claim().unwrap().name.unwrap();
         assert_eq!(long.as_str().len(), NAME_MAX);
     }
 
     #[test]
     fn what_cannot_be_asked_is_refused() {
-        assert!(heard("a", &[], &[]).claim().is_err());
-        assert!(heard("a", &["0.0.0.0", "224.0.0.1", "ff02::1"], &[]).claim().is_err());
-        assert!(ReceivedAnnouncement { port: 0, ..heard("a", &["10.0.0.5"], &[]) }.claim().is_err());
-        assert!(ReceivedAnnouncement { host: "a b/c".into(), ..heard("a", &["fe80::1%2"], &[]) }.claim().is_err());
+        assert!(announcement("a", &[], &[]).claim().is_err());
+        assert!(announcement("a", &["0.0.0.0", "224.0.0.1", "ff02::1"], &[]).claim().is_err());
+        assert!(ReceivedAnnouncement { port: 0, ..announcement("a", &["10.0.0.5"], &[]) }.claim().is_err());
+        assert!(
+            ReceivedAnnouncement { host: "a b/c".into(), ..announcement("a", &["fe80::1%2"], &[]) }.claim().is_err()
+        );
     }
 }

@@ -70,7 +70,7 @@ struct AnnouncedInstance {
 /// An announcement whose scenario can be polled.
 struct ListedAnnouncement<'a> {
     arrival: u64,
-    heard: &'a ReceivedAnnouncement,
+    announcement: &'a ReceivedAnnouncement,
     claim: AnnouncedScenario,
     trust: SourceTrust,
 }
@@ -93,13 +93,13 @@ impl AnnouncementTable {
     /// untrusted one is dropped, so that many untrusted announcements cannot keep it out; else the
     /// latest one of the address that is announced most. `is_own` says whether an address is of
     /// this machine.
-    pub fn make_room(&mut self, heard: &ReceivedAnnouncement, is_own: impl Fn(&ReceivedAddress) -> bool) {
+    pub fn make_room(&mut self, announcement: &ReceivedAnnouncement, is_own: impl Fn(&ReceivedAddress) -> bool) {
         let full = self.instances.len() >= self.rules.max_instances;
-        if !full || self.instances.contains_key(&heard.fullname) {
+        if !full || self.instances.contains_key(&announcement.fullname) {
             return;
         }
-        let Ok(claim) = heard.claim() else { return };
-        if trust(&self.rules.trust, heard, &claim, is_own) == SourceTrust::Untrusted {
+        let Ok(claim) = announcement.claim() else { return };
+        if trust(&self.rules.trust, announcement, &claim, is_own) == SourceTrust::Untrusted {
             self.drop_from_crowd(claim.address, true);
             return;
         }
@@ -145,15 +145,15 @@ impl AnnouncementTable {
     }
 
     /// An announcement was resolved, for the first time or again.
-    pub fn resolved(&mut self, heard: ReceivedAnnouncement, now: Instant) {
-        if !self.instances.contains_key(&heard.fullname) {
+    pub fn resolved(&mut self, announcement: ReceivedAnnouncement, now: Instant) {
+        if !self.instances.contains_key(&announcement.fullname) {
             if self.instances.len() >= self.rules.max_instances {
-                if self.untaken.len() < COUNTED && self.untaken.insert(hash(&heard.fullname)) {
+                if self.untaken.len() < COUNTED && self.untaken.insert(hash(&announcement.fullname)) {
                     self.tell_by(now + COUNT);
                 }
                 return;
             }
-            self.untaken.remove(&hash(&heard.fullname));
+            self.untaken.remove(&hash(&announcement.fullname));
             self.arrivals += 1;
         }
         let fresh = AnnouncedInstance {
@@ -163,19 +163,19 @@ impl AnnouncementTable {
             pending: None,
             address: None,
         };
-        let instance = self.instances.entry(heard.fullname.clone()).or_insert(fresh);
+        let instance = self.instances.entry(announcement.fullname.clone()).or_insert(fresh);
         instance.round = self.round;
-        instance.address = heard.best_address().map(|at| at.ip);
+        instance.address = announcement.best_address().map(|at| at.ip);
         match &mut instance.pending {
             Some((pending, _)) => {
-                let mut heard = heard;
-                if (&heard.host, heard.port) == (&pending.host, pending.port) {
-                    heard.addresses.extend(&pending.addresses);
+                let mut announcement = announcement;
+                if (&announcement.host, announcement.port) == (&pending.host, pending.port) {
+                    announcement.addresses.extend(&pending.addresses);
                 }
-                *pending = heard;
+                *pending = announcement;
             }
-            None if instance.in_force.as_ref() == Some(&heard) => {}
-            pending => *pending = Some((heard, now + DEBOUNCE)),
+            None if instance.in_force.as_ref() == Some(&announcement) => {}
+            pending => *pending = Some((announcement, now + DEBOUNCE)),
         }
     }
 
@@ -222,8 +222,8 @@ impl AnnouncementTable {
     pub fn settle(&mut self, now: Instant) -> bool {
         let mut changed = self.gathered.take_if(|due| *due <= now).is_some();
         for instance in self.instances.values_mut() {
-            if let Some((heard, _)) = instance.pending.take_if(|(_, due)| *due <= now) {
-                instance.in_force = Some(heard);
+            if let Some((announcement, _)) = instance.pending.take_if(|(_, due)| *due <= now) {
+                instance.in_force = Some(announcement);
                 changed = true;
             }
         }
@@ -243,13 +243,13 @@ impl AnnouncementTable {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
         let strangers = candidates.iter().filter(|candidate| candidate.trust == SourceTrust::Untrusted);
-        self.strangers = strangers.map(|stranger| (stranger.arrival, stranger.heard.fullname.clone())).collect();
+        self.strangers = strangers.map(|stranger| (stranger.arrival, stranger.announcement.fullname.clone())).collect();
         let mut endpoints = BTreeMap::new();
         let mut services = BTreeSet::new();
-        for ListedAnnouncement { heard, claim, trust, .. } in candidates {
+        for ListedAnnouncement { announcement, claim, trust, .. } in candidates {
             let AnnouncedScenario { id, boot, name, url, protocol, dial, .. } = claim;
             let origin = url.origin().ascii_serialization();
-            if id.is_some() && !services.insert((id.clone(), &heard.host, heard.port)) {
+            if id.is_some() && !services.insert((id.clone(), &announcement.host, announcement.port)) {
                 continue;
             }
             let endpoint_id = id.as_ref().map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
@@ -284,17 +284,17 @@ fn candidates<'a>(
         instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
     let (mut candidates, mut ignored) = (Vec::new(), 0_usize);
-    for (arrival, heard) in in_force {
-        match heard.claim() {
+    for (arrival, announcement) in in_force {
+        match announcement.claim() {
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
-                let trust = trust(&rules.trust, heard, &claim, &is_own);
-                candidates.push(ListedAnnouncement { arrival, heard, claim, trust });
+                let trust = trust(&rules.trust, announcement, &claim, &is_own);
+                candidates.push(ListedAnnouncement { arrival, announcement, claim, trust });
             }
             Err(why) => {
                 ignored += 1;
                 if ignored <= TOLD {
-                    let message = format!("the announcement {} is left out: {why}", printable(&heard.instance));
+                    let message = format!("the announcement {} is left out: {why}", printable(&announcement.instance));
                     findings.push(Finding::new(FindingCode::EntryIgnored, message));
                 }
             }
@@ -311,7 +311,7 @@ fn candidates<'a>(
 /// Whether an announcement is trusted, by the address at which its scenario would be polled.
 fn trust(
     rule: &MdnsTrust,
-    heard: &ReceivedAnnouncement,
+    announcement: &ReceivedAnnouncement,
     claim: &AnnouncedScenario,
     is_own: impl Fn(&ReceivedAddress) -> bool,
 ) -> SourceTrust {
@@ -320,7 +320,7 @@ fn trust(
     let polled = |at: &&ReceivedAddress| {
         at.ip == claim.address && !matches!(claim.dial, Some(SocketAddr::V6(dial)) if dial.scope_id() != at.scope)
     };
-    let is_own = || heard.addresses.iter().filter(polled).any(is_own);
+    let is_own = || announcement.addresses.iter().filter(polled).any(is_own);
     let trusted = match rule {
         MdnsTrust::None => false,
         MdnsTrust::All => true,
@@ -339,7 +339,7 @@ fn hash(name: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::mdns::received::tests::heard;
+    use crate::discovery::mdns::received::tests::announcement;
     use crate::runtime::Clock;
 
     const ID: (&str, &str) = ("id", "one");
@@ -370,9 +370,9 @@ mod tests {
     #[test]
     fn the_parts_of_a_change_are_gathered_and_families_merged() {
         let (mut table, start) = table(MdnsTrust::All, 9);
-        table.resolved(heard("a", &["fe80::1%2"], &[ID]), start);
+        table.resolved(announcement("a", &["fe80::1%2"], &[ID]), start);
         assert_eq!(table.due(), Some(start + DEBOUNCE));
-        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start + DEBOUNCE / 2);
+        table.resolved(announcement("a", &["10.0.0.5"], &[ID]), start + DEBOUNCE / 2);
         // What comes in between does not put it off.
         assert_eq!(table.due(), Some(start + DEBOUNCE));
         assert!(!table.settle(start + DEBOUNCE - Duration::from_millis(1)));
@@ -380,7 +380,7 @@ mod tests {
         assert!(table.settle(start + DEBOUNCE));
         assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
         assert_eq!(table.due(), None);
-        let both = heard("a", &["10.0.0.5", "fe80::1%2"], &[ID]);
+        let both = announcement("a", &["10.0.0.5", "fe80::1%2"], &[ID]);
         table.resolved(both, start + DEBOUNCE);
         assert_eq!(table.due(), None, "nothing new was heard");
     }
@@ -388,9 +388,9 @@ mod tests {
     #[test]
     fn an_address_that_left_is_forgotten() {
         let (mut table, start) = table(MdnsTrust::All, 9);
-        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start);
+        table.resolved(announcement("a", &["10.0.0.5"], &[ID]), start);
         table.settle(start + DEBOUNCE);
-        table.resolved(heard("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
+        table.resolved(announcement("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
         table.settle(start + DEBOUNCE * 3);
         assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.6:15000/")]);
     }
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn a_link_local_address_alone_is_dialled() {
         let (mut table, start) = table(MdnsTrust::All, 9);
-        table.resolved(heard("a", &["fe80::1%2"], &[ID]), start);
+        table.resolved(announcement("a", &["fe80::1%2"], &[ID]), start);
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|_| false);
         let endpoint = endpoints.values().next().unwrap();
@@ -410,13 +410,13 @@ mod tests {
     #[test]
     fn the_same_id_under_two_names_is_one_scenario() {
         let (mut table, start) = table(MdnsTrust::Local, 9);
-        table.resolved(heard("a (2)", &["10.0.0.5"], &[ID]), start);
-        table.resolved(heard("a", &["127.0.0.1"], &[ID]), start);
+        table.resolved(announcement("a (2)", &["10.0.0.5"], &[ID]), start);
+        table.resolved(announcement("a", &["127.0.0.1"], &[ID]), start);
         table.settle(start + DEBOUNCE);
         // The trusted one wins, though it came later.
         assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
         assert_eq!(findings(&mut table), [""; 0]);
-        let copied = ReceivedAnnouncement { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
+        let copied = ReceivedAnnouncement { host: "host-b.local".into(), ..announcement("b", &["10.0.0.9"], &[ID]) };
         table.resolved(copied, start + DEBOUNCE);
         table.settle(start + DEBOUNCE * 2);
         let both = [pair("a", "http://127.0.0.1:15000/"), pair("b", "http://10.0.0.9:15000/")];
@@ -430,8 +430,8 @@ mod tests {
     #[test]
     fn without_an_id_the_address_is_the_identity() {
         let (mut table, start) = table(MdnsTrust::All, 9);
-        table.resolved(heard("a", &["10.0.0.5"], &[]), start);
-        table.resolved(heard("a (2)", &["10.0.0.5"], &[]), start);
+        table.resolved(announcement("a", &["10.0.0.5"], &[]), start);
+        table.resolved(announcement("a (2)", &["10.0.0.5"], &[]), start);
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|_| false);
         let ids: Vec<_> = endpoints.keys().map(ToString::to_string).collect();
@@ -452,7 +452,7 @@ mod tests {
             (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "127.0.0.1", SourceTrust::Trusted),
         ] {
             let (mut table, start) = table(rule.clone(), 9);
-            table.resolved(heard(name, &[address], &[ID]), start);
+            table.resolved(announcement(name, &[address], &[ID]), start);
             table.settle(start + DEBOUNCE);
             let (endpoints, _) = table.endpoints(|at| at.ip.is_loopback());
             assert_eq!(endpoints.values().next().unwrap().trust, expected, "{name} at {address} by {rule:?}");
@@ -464,7 +464,7 @@ mod tests {
         let (mut table, start) = table(MdnsTrust::All, 2);
         for (index, name) in ["a", "b", "c", "d", "c"].into_iter().enumerate() {
             table.resolved(
-                heard(name, &["10.0.0.5"], &[("id", name)]),
+                announcement(name, &["10.0.0.5"], &[("id", name)]),
                 start + DEBOUNCE * u32::try_from(index).unwrap(),
             );
         }
@@ -473,7 +473,7 @@ mod tests {
         let [finding] = findings(&mut table).try_into().unwrap();
         assert!(finding.starts_with("2 announcements on the local network beyond the first 2"), "{finding}");
         table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 9);
-        table.resolved(heard("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
+        table.resolved(announcement("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
         table.settle(start + DEBOUNCE * 10);
         assert_eq!(urls(&mut table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
         assert!(findings(&mut table)[0].starts_with("1 announcements"));
@@ -483,9 +483,9 @@ mod tests {
     fn strangers_make_room_for_who_is_trusted_and_nobody_else() {
         let (mut table, start) = table(MdnsTrust::Local, 2);
         let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
-            let heard = heard(name, &[address], &[("id", name)]);
-            table.make_room(&heard, |at| at.ip.is_loopback());
-            table.resolved(heard, start);
+            let announced = announcement(name, &[address], &[("id", name)]);
+            table.make_room(&announced, |at| at.ip.is_loopback());
+            table.resolved(announced, start);
             table.settle(start + DEBOUNCE);
             urls(table).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
@@ -506,7 +506,7 @@ mod tests {
         for (name, address) in
             [("mine", "fe80::1%2"), ("theirs", "fe80::1%7"), ("wired", "10.0.0.5%2"), ("spoof", "10.0.0.5%7")]
         {
-            table.resolved(heard(name, &[address], &[("id", name)]), start);
+            table.resolved(announcement(name, &[address], &[("id", name)]), start);
         }
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|at| at.scope == 2);
@@ -523,9 +523,9 @@ mod tests {
             let (mut table, start) = table(rule, 8);
             let own = |at: &ReceivedAddress| at.ip.to_string().starts_with("10.");
             let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
-                let heard = heard(name, &[address], &[("id", name)]);
-                table.make_room(&heard, own);
-                table.resolved(heard, start);
+                let announced = announcement(name, &[address], &[("id", name)]);
+                table.make_room(&announced, own);
+                table.resolved(announced, start);
                 table.settle(start + DEBOUNCE);
                 let endpoints = table.endpoints(own).0.into_values();
                 endpoints.map(|endpoint| endpoint.name.unwrap().to_string()).collect::<BTreeSet<_>>()
@@ -545,15 +545,15 @@ mod tests {
     fn what_a_whole_round_did_not_confirm_is_gone() {
         let (mut table, start) = table(MdnsTrust::All, 9);
         for name in ["a", "b"] {
-            table.resolved(heard(name, &["10.0.0.5"], &[("id", name)]), start);
+            table.resolved(announcement(name, &["10.0.0.5"], &[("id", name)]), start);
         }
         table.settle(start + DEBOUNCE);
         table.renewed(true, start);
-        table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
+        table.resolved(announcement("a", &["10.0.0.5"], &[("id", "a")]), start);
         // Not everything was heard: nothing can be concluded from silence.
         table.renewed(false, start);
         assert_eq!(urls(&mut table).len(), 2);
-        table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
+        table.resolved(announcement("a", &["10.0.0.5"], &[("id", "a")]), start);
         table.renewed(true, start);
         assert_eq!(table.due(), Some(start + GATHER));
         assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
@@ -563,9 +563,9 @@ mod tests {
     fn strangers_that_make_no_sense_are_told_of_but_not_without_end() {
         let (mut table, start) = table(MdnsTrust::All, 99);
         for index in 0..30 {
-            table.resolved(heard(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);
+            table.resolved(announcement(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);
         }
-        table.resolved(heard("me", &["10.0.0.5"], &[("id", "me")]), start);
+        table.resolved(announcement("me", &["10.0.0.5"], &[("id", "me")]), start);
         table.settle(start + DEBOUNCE);
         assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
         let findings = findings(&mut table);

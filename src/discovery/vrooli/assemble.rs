@@ -103,7 +103,7 @@ impl Judge<'_> {
             let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
             let entry = match read {
                 Ok(process) => {
-                    let entry = self.judged(self.said(file.name, &process), assembled);
+                    let entry = self.judged(self.entry_of(file.name, &process), assembled);
                     match process.port {
                         // The port of a process that has ended is of no interest.
                         Ok(None) if entry.ending.is_none() => {
@@ -133,7 +133,7 @@ impl Judge<'_> {
     }
 
     /// What a process file says.
-    fn said(&self, file: &'static str, process: &Process) -> ProcessEntry {
+    fn entry_of(&self, file: &'static str, process: &Process) -> ProcessEntry {
         let port = process.port.as_ref().ok().copied().flatten();
         let url = port.and_then(|port| Url::parse(&format!("http://127.0.0.1:{port}")).ok());
         let endpoint = Endpoint {

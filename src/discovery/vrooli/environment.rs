@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use url::{Host, Url};
 
 use crate::config::{Config, without_route};
-use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
+use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, publish_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
@@ -96,7 +96,7 @@ impl Source for EnvironmentSource {
         out: watch::Sender<EndpointSet>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
-        told_once(self.set, out, stop).boxed()
+        publish_once(self.set, out, stop).boxed()
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use self::endings::Endings;
 use self::scanner::FolderScanner;
-use super::{EndpointSet, Source, SourceError, announce, told_once};
+use super::{EndpointSet, Source, SourceError, announce, publish_once};
 use crate::config::{self, Config};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -113,7 +113,8 @@ impl Source for VrooliFiles {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         async move {
             let Some(path) = self.section.path.clone() else {
-                return told_once(EndpointSet { initial_scan_done: true, ..EndpointSet::default() }, out, stop).await;
+                return publish_once(EndpointSet { initial_scan_done: true, ..EndpointSet::default() }, out, stop)
+                    .await;
             };
             // The watcher reports absolute paths.
             let root = std::path::absolute(&path).unwrap_or(path);

@@ -261,14 +261,14 @@ impl<'a> Merge<'a> {
         }
         let Some(holder) = self.known.get(claimed) else { return Some(claimed.clone()) };
         let identities = [&holder.party.identity, &candidate.party.identity];
-        let theirs = if candidate.is_named {
+        let is_taken = if candidate.is_named {
             holder.lives && identities.iter().all(|identity| identity.is_some())
         } else {
             // Without identities, the host is the best sign that a scenario was restarted.
             let kin = identities.iter().all(|identity| identity.is_none()) && holder.party.same_host(&candidate.party);
             holder.lives || !kin
         };
-        if theirs { self.own_name(candidate, claimed) } else { Some(claimed.clone()) }
+        if is_taken { self.own_name(candidate, claimed) } else { Some(claimed.clone()) }
     }
 
     /// A name that only the same identity (or address) can have: the announced name with a short
@@ -422,7 +422,7 @@ mod tests {
     }
 
     /// An announcement: its name, where, and its identity, if any.
-    fn heard(entries: &[(&str, &str, &str)]) -> BTreeMap<SourceId, EndpointSet> {
+    fn announced(entries: &[(&str, &str, &str)]) -> BTreeMap<SourceId, EndpointSet> {
         let entry = |(at, (name, url, identity)): (usize, &(&str, &str, &str))| {
             let endpoint = Endpoint {
                 name: Some(name.parse().unwrap()),
@@ -455,17 +455,17 @@ mod tests {
             ("files", "http://10.0.0.2/", "id-2"),
             ("files", "http://10.0.0.1/", "id-1"),
         ];
-        let before = placed(&merge(&heard(&entries), &known, 100));
+        let before = placed(&merge(&announced(&entries), &known, 100));
         entries.reverse();
-        let after = merge(&heard(&entries), &known, 100);
+        let after = merge(&announced(&entries), &known, 100);
         assert_eq!(before, placed(&after));
         assert_eq!(before.len(), 3);
         assert_eq!(before[0], ("files".into(), "10.0.0.1".into()));
         assert_eq!(after.findings.iter().filter(|finding| finding.code == FindingCode::NameTaken).count(), 2);
         // Also when the holder of the name is not announced.
-        let alone = placed(&merge(&heard(&entries[..1]), &NameHolders::new(), 100));
+        let alone = placed(&merge(&announced(&entries[..1]), &NameHolders::new(), 100));
         assert_eq!(alone, [("files".to_owned(), "10.0.0.1".to_owned())]);
-        let stranger = merge(&heard(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
+        let stranger = merge(&announced(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
         assert!(before.contains(&placed(&stranger)[0]));
     }
 
@@ -485,7 +485,7 @@ mod tests {
             ("", false, "", "http://10.0.0.2/", Some(false)),
         ] {
             let known = known("files", identity, "http://10.0.0.1:80", lives);
-            let roster = merge(&heard(&[("files", url, heard_identity)]), &known, 100);
+            let roster = merge(&announced(&[("files", url, heard_identity)]), &known, 100);
             let got = roster.assignments.keys().next().map(|name| name.as_str() == "files");
             assert_eq!(got, takes, "{identity} {lives} {heard_identity} {url}: {:?}", roster.findings);
         }
@@ -496,7 +496,7 @@ mod tests {
         let strangers: Vec<_> = (0..50).map(|n| (format!("s{n}"), format!("http://10.0.1.{n}/"))).collect();
         let mut entries: Vec<_> = strangers.iter().map(|(name, url)| (name.as_str(), url.as_str(), "")).collect();
         entries.push(("files", "http://10.0.0.1/", "id-1"));
-        let mut sets = heard(&entries);
+        let mut sets = announced(&entries);
         sets.insert(SourceId::Vrooli, set(&[("desk", "http://127.0.0.1:1")]));
         let roster = merge(&sets, &known("files", "id-1", "http://10.0.0.1:80", true), 3);
         let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();

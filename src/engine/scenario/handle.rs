@@ -140,7 +140,7 @@ impl Scenario {
         // Where it was stays known of a process that has ended and whose file names no address.
         self.party = self.party.take().filter(|_| party.origin.is_none()).or(Some(party));
         let mut effects = effects.and(self.ruled(world.decisions, config, now));
-        let respoken = self.speaks(known.as_ref(), place, world.protocols);
+        let protocol_changed = self.apply_protocol(known.as_ref(), place, world.protocols);
         // A scenario without an address gets it here, whatever is known of its former place.
         let known = known.filter(|_| self.target.is_some());
         let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target != place.endpoint.target);
@@ -159,7 +159,7 @@ impl Scenario {
             effects.notify.push(Notice::Polled(self.name.clone()));
         } else if elsewhere || was_ended {
             effects = effects.and(self.moved(place, world.transports, config, now));
-        } else if respoken && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
+        } else if protocol_changed && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
             self.restart_poll(self.earliest(config, now), now);
         } else if restarted {
             self.plan_poll_at(self.after_last_attempt(config.refresh.max_interval, now), now);
@@ -212,12 +212,12 @@ impl Scenario {
 
     /// Applies the protocol that a source names; if the source no longer names one, the protocol is
     /// detected again. Returns whether it changed.
-    fn speaks(&mut self, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
+    fn apply_protocol(&mut self, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
         let before = self.protocol.as_ref().map(|protocol| protocol.id());
-        let said = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
-        let unsaid = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
-        if said.is_some() || unsaid {
-            self.protocol = said;
+        let named = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
+        let was_named = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
+        if named.is_some() || was_named {
+            self.protocol = named;
         }
         known.is_some() && self.protocol.as_ref().map(|protocol| protocol.id()) != before
     }

@@ -1,4 +1,4 @@
-//! Log lines about scenarios, for operators who do not look at the pages: which tools are known,
+//! Log lines about scenarios, for operators without the dashboard: which tools are known,
 //! which scenarios fail, which are back.
 //!
 //! One line for each change, never for each poll. No line is written for a scenario that waits for

@@ -232,7 +232,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     record.limit_to_lifetime();
     noted(record, error, unread.as_deref(), now);
     let retry_after = match error {
-        ListError::Transport(ask) => ask.retry_after(),
+        ListError::Transport(error) => error.retry_after(),
         _ => None,
     };
     if let ListError::Incompatible { .. } = error {

@@ -100,7 +100,7 @@ pub(in crate::engine) fn untrusted_permits(refresh: &RefreshConfig) -> Arc<Semap
 /// When to poll again after a failure: after the back-off, or later when the scenario sent
 /// `Retry-After`.
 pub(in crate::engine) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
-    now + retry_after.map_or(wait, |asked| asked.max(wait))
+    now + retry_after.map_or(wait, |requested| requested.max(wait))
 }
 
 #[cfg(test)]

@@ -227,16 +227,17 @@ impl Sessions {
     /// connection. `last` is when its scenario was listed last.
     pub(in crate::engine) fn handle(
         &mut self,
-        said: SessionNews,
+        report: SessionNews,
         last: Option<Instant>,
         refresh: &RefreshConfig,
         now: Instant,
     ) -> SessionEffect {
-        let Some(kept) = self.kept.get_mut(&said.name).filter(|kept| kept.number == said.number && kept.is_living())
+        let Some(kept) =
+            self.kept.get_mut(&report.name).filter(|kept| kept.number == report.number && kept.is_living())
         else {
             return SessionEffect::None;
         };
-        match said.news {
+        match report.news {
             News::Hint(hint) => kept.hint(hint, last, now),
             News::HintsEnded => kept.hints_ended(refresh, now),
             News::Ended(reason) => kept.ended(reason, refresh, now),

@@ -56,8 +56,8 @@ impl Fixture {
 
     /// The session of this number says something.
     fn says(&mut self, number: u64, news: News) -> SessionEffect {
-        let said = SessionNews { name: self.name.clone(), number, news };
-        self.sessions.handle(said, Some(self.now), &self.refresh, self.now)
+        let report = SessionNews { name: self.name.clone(), number, news };
+        self.sessions.handle(report, Some(self.now), &self.refresh, self.now)
     }
 
     fn listed(&mut self, outcome: ListOutcome) -> Option<Instant> {
@@ -131,10 +131,10 @@ async fn a_hint_that_was_queued_behind_the_end_of_its_session_does_not_bypass_th
 
 #[tokio::test]
 async fn a_stream_of_hints_that_panics_has_ended() {
-    let (events, mut heard) = mpsc::channel(4);
+    let (events, mut received) = mpsc::channel(4);
     let hints = futures_util::stream::once(async { panic!("on purpose") });
     let reporter = Reporter { name: "files".parse().unwrap(), number: 3, events };
     reporter.hints(Box::pin(hints), Clock::system()).await;
-    let Some(EngineEvent::Session(said)) = heard.recv().await else { panic!("it says so") };
-    assert!(said.number == 3 && matches!(said.news, News::HintsEnded));
+    let Some(EngineEvent::Session(report)) = received.recv().await else { panic!("it says so") };
+    assert!(report.number == 3 && matches!(report.news, News::HintsEnded));
 }

@@ -45,7 +45,7 @@ pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), Tran
         let Some(properties) = members.get("properties").and_then(Value::as_object) else { return Ok(()) };
         let names: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
         let optional: Vec<bool> = properties.keys().map(|name| !names.contains(name.as_str())).collect();
-        // Also where there is nothing to require: the vendor asks for the list itself.
+        // Also for an empty list: the vendor requires the member itself.
         if properties.len() != required.len() || properties.is_empty() {
             context.budget.write(properties.keys().map(|name| VALUE + name.len()).sum())?;
             let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();

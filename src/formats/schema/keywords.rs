@@ -36,7 +36,7 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
             if known.contains(&keyword.as_str()) && (vocabulary.takes)(keyword, value) {
                 return true;
             }
-            match said(keyword, value) {
+            match text_of(keyword, value) {
                 KeywordText::Nothing => {}
                 KeywordText::Text(text) if describes => {
                     texts.push(text);
@@ -51,8 +51,8 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
         }
         describe(members, &texts, context)
     })?;
-    tell(context, &folded, vocabulary.target, "moved into the description");
-    tell(context, &lost, vocabulary.target, "left out");
+    note_keywords(context, &folded, vocabulary.target, "moved into the description");
+    note_keywords(context, &lost, vocabulary.target, "left out");
     Ok(())
 }
 
@@ -65,7 +65,7 @@ enum KeywordText {
     Unsaid,
 }
 
-fn said(keyword: &str, value: &Value) -> KeywordText {
+fn text_of(keyword: &str, value: &Value) -> KeywordText {
     match keyword {
         "$schema" | "$id" | "$comment" | "$anchor" => KeywordText::Nothing,
         // Beside an open object, that it is open.
@@ -78,12 +78,12 @@ fn said(keyword: &str, value: &Value) -> KeywordText {
         _ => {
             // No text of so many characters has more bytes.
             let most = FITS * char::MAX.len_utf8();
-            let said = match value {
+            let cut = match value {
                 Value::String(text) => truncate_at_char_boundary(format_args!("{keyword}: {text}"), most),
                 other => truncate_at_char_boundary(format_args!("{keyword}: {other}"), most),
             };
-            let fits = !said.is_cut && said.text.chars().count() <= FITS;
-            if fits { KeywordText::Text(said.text) } else { KeywordText::Unsaid }
+            let fits = !cut.is_cut && cut.text.chars().count() <= FITS;
+            if fits { KeywordText::Text(cut.text) } else { KeywordText::Unsaid }
         }
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-fn tell(context: &mut Context, keywords: &BTreeSet<String>, target: &str, what: &str) {
+fn note_keywords(context: &mut Context, keywords: &BTreeSet<String>, target: &str, what: &str) {
     if keywords.is_empty() {
         return;
     }

@@ -53,10 +53,10 @@ pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), Tran
                 _ => continue,
             };
             for schema in inner.into_iter().filter(|schema| schema.is_boolean()) {
-                let nothing = *schema == Value::Bool(false);
+                let allows_no_value = *schema == Value::Bool(false);
                 *schema = Value::Object(Map::new());
                 context.silent();
-                if nothing {
+                if allows_no_value {
                     let message = "a schema that allows no value became one that allows any";
                     context.lossy(
                         format_args!("{}/{keyword}", place.pointer),

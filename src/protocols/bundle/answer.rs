@@ -38,10 +38,10 @@ fn value(tool: &HttpTool, answer: &HttpResponse) -> Result<Value, (&'static str,
     let status = answer.head.status.as_u16();
     let text = std::str::from_utf8(&answer.body);
     if !is_success(tool, status) {
-        let said = text.map(str::trim).ok().filter(|said| !said.is_empty());
-        let said = said.map(|said| format!(": {}", quoted_excerpt(said))).unwrap_or_default();
+        let body = text.map(str::trim).ok().filter(|body| !body.is_empty());
+        let body = body.map(|body| format!(": {}", quoted_excerpt(body))).unwrap_or_default();
         let moved = if (300..400).contains(&status) { "; redirects are not followed" } else { "" };
-        return Err(("http_status", format!("the API answered {}{said}{moved}", status_text(status))));
+        return Err(("http_status", format!("the API answered {}{body}{moved}", status_text(status))));
     }
     let text = text.map_err(|_| ("bad_answer", "the answer of the API is not UTF-8".to_owned()))?;
     if tool.encoding == ResponseEncoding::Json && text.trim().is_empty() {

@@ -35,9 +35,9 @@ pub(super) fn decode(
     }
     let document = document(bundle, &tools);
     let decoded = tool_discovery::decode_within(document.as_bytes(), &request.accept, request.bounds)?;
-    let Decoded { manifest, findings: odd, quarantined } = decoded;
-    // What the document itself lacks is no matter of its author, who wrote another one.
-    odd.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
+    let Decoded { manifest, findings: decode_findings, quarantined } = decoded;
+    // Findings about the document itself are dropped, because it is generated here.
+    decode_findings.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
     Ok((manifest, findings.finish(), left_out + quarantined))
 }
 

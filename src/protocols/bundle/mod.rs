@@ -27,7 +27,7 @@ use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session, Validity,
 };
-use crate::bundles::{BundleStore, StoredBundle, StoredTool};
+use crate::bundles::{BundleStore, StoredBundle};
 use crate::model::{Manifest, Target};
 use crate::transports::Transports;
 

@@ -116,8 +116,8 @@ fn comma(out: &mut String, index: usize) {
 /// Writes a JSON string.
 pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
     // The scan does not stop at the first match, so that the compiler can check many bytes at once.
-    let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
-    if odd.fold(0, |any, odd| any | odd) == 0 {
+    let escapes = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if escapes.fold(0, |any, escapes| any | escapes) == 0 {
         out.push('"');
         out.push_str(text);
         out.push('"');

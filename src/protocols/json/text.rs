@@ -73,13 +73,13 @@ pub(in crate::protocols) enum ScanResult {
 
 /// Scans a valid JSON text once and returns it without the blanks between its tokens. `member` gets
 /// the name of each member of the outermost object (as written, without quotes) with the text from
-/// the start of its value. `odd` says which names need a tree, at any depth.
+/// the start of its value. `needs_tree` says which names need a tree, at any depth.
 ///
 /// `null`, escapes in names, `\u` escapes (possibly a lone surrogate) and numbers that may be out
 /// of the range of a double need a tree as well.
 pub(in crate::protocols) fn scan<'a>(
     text: &'a str,
-    odd: impl Fn(&str) -> bool,
+    needs_tree: impl Fn(&str) -> bool,
     mut member: impl FnMut(&'a str, &'a str),
 ) -> (ScanResult, Cow<'a, str>) {
     let bytes = text.as_bytes();
@@ -98,7 +98,7 @@ pub(in crate::protocols) fn scan<'a>(
                 }
             }
             b':' => {
-                if escaped || odd(last) {
+                if escaped || needs_tree(last) {
                     found = ScanResult::Odd;
                 }
                 if depth == 1 {

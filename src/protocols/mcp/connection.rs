@@ -32,7 +32,7 @@ pub(super) struct McpServer {
     pub(super) interaction: Arc<Interaction>,
     /// The updates of resources that it signals.
     pub(super) updates: UpdateSignals,
-    /// The least severe log messages that a legacy server was told to send.
+    /// The lowest level of log messages that a legacy server was requested to send.
     log_level: Mutex<Option<LogLevel>>,
 }
 

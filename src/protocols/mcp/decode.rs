@@ -307,14 +307,14 @@ struct Annotations {
 fn tags(extra: &Extra) -> Vec<&'static str> {
     let annotations = extra.iter().find(|(name, _)| &**name == "annotations");
     let annotations = annotations.and_then(|(_, json)| serde_json::from_str::<Annotations>(json.get()).ok());
-    let Some(said) = annotations else { return Vec::new() };
+    let Some(annotations) = annotations else { return Vec::new() };
     let hints = [
-        (said.read_only, "hint:read-only"),
-        (said.destructive, "hint:destructive"),
-        (said.idempotent, "hint:idempotent"),
-        (said.open_world, "hint:open-world"),
+        (annotations.read_only, "hint:read-only"),
+        (annotations.destructive, "hint:destructive"),
+        (annotations.idempotent, "hint:idempotent"),
+        (annotations.open_world, "hint:open-world"),
     ];
-    hints.into_iter().filter(|(said, _)| *said == Some(true)).map(|(_, tag)| tag).collect()
+    hints.into_iter().filter(|(hint, _)| *hint == Some(true)).map(|(_, tag)| tag).collect()
 }
 
 /// The metadata in the spelling of the Tool Discovery Protocol, which is what is stored.

@@ -248,9 +248,10 @@ impl HttpConnection {
                     }
                     note.give(io);
                 }
-                RpcMessage::Request { id: asked, method, params } => {
+                RpcMessage::Request { id: request_id, method, params } => {
                     let since = self.upstream.now();
-                    if let Some(reply) = self.answer((&asked, &method, params.as_ref()), &mut messages, io).await? {
+                    if let Some(reply) = self.answer((&request_id, &method, params.as_ref()), &mut messages, io).await?
+                    {
                         return Ok(reply);
                     }
                     deadline.exclude(since, self.upstream.now());

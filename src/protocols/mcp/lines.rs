@@ -30,7 +30,7 @@ use crate::transports::TransportError;
 /// Notes that wait for one caller; further ones are dropped.
 const NOTES: usize = 64;
 /// Requests of the server that wait for their answers; further ones are dropped.
-const ASKED: usize = 16;
+const REQUESTS: usize = 16;
 
 /// How long the reason of an end is waited for after a message could not be sent.
 const END_KNOWN: Duration = Duration::from_secs(1);
@@ -83,13 +83,13 @@ const NOISE: usize = 120;
 struct Pending {
     reply: oneshot::Sender<Result<Reply, TransportError>>,
     notes: mpsc::Sender<Note>,
-    asked: mpsc::Sender<Asked>,
+    requests: mpsc::Sender<ServerRequest>,
     /// Whether it is a call, whose caller may be meant by what names no request.
     is_call: bool,
 }
 
 /// A request of the server.
-struct Asked {
+struct ServerRequest {
     id: JsonText,
     method: String,
     params: Option<JsonText>,
@@ -101,7 +101,7 @@ struct Waiting<'a> {
     id: u64,
     reply: oneshot::Receiver<Result<Reply, TransportError>>,
     notes: mpsc::Receiver<Note>,
-    asked: mpsc::Receiver<Asked>,
+    requests: mpsc::Receiver<ServerRequest>,
 }
 
 impl Drop for Waiting<'_> {
@@ -129,10 +129,10 @@ impl Incoming {
 
     fn register(&self, is_call: bool) -> Waiting<'_> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let ((reply, answered), (notes, heard), (asked, questions)) =
-            (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(ASKED));
-        self.pending().insert(id, Pending { reply, notes, asked, is_call });
-        Waiting { incoming: self, id, reply: answered, notes: heard, asked: questions }
+        let ((reply, answered), (notes, received), (requests, questions)) =
+            (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(REQUESTS));
+        self.pending().insert(id, Pending { reply, notes, requests, is_call });
+        Waiting { incoming: self, id, reply: answered, notes: received, requests: questions }
     }
 
     /// Handles one message of the server. Returns what has to be answered at once. The error says
@@ -171,26 +171,26 @@ impl Incoming {
                 None
             }
             RpcMessage::Request { id, method, params } => {
-                let asked = Asked { id, method, params };
-                if InputMethod::parse(&asked.method).is_none() {
-                    return Some(self.without_caller(&asked));
+                let request = ServerRequest { id, method, params };
+                if InputMethod::parse(&request.method).is_none() {
+                    return Some(self.without_caller(&request));
                 }
                 // It names no request, so with several calls it is not known whose caller is meant.
                 let sent = match only_call(&self.pending()) {
-                    Some(call) => call.asked.try_send(asked).map_err(mpsc::error::TrySendError::into_inner),
-                    None => Err(asked),
+                    Some(call) => call.requests.try_send(request).map_err(mpsc::error::TrySendError::into_inner),
+                    None => Err(request),
                 };
-                sent.err().map(|asked| self.without_caller(&asked))
+                sent.err().map(|request| self.without_caller(&request))
             }
         }
     }
 
     /// The answer to a request of the server that no caller answers.
-    fn without_caller(&self, asked: &Asked) -> String {
-        if asked.method == "ping" {
-            return json_rpc::response(&asked.id, Ok("{}"));
+    fn without_caller(&self, request: &ServerRequest) -> String {
+        if request.method == "ping" {
+            return json_rpc::response(&request.id, Ok("{}"));
         }
-        asked.response(inputs::answer_without_caller(&asked.method, &self.interaction), &self.interaction)
+        request.response(inputs::answer_without_caller(&request.method, &self.interaction), &self.interaction)
     }
 
     /// Records that the connection ended: no answer comes any more.
@@ -247,7 +247,7 @@ fn only_call(pending: &BTreeMap<u64, Pending>) -> Option<&Pending> {
     calls.next().filter(|_| calls.next().is_none())
 }
 
-impl Asked {
+impl ServerRequest {
     /// The message with its answer.
     fn response(&self, answer: InputAnswer, interaction: &Interaction) -> String {
         json_rpc::response(&self.id, answer.of_request(&self.method, interaction).as_deref())
@@ -316,12 +316,12 @@ impl Lines {
     ) -> Result<Reply, RequestError> {
         let mut deadline = Deadline::new(self.clock.now(), request);
         loop {
-            let Waiting { reply, notes, asked, .. } = waiting;
+            let Waiting { reply, notes, requests, .. } = waiting;
             let next = async {
                 tokio::select! {
                     biased;
                     Some(note) = notes.recv() => Arrived::Note(note),
-                    Some(asked) = asked.recv() => Arrived::Asked(asked),
+                    Some(request) = requests.recv() => Arrived::Request(request),
                     reply = reply => Arrived::Reply(reply.ok()),
                 }
             };
@@ -332,17 +332,17 @@ impl Lines {
             match next {
                 Arrived::Reply(reply) => return self.replied(reply),
                 Arrived::Note(note) => note.give(io),
-                Arrived::Asked(asked) => {
+                Arrived::Request(request) => {
                     let interaction = &self.incoming.interaction;
                     let cancelled = io.cancelled();
-                    let answering = inputs::answer(&asked.method, asked.params.as_ref(), interaction, io);
+                    let answering = inputs::answer(&request.method, request.params.as_ref(), interaction, io);
                     let since = self.clock.now();
                     let answer = tokio::select! {
                         answer = until_cancelled(answering, cancelled) => answer.ok_or(RequestError::Cancelled)?,
                         // It does not wait for the input any more.
                         reply = &mut waiting.reply => return self.replied(reply.ok()),
                     };
-                    self.notify(&asked.response(answer, interaction)).await?;
+                    self.notify(&request.response(answer, interaction)).await?;
                     deadline.exclude(since, self.clock.now());
                 }
             }
@@ -382,5 +382,5 @@ enum Arrived {
     /// `None` when the connection ended.
     Reply(Option<Result<Reply, TransportError>>),
     Note(Note),
-    Asked(Asked),
+    Request(ServerRequest),
 }

@@ -1,7 +1,7 @@
 //! The Model Context Protocol: servers over HTTP, over HTTP+SSE, or as child processes, in every
 //! revision from 2024-11-05 to 2026-07-28.
 //!
-//! The revision is found out for each server alone; one server's age changes nothing for others.
+//! The revision is negotiated with each server alone, so an old server does not affect others.
 //! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
 //! `offers` those of what is offered besides tools, `call` calls, `relay` passes other requests on,
 //! `hints` follows changes, `updates` single resources. Over HTTP each request is its own exchange

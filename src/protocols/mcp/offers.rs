@@ -1,7 +1,7 @@
 //! Lists what a server offers besides tools: prompts, resources and templates of resources.
 //!
-//! They are kept as they came. A list that fails costs nothing but news: the last good one stays,
-//! with a finding, and so do the tools.
+//! They are kept as they came. If a list fails, its last good version stays, with a finding; the
+//! tools are not affected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) struct Questions {
 pub(super) struct CallQuestions<'a> {
     questions: &'a Questions,
     id: u64,
-    asked: mpsc::Receiver<Question>,
+    received: mpsc::Receiver<Question>,
 }
 
 impl Questions {
@@ -42,11 +42,11 @@ impl Questions {
 
     /// From now on the caller of the request with this id may be meant, if it is a call.
     pub(super) fn register(&self, id: u64, is_call: bool) -> CallQuestions<'_> {
-        let (send, asked) = mpsc::channel(WAITING);
+        let (send, received) = mpsc::channel(WAITING);
         if is_call {
             self.calls().insert(id, send);
         }
-        CallQuestions { questions: self, id, asked }
+        CallQuestions { questions: self, id, received }
     }
 
     /// Gives a question to the only caller. It comes back if none or several could be meant, or the
@@ -64,7 +64,7 @@ impl Questions {
 impl CallQuestions<'_> {
     /// The next question. Never completes for a request that is no call. Cancel-safe.
     pub(super) async fn next(&mut self) -> Question {
-        match self.asked.recv().await {
+        match self.received.recv().await {
             Some(question) => question,
             None => std::future::pending().await,
         }

@@ -1,4 +1,4 @@
-//! Where the updates of resources that one connection signals come in, and who hears of them.
+//! Receives the updates of resources that one connection signals, and passes them to subscribers.
 //!
 //! What an update says is not kept: only which resource changed.
 

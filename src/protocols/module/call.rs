@@ -83,8 +83,8 @@ fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
 fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let status = answer.head.status;
     if status != StatusCode::OK {
-        let said = String::from_utf8_lossy(&answer.body);
-        let error = format!("Module returned status {}: {said}", status.as_u16());
+        let body = String::from_utf8_lossy(&answer.body);
+        let error = format!("Module returned status {}: {body}", status.as_u16());
         let retry_after = answer.retry_after();
         return Ok(Outcome { retry_after, ..Outcome::failed(Some(status.as_u16()), error, Some(STATUS.to_owned())) });
     }

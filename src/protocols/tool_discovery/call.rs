@@ -94,7 +94,7 @@ fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let success = says && status.is_success();
     let error = match error {
         // Failing without a word, or claiming success with a status that denies it.
-        None if !success => Some(unsaid(says, status)),
+        None if !success => Some(without_error(says, status)),
         error => error,
     };
     let running = (success && (sent.is_async == Some(true) || status == StatusCode::ACCEPTED))
@@ -124,7 +124,7 @@ fn document(sent: &ExecuteResponse<'_>) -> Option<JsonText> {
     Some(JsonText::known(format!(r#"{{"result":{result}{comma}{others}"#)))
 }
 
-fn unsaid(says: bool, status: StatusCode) -> String {
+fn without_error(says: bool, status: StatusCode) -> String {
     let what = if says { "it has `success`" } else { "it failed without a message" };
     format!("{what}, and answered {status}")
 }

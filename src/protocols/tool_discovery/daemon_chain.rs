@@ -35,14 +35,14 @@ pub(in crate::protocols) fn follow(decoded: &mut Decoded, own_id: Option<&str>) 
         return Err(ListError::Malformed("this is the list of this daemon itself".to_owned()));
     }
     let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: MEMBER.into() };
-    let (mut ours, mut too_long) = (0_usize, 0_usize);
+    let (mut own, mut too_long) = (0_usize, 0_usize);
     decoded.manifest.tools.retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
         ChainResult::Further(whole) => {
             chains.extend(Arc::make_mut(tool), whole);
             true
         }
         ChainResult::Ours => {
-            ours += 1;
+            own += 1;
             false
         }
         ChainResult::TooLong => {
@@ -50,12 +50,12 @@ pub(in crate::protocols) fn follow(decoded: &mut Decoded, own_id: Option<&str>) 
             false
         }
     });
-    let mut tell = |message| decoded.findings.push(Finding::new(FindingCode::EntryIgnored, message));
-    if ours > 0 {
-        tell(format!("{ours} tools that it has from this daemon are left out"));
+    let mut report = |message| decoded.findings.push(Finding::new(FindingCode::EntryIgnored, message));
+    if own > 0 {
+        report(format!("{own} tools that it has from this daemon are left out"));
     }
     if too_long > 0 {
-        tell(format!(
+        report(format!(
             "{too_long} tools are left out: their `via` is too long, or too many of them have one of their own"
         ));
         decoded.quarantined += too_long;

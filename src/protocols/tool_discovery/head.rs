@@ -79,13 +79,13 @@ pub(super) fn version(
     accept: &AcceptedVersions,
     findings: &mut DocumentFindings,
 ) -> Result<Arc<str>, ListError> {
-    let odd = |code, message: String| Finding::new(code, message).at("/protocol_version");
+    let version_finding = |code, message: String| Finding::new(code, message).at("/protocol_version");
     let raw = members.take("protocol_version").map(Raw::get);
     let (written, is_text) = match raw {
         None => {
             let message = format!("the manifest has no protocol version and is read as {ASSUMED}");
             let hint = format!("add `\"protocol_version\": \"{ASSUMED}\"`");
-            findings.push(odd(FindingCode::VersionAssumed, message).hint(hint));
+            findings.push(version_finding(FindingCode::VersionAssumed, message).hint(hint));
             (ASSUMED.to_owned(), true)
         }
         Some(raw) => match kind(raw) {

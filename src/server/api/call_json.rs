@@ -46,7 +46,7 @@ pub(in crate::server) struct ApprovalEvent<'a> {
 #[schemars(rename = "ListedApproval")]
 pub(in crate::server) struct ApprovalRow<'a> {
     #[serde(flatten)]
-    told: ApprovalEvent<'a>,
+    event: ApprovalEvent<'a>,
     /// Exactly the text that will be sent; in lists `null` when it is large.
     #[schemars(with = "Option<Map<String, Value>>")]
     arguments: Option<RawJson<'a>>,
@@ -143,7 +143,7 @@ struct ProgressJson<'a> {
 #[schemars(rename = "Operation")]
 pub(in crate::server) struct OperationJson<'a> {
     #[serde(flatten)]
-    told: OperationEvent<'a>,
+    event: OperationEvent<'a>,
     /// What came of it.
     #[schemars(with = "Option<Value>")]
     result: Option<RawJson<'a>>,
@@ -197,7 +197,7 @@ pub(in crate::server) fn approval(request: &ApprovalRequest) -> ApprovalJson<'_>
 fn row(request: &ApprovalRequest, most: usize) -> ApprovalRow<'_> {
     let bytes = request.arguments.get().len();
     ApprovalRow {
-        told: approval_event(request),
+        event: approval_event(request),
         arguments: (bytes <= most).then_some(RawJson(&request.arguments)),
         arguments_bytes: bytes,
         digest: &request.digest,
@@ -241,7 +241,7 @@ pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEven
 
 /// A whole operation, with its result.
 pub(in crate::server) fn operation(operation: &Operation) -> OperationJson<'_> {
-    OperationJson { told: operation_event(operation), result: operation.result.as_ref().map(RawJson) }
+    OperationJson { event: operation_event(operation), result: operation.result.as_ref().map(RawJson) }
 }
 
 fn progress(progress: &Progress) -> ProgressJson<'_> {

@@ -171,11 +171,11 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
 /// empty text counts as left out, but not an empty profile: it usually comes from a variable that
 /// was not set, and would lift the bounds that were meant.
 fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
-    let asked: ExecuteBody<'_> = read_object(body).map_err(|why| {
+    let body: ExecuteBody<'_> = read_object(body).map_err(|why| {
         Problem::bad_request(format!("the body {why}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"))
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    if asked.profile.as_deref() == Some("") {
+    if body.profile.as_deref() == Some("") {
         let text = "`profile` is empty: name one of the configured profiles, or leave the member out";
         return Err(Problem::bad_request(text));
     }
@@ -185,10 +185,10 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
         format!("{kind}:{text}").parse::<Scope>()?;
         Ok(Some(text))
     };
-    if asked.tool_name.is_empty() {
+    if body.tool_name.is_empty() {
         return Err(Problem::bad_request("`tool_name` is empty"));
     }
-    let level = match given(asked.log_level) {
+    let level = match given(body.log_level) {
         None => LogLevel::Info,
         Some(text) => LogLevel::parse(&text).ok_or_else(|| unknown_level(&text))?,
     };
@@ -196,17 +196,17 @@ fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Proble
         resumed: None,
         client: None,
         collects: false,
-        arguments: arguments(asked.arguments)?,
-        scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
-        chat: scope("chat", asked.chat_id)?,
-        profile: scope("profile", asked.profile)?,
-        user_id: given(asked.user_id).map(Into::into),
-        revision: given(asked.revision),
+        arguments: arguments(body.arguments)?,
+        scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
+        chat: scope("chat", body.chat_id)?,
+        profile: scope("profile", body.profile)?,
+        user_id: given(body.user_id).map(Into::into),
+        revision: given(body.revision),
         remembered: false,
         resolved: None,
-        name: asked.tool_name,
+        name: body.tool_name,
     };
-    Ok((request, given(asked.call_id).map(checked_id).transpose()?, level))
+    Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
 }
 
 fn unknown_level(text: &str) -> Problem {
@@ -229,7 +229,7 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
 
 /// The problem of a call that was refused or failed, with hints from the active catalog.
 fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> Problem {
-    let told = match refused {
+    let problem = match refused {
         ExecuteError::Unknown(name) => {
             let snapshot = shared.reader.snapshot();
             lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
@@ -245,7 +245,7 @@ fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> 
         }
         refused => Problem::new(refused.status(), refused.to_string()),
     };
-    with_reasons(told, refused)
+    with_reasons(problem, refused)
 }
 
 /// The problem without hints from the active catalog.
@@ -254,27 +254,27 @@ fn problem_without_hints(refused: &ExecuteError) -> Problem {
 }
 
 /// Adds the members that programs read: `success`, `code` and those of the particular error.
-fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
-    let mut told = told.with_member("success", false).with_member("code", refused.kind());
+fn with_reasons(problem: Problem, refused: &ExecuteError) -> Problem {
+    let mut problem = problem.with_member("success", false).with_member("code", refused.kind());
     match refused {
         ExecuteError::Ambiguous { candidates, .. } => {
-            told = told.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
+            problem = problem.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
         }
         ExecuteError::Invalid { violations, more, .. } | ExecuteError::OutputUnfit { violations, more, .. } => {
             let shown: Vec<Value> = violations
                 .iter()
                 .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
                 .collect();
-            told = told.with_member("violations", shown).with_member("more_violations", *more);
+            problem = problem.with_member("violations", shown).with_member("more_violations", *more);
         }
         ExecuteError::Failed { attempts, error, .. } => {
-            told = told.with_member("attempts", *attempts).with_member("sent", error.was_sent());
+            problem = problem.with_member("attempts", *attempts).with_member("sent", error.was_sent());
         }
         _ => {}
     }
     match refused.retry_after() {
-        Some(wait) => told.retry_after(wait),
-        None => told,
+        Some(wait) => problem.retry_after(wait),
+        None => problem,
     }
 }
 
@@ -295,19 +295,20 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
-        let asked = parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
-        assert_eq!(asked, Request::new("t", JsonText::parse("{}").unwrap()));
-        let asked = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
-        assert_eq!(asked.arguments.get(), r#"{"a":1}"#);
-        let asked = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
-        assert_eq!(asked.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
+        let request =
+            parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
+        assert_eq!(request, Request::new("t", JsonText::parse("{}").unwrap()));
+        let request = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
+        assert_eq!(request.arguments.get(), r#"{"a":1}"#);
+        let request = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
+        assert_eq!(request.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
         let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
-        let asked = parse_request(all).unwrap();
-        assert_eq!(asked.scenario.unwrap().as_str(), "s");
-        assert_eq!(asked.chat.as_deref(), Some("7"));
-        assert_eq!(asked.profile.as_deref(), Some("p"));
-        assert_eq!(asked.user_id.as_deref(), Some("u"));
-        assert_eq!(asked.revision.as_deref(), Some("r"));
+        let request = parse_request(all).unwrap();
+        assert_eq!(request.scenario.unwrap().as_str(), "s");
+        assert_eq!(request.chat.as_deref(), Some("7"));
+        assert_eq!(request.profile.as_deref(), Some("p"));
+        assert_eq!(request.user_id.as_deref(), Some("u"));
+        assert_eq!(request.revision.as_deref(), Some("r"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::views::Coding;
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
 /// checks for authors of scenarios, and of the plain list in each format for LLMs (tools that a
 /// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
-/// several values) and `scenario`; with `formats=used` nothing about a format in which no client
+/// several values) and `scenario`; with `formats=used` none about a format in which no client
 /// has requested a list.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
@@ -50,9 +50,10 @@ pub(in crate::server) const FILTERS: &[Param] = &[
         .takes(ParamType::Word(|| FindingCode::ALL.iter().map(|code| code.as_str()).collect()))
         .about("Only findings of these kinds.", "name-collision"),
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
-    once("formats")
-        .takes(ParamType::Word(|| vec!["used", "all"]))
-        .about("With `used` nothing about a format in which no client has requested a list since the start.", "used"),
+    once("formats").takes(ParamType::Word(|| vec!["used", "all"])).about(
+        "With `used`, findings about formats in which no client has requested a list since the start are left out.",
+        "used",
+    ),
 ];
 
 /// Every open finding that matches.

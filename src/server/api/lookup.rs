@@ -73,11 +73,11 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
     if all.is_empty() {
         return problem;
     }
-    let told: Vec<String> =
+    let described: Vec<String> =
         all.iter().take(CANDIDATES).map(|health| format!("{} ({})", health.name, health.reason)).collect();
     let more = if all.len() > CANDIDATES { " and more" } else { "" };
     let has = if all.len() == 1 { "scenario has" } else { "scenarios have" };
-    let text = format!("{} {has} not answered, and it may be theirs: {}{more}", all.len(), told.join(", "));
+    let text = format!("{} {has} not answered, and it may be theirs: {}{more}", all.len(), described.join(", "));
     let names: Vec<&str> = all.iter().map(|health| health.name.as_str()).collect();
     problem.and_detail(&text).with_member("unanswered", names)
 }
@@ -86,8 +86,8 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
 /// must not look like a profile that may see few tools, or all.
 pub(in crate::server) fn check_profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
-        let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
-        Err(told.with_member("known", unknown.known))
+        let problem = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
+        Err(problem.with_member("known", unknown.known))
     })
 }
 

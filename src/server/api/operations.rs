@@ -80,17 +80,17 @@ pub(in crate::server) async fn cancel(
 
 impl From<CancelError> for Problem {
     fn from(error: CancelError) -> Self {
-        let told = error.to_string();
+        let detail = error.to_string();
         match error {
             CancelError::Unknown => {
                 let next = "`GET /api/v1/operations` lists those that are known";
-                Self::not_found(format!("{told}; {next}")).with_member("code", "unknown_operation")
+                Self::not_found(format!("{detail}; {next}")).with_member("code", "unknown_operation")
             }
-            CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, told)
+            CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, detail)
                 .with_member("code", "already_over")
                 .with_member("state", operation.state.as_str()),
             CancelError::Refused(..) => {
-                let detail = format!("{told}; it is followed as before, so try again");
+                let detail = format!("{detail}; it is followed as before, so try again");
                 Self::new(StatusCode::BAD_GATEWAY, detail).with_member("code", "cancel_failed")
             }
             CancelError::Stopping => EngineError::Stopping.into(),

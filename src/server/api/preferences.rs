@@ -306,9 +306,9 @@ mod tests {
             body[member] = value;
             let answer = change(body).expect_err(member).into_full_response();
             assert_eq!(answer.status(), 400);
-            let told = answer.into_body().collect().await.unwrap().to_bytes();
-            let told: Value = serde_json::from_slice(&told).unwrap();
-            assert!(told["error"].as_str().unwrap().contains(named), "{member}: {told}");
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let problem: Value = serde_json::from_slice(&body).unwrap();
+            assert!(problem["error"].as_str().unwrap().contains(named), "{member}: {problem}");
         }
         assert!(change(base).is_err(), "nothing to change");
         assert!(change(json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");

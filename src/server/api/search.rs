@@ -114,11 +114,11 @@ pub(in crate::server) async fn search(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = SearchRequest::parse(uri.query())?;
+    let request = SearchRequest::parse(uri.query())?;
     let snapshot = shared.reader.snapshot();
-    lookup::check_profile(&snapshot.catalog, &asked.view)?;
+    lookup::check_profile(&snapshot.catalog, &request.view)?;
     // If there is no index yet, it is built now, which may take too long for an async thread.
-    let answer = shared.tasks.off_thread(move || asked.answer(&snapshot)).await?;
+    let answer = shared.tasks.off_thread(move || request.answer(&snapshot)).await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
     if conditional::is_known(&headers, &etag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response());

@@ -235,8 +235,8 @@ pub(in crate::server) async fn one_route(
     let catalog = &snapshot.catalog;
     if let Some(before) = rest.strip_suffix("/explain") {
         let (name, whole) = (percent_decode(before)?, percent_decode(rest)?);
-        let asked = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
-        let scope = including_disabled(asked.unwrap_or_default());
+        let scope = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
+        let scope = including_disabled(scope.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
             return explain::answer(&shared, &snapshot, &scope, &name);
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn a_known_list_is_not_sent_again() {
-        let mut asked = HeaderMap::new();
-        asked.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
-        let answer = prepare_response(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
+        let answer = prepare_response(&prepared(Coding::Gzip, 0), Revision(7)).answer(&headers);
         assert_eq!(answer.status(), 304);
         assert_eq!(answer.headers()["etag"], "\"abc\"");
         assert_eq!(answer.headers()["vary"], "accept-encoding");

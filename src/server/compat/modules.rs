@@ -157,10 +157,10 @@ pub(in crate::server) async fn execute(
 /// where it has one.
 fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
     let profile = snapshot.catalog.profile_of(scope).and_then(|name| snapshot.catalog.profile(name));
-    let asked = required_permission(snapshot, id);
+    let required = required_permission(snapshot, id);
     match profile {
-        Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(asked) => {
-            format!("Permission denied: {} requires '{asked}' but user has '{has}'", id.tool)
+        Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(required) => {
+            format!("Permission denied: {} requires '{required}' but user has '{has}'", id.tool)
         }
         _ => format!("Permission denied: {reason}"),
     }

@@ -88,9 +88,9 @@ pub(in crate::server) async fn follow(
     access: Access,
     Extension(connection): Extension<DisconnectTrigger>,
 ) -> Result<Response, Problem> {
-    let ask = parse_subscription(raw.as_deref(), &headers, access)?;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
-    let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
+    let request = parse_subscription(raw.as_deref(), &headers, access)?;
+    lookup::check_profile(&shared.reader.snapshot().catalog, &request.query)?;
+    let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);
     // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream is
@@ -132,10 +132,10 @@ async fn next(stream: Option<SseStream>) -> Option<(Result<Bytes, Infallible>, O
         stream.begun = true;
         return Some((Ok(sse::FIRST), Some(stream)));
     }
-    let silent = stream.clock.sleep(stream.keep_alive);
+    let keep_alive = stream.clock.sleep(stream.keep_alive);
     let next = tokio::select! {
         next = stream.subscription.next() => Some(next),
-        () = silent => None,
+        () = keep_alive => None,
     };
     Some(match next {
         Some(Next::Message(message)) => (Ok(message.written(Form::Event, event_wire::event)), Some(stream)),

@@ -68,10 +68,10 @@ pub(in crate::server) async fn follow(
     access: Access,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let ask = events::parse_subscription(raw.as_deref(), &headers, access)?;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
+    let request = events::parse_subscription(raw.as_deref(), &headers, access)?;
+    lookup::check_profile(&shared.reader.snapshot().catalog, &request.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
-    let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
+    let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();
     let (clock, keep_alive) = (shared.clock, shared.events.keep_alive());
     // Spawned among the daemon's own tasks, so that a stop waits until the close frame was sent.
@@ -119,7 +119,7 @@ impl EventSocket {
                         return end;
                     }
                 }
-                heard = self.socket.recv() => match heard {
+                received = self.socket.recv() => match received {
                     // The library answers pings.
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.unanswered = 0,
                     Some(Ok(Message::Text(_) | Message::Binary(_))) => {

@@ -172,7 +172,7 @@ async fn serve_connection<S, B>(
         async move { answer.await.map(|response| response.map(|body| OpenBody { body, _request: under_way })) }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
-    let mut silent = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
+    let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
     let mut idle = pin!(without_requests(open.subscribe(), limits.idle_timeout, clock));
     let mut cut = pin!(OptionFuture::from(None));
     let (mut may_be_silent, mut stopping) = (true, false);
@@ -181,7 +181,7 @@ async fn serve_connection<S, B>(
             biased;
             () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read"),
             // hyper has no deadline of its own until it knows the version of HTTP.
-            first = &mut silent, if may_be_silent => match first {
+            first = &mut first_request, if may_be_silent => match first {
                 Ok(()) => may_be_silent = false,
                 Err(_) => return tracing::debug!("connection closed: no request came"),
             },
@@ -373,7 +373,7 @@ mod tests {
     }
 
     impl Fake {
-        async fn ask(&self, path: &str) -> TcpStream {
+        async fn connect_and_get(&self, path: &str) -> TcpStream {
             let mut stream = TcpStream::connect(self.address).await.unwrap();
             let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
@@ -400,7 +400,7 @@ mod tests {
     #[tokio::test]
     async fn an_idle_connection_does_not_hold_up_the_stop() {
         let server = fake(ConnectionLimits::default()).await;
-        let mut idle = server.ask("/").await;
+        let mut idle = server.connect_and_get("/").await;
         assert!(read_until(&mut idle, "done").await.starts_with("HTTP/1.1 200"));
         server.stop.stop();
         assert_eq!(server.ended.await.unwrap(), 0);
@@ -410,7 +410,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_under_way_is_finished_after_the_stop() {
         let mut server = fake(ConnectionLimits::default()).await;
-        let mut slow = server.ask("/slow").await;
+        let mut slow = server.connect_and_get("/slow").await;
         server.entered(1).await;
         server.stop.stop();
         server.release.notify_one();
@@ -422,7 +422,7 @@ mod tests {
     async fn what_does_not_end_in_time_is_cut_and_counted() {
         let mut server =
             fake(ConnectionLimits { stop_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
-        let mut slow = [server.ask("/slow").await, server.ask("/slow").await];
+        let mut slow = [server.connect_and_get("/slow").await, server.connect_and_get("/slow").await];
         server.entered(2).await;
         server.stop.stop();
         assert_eq!(server.ended.await.unwrap(), 2);
@@ -449,10 +449,10 @@ mod tests {
     async fn a_client_that_does_not_read_loses_its_slot() {
         let read_timeout = Duration::from_millis(50);
         let mut server = fake(ConnectionLimits { connections: 1, read_timeout, ..ConnectionLimits::default() }).await;
-        let stuck = server.ask("/large").await;
+        let stuck = server.connect_and_get("/large").await;
         server.entered(1).await;
         // Only one connection is accepted, so this one is answered once the other one was cut.
-        let mut second = server.ask("/").await;
+        let mut second = server.connect_and_get("/").await;
         let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
         assert!(answer.expect("the slot is free").ends_with("done"));
         drop(stuck);
@@ -463,9 +463,9 @@ mod tests {
     #[tokio::test]
     async fn further_connections_wait_for_a_slot() {
         let mut server = fake(ConnectionLimits { connections: 1, ..ConnectionLimits::default() }).await;
-        let mut first = server.ask("/slow").await;
+        let mut first = server.connect_and_get("/slow").await;
         server.entered(1).await;
-        let mut second = server.ask("/").await;
+        let mut second = server.connect_and_get("/").await;
         // No signal says that a request is *not* accepted; without the limit it would be answered
         // well within this time.
         let early = tokio::time::timeout(Duration::from_millis(100), second.read_u8()).await;

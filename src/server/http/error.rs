@@ -118,15 +118,15 @@ impl Problem {
     }
 
     /// A change could not be stored; the cause was logged.
-    pub(in crate::server) fn storage_failed(trouble: StateErrorKind) -> Self {
-        let (status, why) = match trouble {
+    pub(in crate::server) fn storage_failed(kind: StateErrorKind) -> Self {
+        let (status, why) = match kind {
             StateErrorKind::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
             StateErrorKind::Unwritable => {
                 (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
             }
             StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
-        Self::new(status, format!("the change could not be stored{why}, so nothing changed; see the daemon's log"))
+        Self::new(status, format!("the change could not be stored{why}, so it has no effect; see the daemon's log"))
     }
 
     /// Adds a clause to its text.
@@ -243,7 +243,7 @@ mod tests {
     use http_body_util::BodyExt;
     use serde_json::json;
 
-    async fn told(problem: Problem) -> (StatusCode, Value) {
+    async fn response_of(problem: Problem) -> (StatusCode, Value) {
         let answer = problem.into_full_response();
         assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
         let status = answer.status();
@@ -253,7 +253,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_repeats_its_text_for_original_clients() {
-        let (status, body) = told(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
+        let (status, body) =
+            response_of(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
             "error": "no such thing", "candidates": ["a", "b"]});
@@ -262,35 +263,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_of_ours_tells_no_details() {
-        let store = |place: &str, trouble| {
+        let store = |place: &str, kind| {
             let (place, message) = (place.into(), "it cannot be".into());
-            EngineError::State(StateError { what: "cannot save", place, message, kind: trouble })
+            EngineError::State(StateError { what: "cannot save", place, message, kind })
         };
-        for (trouble, expected) in [
+        for (kind, expected) in [
             (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),
             (StateErrorKind::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
             (StateErrorKind::Other, StatusCode::INTERNAL_SERVER_ERROR),
         ] {
-            let (status, first) = told(store("/secret/state.db", trouble).into()).await;
-            let (_, second) = told(store("/other", trouble).into()).await;
+            let (status, first) = response_of(store("/secret/state.db", kind).into()).await;
+            let (_, second) = response_of(store("/other", kind).into()).await;
             assert_eq!(status, expected);
             assert_eq!(first, second);
             assert!(!first.to_string().contains("secret"));
         }
-        let (_, unexpected) = told(Problem::internal(&"index 7 out of range")).await;
+        let (_, unexpected) = response_of(Problem::internal(&"index 7 out of range")).await;
         assert!(!unexpected.to_string().contains("index"));
     }
 
     #[tokio::test]
     async fn engine_errors_keep_whose_fault_it_was() {
         let name: crate::model::ScenarioName = "files".parse().unwrap();
-        let (status, body) = told(EngineError::UnknownScenario(name.clone()).into()).await;
+        let (status, body) = response_of(EngineError::UnknownScenario(name.clone()).into()).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(body["detail"].as_str().unwrap().contains("`files`"));
-        let (status, body) = told(EngineError::Blocked(name).into()).await;
+        let (status, body) = response_of(EngineError::Blocked(name).into()).await;
         assert_eq!(status, StatusCode::CONFLICT);
         assert!(body["detail"].as_str().unwrap().contains("DELETE /api/v1/scenarios/files/block"));
-        let (status, _) = told(EngineError::Stopping.into()).await;
+        let (status, _) = response_of(EngineError::Stopping.into()).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

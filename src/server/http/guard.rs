@@ -167,12 +167,12 @@ impl Guard {
                 Ok(None)
             };
         }
-        let ours = match (written, &origin) {
+        let own_origin = match (written, &origin) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(_), Some(origin)) => host.is_some_and(|host| origin.matches_host(host)),
         };
-        if !ours {
+        if !own_origin {
             return Err(refused_origin(written));
         }
         match site {

@@ -9,4 +9,5 @@ pub(super) mod guard;
 pub(super) mod params;
 pub(super) mod query;
 pub(super) mod response_cache;
+pub(super) mod shared_body;
 pub(super) mod sse;

@@ -235,10 +235,10 @@ fn with_options(
     formats::with_options(format, deferring).or_else(|| formats::with_options(format, options)).ok_or_else(|| {
         let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
         let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
-        let asked = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
-        let asked: Vec<&str> = asked.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-        let (asked, have) = (asked.join(" with "), have.join(", "));
-        Problem::bad_request(format!("`format={}` has no {asked}; these have it: {have}", format.id()))
+        let requested = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
+        let requested: Vec<&str> = requested.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let (requested, have) = (requested.join(" with "), have.join(", "));
+        Problem::bad_request(format!("`format={}` has no {requested}; these have it: {have}", format.id()))
     })
 }
 
@@ -384,9 +384,9 @@ mod tests {
             ("format=openai&cache=true", &["`cache=true`", "`anthropic`, `bedrock`"]),
             ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
         ] {
-            let told = refusal(raw).await;
+            let detail = refusal(raw).await;
             for part in named {
-                assert!(told.contains(part), "{raw}: {told}");
+                assert!(detail.contains(part), "{raw}: {detail}");
             }
         }
     }

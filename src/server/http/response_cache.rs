@@ -63,8 +63,8 @@ pub(in crate::server) struct CachedResponse {
 
 impl CachedResponse {
     /// 200 with the body, or 304 without it if the client already has it (RFC 9110 section 15.4.5).
-    pub(in crate::server) fn answer(&self, asked: &HeaderMap) -> Response<Full<Bytes>> {
-        let (status, headers, body) = if conditional::is_known(asked, &self.etag) {
+    pub(in crate::server) fn answer(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let (status, headers, body) = if conditional::is_known(headers, &self.etag) {
             (StatusCode::NOT_MODIFIED, &self.not_modified_headers, Bytes::new())
         } else {
             (StatusCode::OK, &self.ok_headers, self.body.clone())
@@ -89,12 +89,12 @@ impl ResponseCache {
         snapshot: &Arc<Snapshot>,
         query: &str,
         coding: Coding,
-        asked: &HeaderMap,
+        headers: &HeaderMap,
     ) -> Option<Response<Full<Bytes>>> {
         let given = self.0.load();
         let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
-        let suffices = kept.with_body || conditional::is_known(asked, &kept.ready.etag);
-        suffices.then(|| kept.ready.answer(asked))
+        let suffices = kept.with_body || conditional::is_known(headers, &kept.ready.etag);
+        suffices.then(|| kept.ready.answer(headers))
     }
 
     /// Caches an answer. Drops those of other snapshots, and the oldest if there are too many.
@@ -173,9 +173,9 @@ mod tests {
         of: &Arc<Snapshot>,
         query: &str,
         coding: Coding,
-        asked: &HeaderMap,
+        headers: &HeaderMap,
     ) -> Option<(u16, u64)> {
-        let answer = repeats.answer(of, query, coding, asked)?;
+        let answer = repeats.answer(of, query, coding, headers)?;
         Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
     }
 
@@ -209,12 +209,12 @@ mod tests {
         for _ in 0..=MAX_RESPONSES {
             repeats.insert(&now, "long", Coding::Identity, &long);
         }
-        let asked = |tag| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(tag))]);
-        let status = |tag| answered(&repeats, &now, "long", Coding::Identity, &asked(tag));
+        let headers = |tag| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(tag))]);
+        let status = |tag| answered(&repeats, &now, "long", Coding::Identity, &headers(tag));
         assert_eq!(status("\"a\""), Some((304, 0)));
         assert_eq!(status("\"b\""), None);
-        let whole = long.answer(&asked("\"a\""));
-        let again = repeats.answer(&now, "long", Coding::Identity, &asked("\"a\"")).unwrap();
+        let whole = long.answer(&headers("\"a\""));
+        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\"")).unwrap();
         assert_eq!(whole.status(), again.status());
         assert_eq!(whole.headers(), again.headers());
         assert!(!found(&repeats, &now, "long"), "its body has to be made");

@@ -1,12 +1,16 @@
 //! How answers are written, and their HTTP responses.
 
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::protocols::json_rpc::RpcError;
+use crate::server::http::shared_body::SharedBody;
 use crate::server::mcp::refusal::Refusal;
+
+const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The answer to a request.
 pub(super) enum Answer {
@@ -16,11 +20,22 @@ pub(super) enum Answer {
     Stream(Response),
 }
 
+/// What stands before and behind the result in the answer to a request.
+fn around(id: &str) -> (String, &'static str) {
+    (format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#), "}")
+}
+
 /// The answer to a request.
 pub(super) fn envelope(id: &str, result: &[u8]) -> Bytes {
-    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-    // A list may be large: its place is taken once, in its full length.
-    [head.as_bytes(), result, b"}"].concat().into()
+    let (before, behind) = around(id);
+    [before.as_bytes(), result, behind.as_bytes()].concat().into()
+}
+
+/// The same as a whole response. The result is shared: a list may be large.
+pub(super) fn result(id: &str, result: Bytes) -> Response {
+    let (before, behind) = around(id);
+    let body = SharedBody::new([before.into(), result, behind.into()]);
+    (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response()
 }
 
 /// The answer to a request that failed. Without an id if that could not be read.
@@ -47,7 +62,7 @@ pub(super) fn refused(id: Option<&str>, refusal: &Refusal) -> Response {
 
 /// One message as a whole response.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
-    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+    (status, [(CONTENT_TYPE, APPLICATION_JSON)], body).into_response()
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::server::mcp::sessions::LiveSession;
 use crate::server::mcp::watched::{ResourceWatch, WatchKey};
 use crate::views;
 
-/// Changes within this time of one that was told are told together.
+/// Changes within this time after one that was sent are sent together.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// Messages of the daemon that wait for the reader of a GET stream.
 const QUEUE: usize = 64;
@@ -70,9 +70,9 @@ struct ChangeStream {
     /// When a sign of life is sent, if nothing else is.
     silent_until: Instant,
     first: Option<Bytes>,
-    /// What changed and was not told yet.
+    /// Changes that were not sent yet.
     pending: BTreeSet<ListChange>,
-    /// When the next change may be told.
+    /// When the next change may be sent.
     next_change: Instant,
     /// What is sent when the daemon stops.
     end: Option<Bytes>,
@@ -241,7 +241,7 @@ enum StreamStep {
     Message(Bytes),
     /// Nothing for a while.
     Silent,
-    /// What is pending may be told.
+    /// The pending changes may be sent.
     Due,
     Ended,
     /// The client ended its session.
@@ -278,11 +278,11 @@ impl ChangeStream {
     }
 
     /// What is pending, as one part of the stream.
-    fn told(&mut self) -> Bytes {
+    fn pending_text(&mut self) -> Bytes {
         self.next_change = self.clock.now() + TOGETHER;
-        let told: Vec<Bytes> =
+        let messages: Vec<Bytes> =
             std::mem::take(&mut self.pending).iter().map(|change| self.wanted.text(change)).collect();
-        told.concat().into()
+        messages.concat().into()
     }
 }
 
@@ -299,10 +299,10 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
                 stream.pending.extend(changes.into_iter().filter(wanted));
                 continue;
             }
-            StreamStep::Due => stream.told(),
+            StreamStep::Due => stream.pending_text(),
             StreamStep::Message(message) => message,
             StreamStep::Silent => sse::ALIVE,
-            StreamStep::Ended if !stream.pending.is_empty() => stream.told(),
+            StreamStep::Ended if !stream.pending.is_empty() => stream.pending_text(),
             StreamStep::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
             StreamStep::SessionEnded => return None,
         };

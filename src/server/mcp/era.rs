@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(judged(&modern, "tools/list", "{}"), Err((400, INVALID_PARAMS)));
         assert_eq!(judged(&[], "server/discover", "{}"), Err((400, HEADER_MISMATCH)));
         assert_eq!(judged(&modern, "tools/list", &meta("v999.0.0")), Err((400, HEADER_MISMATCH)));
-        let odd = [("mcp-protocol-version", "v999.0.0"), ("mcp-method", "tools/list")];
-        assert_eq!(judged(&odd, "tools/list", &meta("v999.0.0")), Err((400, UNSUPPORTED_VERSION)));
+        let unsupported = [("mcp-protocol-version", "v999.0.0"), ("mcp-method", "tools/list")];
+        assert_eq!(judged(&unsupported, "tools/list", &meta("v999.0.0")), Err((400, UNSUPPORTED_VERSION)));
         assert_eq!(judged(&modern, "ping", &meta(MODERN)), Err((400, HEADER_MISMATCH)));
     }
 

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC as they come in: which are requests, and to whom they belong.
+//! Messages of JSON-RPC as they come in: which are requests, and which session they belong to.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{self, RpcMessage};
-use crate::server::mcp::answer::{Answer, envelope, error_envelope, json, refused};
+use crate::server::mcp::answer::{self, Answer, envelope, error_envelope, json, refused};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
 use crate::server::mcp::greeting;
@@ -65,7 +65,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
             let (claims, result) = greeting::initialize(context, params);
-            let mut response = json(StatusCode::OK, envelope(id.get(), &result));
+            let mut response = answer::result(id.get(), result);
             // The characters of an id may all stand in a header.
             if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {
                 response.headers_mut().insert(SESSION_ID, signed);
@@ -79,7 +79,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Err(refusal) => Err(refusal),
     };
     match answered {
-        Ok(Answer::Result(result)) => json(StatusCode::OK, envelope(id.get(), &result)),
+        Ok(Answer::Result(result)) => answer::result(id.get(), result),
         Ok(Answer::Stream(response)) => response,
         Err(refusal) => refused(Some(id.get()), &refusal),
     }

@@ -25,7 +25,7 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
     that a route does not know is refused (only `/`, `/healthz`, `/readyz` and `/metrics` look at none), and so is one that is given twice; those that may be repeated also take several values with \
     commas between. Every `GET` is a `HEAD`, too. A method that a path does not take is answered 405 with `Allow`, a path that is not \
     there 404. Lists and this description come with a strong `ETag`, answer 304 to an `If-None-Match` that names it, and are sent in \
-    `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out. \
+    `br`, `zstd` or `gzip` to clients that accept it. There is no login; requests of web pages of other sites are refused. \
     Where `server.operator_token` is configured, operations that approve, operate or loosen need that token; they name it in `security`.";
 
 /// The whole document for these routes.
@@ -178,10 +178,10 @@ impl DocumentBuilder {
         part: impl Fn(&Example) -> Option<Value>,
     ) -> Map<String, Value> {
         let wanted = |example: &&Example| example.operation == operation.id && example.status == status;
-        let shown = self.examples.iter().filter(wanted).filter_map(|example| Some((&example.ask, part(example)?)));
-        let named = shown
-            .enumerate()
-            .map(|(at, (ask, value))| (format!("{}{}", operation.id, at + 1), json!({"summary": ask, "value": value})));
+        let shown = self.examples.iter().filter(wanted).filter_map(|example| Some((&example.request, part(example)?)));
+        let named = shown.enumerate().map(|(at, (request, value))| {
+            (format!("{}{}", operation.id, at + 1), json!({"summary": request, "value": value}))
+        });
         named.collect()
     }
 }
@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn every_route_and_method_is_there_and_nothing_else() {
         let document = document(ROUTES);
-        let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut documented: BTreeSet<(String, String)> = BTreeSet::new();
         for (path, method, _) in operations(&document) {
-            told.insert((path.clone(), method.to_uppercase()));
+            documented.insert((path.clone(), method.to_uppercase()));
         }
         let mut expected = BTreeSet::new();
         for route in ROUTES {
@@ -252,7 +252,7 @@ mod tests {
                 expected.insert((written_path(route, operation), operation.verb.as_str().to_owned()));
             }
         }
-        assert_eq!(told, expected);
+        assert_eq!(documented, expected);
     }
 
     #[test]
@@ -292,15 +292,16 @@ mod tests {
     fn what_may_need_the_token_says_so_and_nothing_else_does() {
         let document = document(ROUTES);
         for operation in ROUTES.iter().flat_map(|route| route.operations) {
-            let told = operations(&document).into_iter().find(|(_, _, told)| told["operationId"] == operation.id);
-            let (_, _, told) = told.unwrap();
+            let documented =
+                operations(&document).into_iter().find(|(_, _, documented)| documented["operationId"] == operation.id);
+            let (_, _, documented) = documented.unwrap();
             let refusal = match operation.right {
                 Right::Read | Right::Call => Value::Null,
                 Right::Prefer => json!("#/components/responses/TokenNeededToLoosen"),
                 Right::Approve | Right::Operate => json!("#/components/responses/TokenNeeded"),
             };
-            assert_eq!(told["responses"]["401"]["$ref"], refusal, "{}", operation.id);
-            assert_eq!(told.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
+            assert_eq!(documented["responses"]["401"]["$ref"], refusal, "{}", operation.id);
+            assert_eq!(documented.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
         }
     }
 
@@ -319,8 +320,9 @@ mod tests {
                     let mut examples: Vec<&Value> = examples.map(|(_, example)| &example["value"]).collect();
                     examples.extend(content.get("example"));
                     // An answer of the same shape as the first one has the same example.
-                    let same = |(other, told): (&String, &Value)| {
-                        other < status && told.pointer("/content/application~1json/schema") == Some(&content["schema"])
+                    let same = |(other, other_response): (&String, &Value)| {
+                        other < status
+                            && other_response.pointer("/content/application~1json/schema") == Some(&content["schema"])
                     };
                     let shown = media == JSON && operation["responses"].as_object().unwrap().iter().any(same);
                     assert!(shown || !examples.is_empty(), "{method} {path} {status} {media} has no example");

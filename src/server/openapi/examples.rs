@@ -11,7 +11,7 @@ pub(super) struct Example {
     /// The operation, by its id.
     pub(super) operation: String,
     /// Method and target, as in a request line.
-    pub(super) ask: String,
+    pub(super) request: String,
     /// The JSON body of the request.
     pub(super) body: Option<Value>,
     pub(super) status: u16,

@@ -14,7 +14,7 @@ pub(super) const IMPORT: &str = "cannot import the state";
 
 /// Quotes the message of SQLite, and adds the next step for that kind of failure.
 pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
-    let trouble = match error.sqlite_error_code() {
+    let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StateErrorKind::Full,
         Some(
             ErrorCode::ReadOnly
@@ -45,5 +45,5 @@ pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) 
         Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
         _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
     };
-    StateError::new(what, place, format!("{error}; {step}")).with_kind(trouble)
+    StateError::new(what, place, format!("{error}; {step}")).with_kind(kind)
 }

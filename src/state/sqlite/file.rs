@@ -310,8 +310,8 @@ pub(super) fn private_file() -> OpenOptions {
     options
 }
 
-/// The same, but a symbolic link is not a file: in a folder that others may write to, it could lead
-/// to a file of somebody else.
+/// The same, but a symbolic link is refused: in a folder that others may write to, it could lead to
+/// a file of another user.
 fn unlinked_file() -> OpenOptions {
     let mut options = private_file();
     #[cfg(unix)]

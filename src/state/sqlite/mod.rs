@@ -84,7 +84,7 @@ struct SqliteStore {
 }
 
 impl SqliteStore {
-    async fn ask<T>(
+    async fn request<T>(
         &self,
         what: &'static str,
         job: impl FnOnce(oneshot::Sender<Result<T, StateError>>) -> Job,
@@ -99,11 +99,11 @@ impl SqliteStore {
 
 impl StateStore for SqliteStore {
     fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
-        self.ask(LOAD, Job::Load).boxed()
+        self.request(LOAD, Job::Load).boxed()
     }
 
     fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
-        self.ask(SAVE, |reply| Job::Save(writes, reply)).boxed()
+        self.request(SAVE, |reply| Job::Save(writes, reply)).boxed()
     }
 }
 

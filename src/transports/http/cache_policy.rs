@@ -224,14 +224,14 @@ impl Basis {
     fn judge(self, received: Instant, received_at: Timestamp) -> HttpFreshness {
         let shared = self.rules.scope == CacheScope::Shared;
         let none = Directives::default();
-        let said = self.cache_control.as_ref().unwrap_or(&none);
+        let directives = self.cache_control.as_ref().unwrap_or(&none);
         // `private` is the same to a shared cache as `no-store` (RFC 9111 sections 5.2.2.5 and
         // 5.2.2.7).
-        let no_store = said.no_store || (shared && said.private);
+        let no_store = directives.no_store || (shared && directives.private);
         // RFC 9111 section 4.2.4 lists the directives that forbid stale use; `s-maxage` does it by
         // section 5.2.2.10.
-        let forbidden_to_all = said.must_revalidate || said.no_cache;
-        let forbidden_to_shared = shared && (said.proxy_revalidate || said.s_maxage.is_some());
+        let forbidden_to_all = directives.must_revalidate || directives.no_cache;
+        let forbidden_to_shared = shared && (directives.proxy_revalidate || directives.s_maxage.is_some());
         let etag = self.etag.clone().filter(|_| !no_store);
         let last_modified = self.last_modified.clone().filter(|_| !no_store);
         HttpFreshness {
@@ -239,11 +239,11 @@ impl Basis {
             received_at,
             took: self.took,
             // RFC 9111 section 4.2: fresh while the lifetime exceeds the age.
-            lifetime: if no_store { Duration::ZERO } else { self.lifetime(said).saturating_sub(self.age) },
+            lifetime: if no_store { Duration::ZERO } else { self.lifetime(directives).saturating_sub(self.age) },
             no_store,
             must_revalidate: forbidden_to_all || forbidden_to_shared,
-            stale_while_revalidate: said.stale_while_revalidate,
-            stale_if_error: said.stale_if_error,
+            stale_while_revalidate: directives.stale_while_revalidate,
+            stale_if_error: directives.stale_if_error,
             validators: HttpValidators { etag, last_modified },
             basis: self,
         }
@@ -251,9 +251,9 @@ impl Basis {
 
     /// The freshness lifetime before the age is taken off (RFC 9111 section 4.2.1), the first that
     /// applies.
-    fn lifetime(&self, said: &Directives) -> Duration {
+    fn lifetime(&self, directives: &Directives) -> Duration {
         // RFC 9111 section 5.2.2.4: never without revalidation.
-        if said.no_cache {
+        if directives.no_cache {
             return Duration::ZERO;
         }
         // RFC 9111 section 5.4: a relic that counts only where `Cache-Control` is missing.
@@ -265,11 +265,11 @@ impl Basis {
             return Duration::ZERO;
         }
         // RFC 9111 section 5.2.2.10: for shared caches only, before everything else.
-        if let (CacheScope::Shared, Some(s_maxage)) = (self.rules.scope, said.s_maxage) {
+        if let (CacheScope::Shared, Some(s_maxage)) = (self.rules.scope, directives.s_maxage) {
             return s_maxage;
         }
         // RFC 9111 section 5.2.2.1, before `Expires` by section 5.3.
-        if let Some(max_age) = said.max_age {
+        if let Some(max_age) = directives.max_age {
             return max_age;
         }
         // RFC 9111 section 5.3; both dates are the sender's, so its clock may be wrong.

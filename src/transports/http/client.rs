@@ -197,7 +197,7 @@ impl Upstream {
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
     pub async fn get(&self, path: &str, validators: Option<&HttpValidators>) -> Result<HttpResponse, TransportError> {
-        self.ask(path, validators, Take::Success).await
+        self.send_get(path, validators, Take::Success).await
     }
 
     /// Like [`Self::get`], but returns an answer of any status, for callers that show how a request
@@ -207,10 +207,10 @@ impl Upstream {
         path: &str,
         validators: Option<&HttpValidators>,
     ) -> Result<HttpResponse, TransportError> {
-        self.ask(path, validators, Take::Any).await
+        self.send_get(path, validators, Take::Any).await
     }
 
-    async fn ask(
+    async fn send_get(
         &self,
         path: &str,
         validators: Option<&HttpValidators>,

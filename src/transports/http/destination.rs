@@ -1,5 +1,5 @@
-//! Where a request goes whose address somebody else named: its host is looked up once, and the
-//! address that passes the rules is the one that is connected to.
+//! The destination of a request to an address that a server named: its host is looked up once, and
+//! the address that passes the rules is the one that is connected to.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

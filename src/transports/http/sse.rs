@@ -158,10 +158,10 @@ impl EventStream {
             if let Some(event) = self.parser.read(&mut self.rest) {
                 return Ok(Some(event));
             }
-            let silent = |_| TransportError::Timeout { url: self.address.clone(), limit: self.silence };
+            let timed_out = |_| TransportError::Timeout { url: self.address.clone(), limit: self.silence };
             let broken =
                 |error: hyper::Error| TransportError::Broken { url: self.address.clone(), message: error.to_string() };
-            let frame = tokio::time::timeout(self.silence, self.body.frame()).await.map_err(silent)?;
+            let frame = tokio::time::timeout(self.silence, self.body.frame()).await.map_err(timed_out)?;
             match frame {
                 Some(frame) => self.rest = frame.map_err(broken)?.into_data().unwrap_or_default(),
                 None => return Ok(None),

@@ -70,7 +70,7 @@ impl Watchdog {
     pub(super) fn watch(&self, group: ProcessGroup) {
         let mut state = self.state();
         state.groups.insert(group);
-        if !state.tell('+', group) {
+        if !state.send('+', group) {
             // It was killed itself. A new one is given all groups.
             state.start(self.command.as_ref());
         }
@@ -80,7 +80,7 @@ impl Watchdog {
     pub(super) fn forget(&self, group: ProcessGroup) {
         let mut state = self.state();
         state.groups.remove(&group);
-        state.tell('-', group);
+        state.send('-', group);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, WatchdogState> {
@@ -99,12 +99,12 @@ impl WatchdogState {
             }
         }
         for group in self.groups.clone() {
-            self.tell('+', group);
+            self.send('+', group);
         }
     }
 
     /// Writes one line. The pipe holds thousands of them. Returns whether there is a watchdog.
-    fn tell(&mut self, sign: char, group: ProcessGroup) -> bool {
+    fn send(&mut self, sign: char, group: ProcessGroup) -> bool {
         let pipe = self.running.as_mut().and_then(|running| running.stdin.as_mut());
         if pipe.is_some_and(|pipe| pipe.write_all(format!("{sign}{}\n", group.id()).as_bytes()).is_ok()) {
             return true;

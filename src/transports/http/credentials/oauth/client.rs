@@ -1,5 +1,5 @@
-//! Who callsheet is at an authorization server: the client that the operator registered, the one of
-//! a metadata document, or one that it registers itself (RFC 7591), in this order.
+//! The client that callsheet is at an authorization server: one that the operator registered, the
+//! one of a metadata document, or one that it registers itself (RFC 7591), in this order.
 
 use std::time::Duration;
 
@@ -99,15 +99,15 @@ async fn register(
     let upstream = guard.upstream(place).await?;
     let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers: HeaderMap::new(), repeatable: false };
     let answer = upstream.post("", body.to_string(), &limits).await.map_err(|error| error.to_string())?;
-    let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let registration: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if !answer.head.status.is_success() {
-        let code = shown(told["error"].as_str().unwrap_or("without a reason"));
+        let code = shown(registration["error"].as_str().unwrap_or("without a reason"));
         return Err(format!("{upstream} did not register callsheet: {} ({code})", answer.head.status));
     }
-    let text = |key: &str| told[key].as_str().filter(|text| !text.is_empty() && text.len() <= MAX_ID);
+    let text = |key: &str| registration[key].as_str().filter(|text| !text.is_empty() && text.len() <= MAX_ID);
     let Some(id) = text("client_id") else { return Err(format!("{upstream} registered callsheet without an id")) };
     let secret = text("client_secret").map(str::to_owned);
-    let method = method_of(secret.is_some(), told["token_endpoint_auth_method"].as_str(), methods)?;
+    let method = method_of(secret.is_some(), registration["token_endpoint_auth_method"].as_str(), methods)?;
     Ok(LoginClient { id: id.to_owned(), secret, method, redirect: Some(redirect.as_str().to_owned()) })
 }
 

@@ -1,5 +1,5 @@
-//! The tokens of clients without a person: one request for all who wait, renewed before they lapse,
-//! kept in memory only.
+//! The tokens of clients without a person: one request for all waiting callers, renewed before they
+//! expire, kept in memory only.
 
 use std::fmt;
 use std::sync::Weak;

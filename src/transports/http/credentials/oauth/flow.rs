@@ -91,10 +91,10 @@ async fn prepare(login: &LoginTokens, redirect: &Url) -> Result<StartedLogin, Lo
     if let Some(missing) = &missing {
         count_step(login, missing)?;
     }
-    let asked = challenge.and_then(|challenge| challenge.scope);
+    let scope = challenge.and_then(|challenge| challenge.scope);
     let scopes = scopes(
         login,
-        asked.as_deref(),
+        scope.as_deref(),
         (&resource, &server),
         granted.filter(|_| missing.is_some()).unwrap_or_default(),
     );

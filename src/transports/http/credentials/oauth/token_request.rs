@@ -55,7 +55,7 @@ pub(super) enum TokenRefusal {
     Failed(CredentialError),
 }
 
-/// Sends a form. `client` is the header that proves who asks. Fails with a text for people.
+/// Sends a form. `client` is the header with the client's credential. Fails with a text for people.
 pub(super) async fn post(
     server: &Upstream,
     client: Option<HeaderValue>,
@@ -76,7 +76,7 @@ pub(super) fn error_code(body: &[u8]) -> Option<String> {
     parsed.error.map(|code| shown(&code))
 }
 
-/// Requests a token with this form. `client` is the header that proves who asks.
+/// Requests a token with this form. `client` is the header with the client's credential.
 pub(super) async fn request(
     server: &Upstream,
     client: Option<HeaderValue>,
