@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 /// Whether the fault with this number is on.
 pub fn is(number: u32) -> bool {
     static ON: OnceLock<u32> = OnceLock::new();
-    let read = || std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/mutant")).ok()?.trim().parse().ok();
+    let read = || std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "FILE")).ok()?.trim().parse().ok();
     *ON.get_or_init(|| read().unwrap_or(0)) == number
 }
 """
@@ -35,26 +35,30 @@ def main() -> int:
     wanted = {int(number) for number in sys.argv[1:]}
     copy_project(changed(mutants))
     chosen = [mutant for mutant in mutants if not wanted or mutant["id"] in wanted]
+    begun = time.monotonic()
     programs = build(sorted({test.split()[0] for mutant in chosen for test in mutant["tests"]}))
+    built = time.monotonic()
     for test in sorted({test for mutant in chosen for test in mutant["tests"]}):
         failure = failing(programs, test, 0)
         if failure:
             print(f"`{test}` fails without any fault:\n{failure[-3000:]}")
             return 1
+    print(f"built in {built - begun:.0f} s; all tests pass without a fault, in {time.monotonic() - built:.0f} s", flush=True)
     noticed, known, unknown = 0, [], []
     for mutant in chosen:
-        begun = time.monotonic()
+        since = time.monotonic()
         by = next((test for test in mutant["tests"] if failing(programs, test, mutant["id"])), None)
         noticed += by is not None
         verdict = f"noticed by `{by}`" if by else "SURVIVED"
-        print(f"{mutant['id']:3} {verdict:40} {time.monotonic() - begun:5.1f} s  {mutant['what']}", flush=True)
+        print(f"{mutant['id']:3} {verdict:40} {time.monotonic() - since:5.1f} s  {mutant['what']}", flush=True)
         if by and "survives" in mutant:
             print(f"    it is listed as a survivor: {mutant['survives']}")
         if not by:
             (known if "survives" in mutant else unknown).append(mutant)
     (COPY / "mutant").unlink(missing_ok=True)
     share = noticed / len(chosen)
-    print(f"\n{noticed} of {len(chosen)} noticed ({share:.0%}), {len(known)} known survivors, {len(unknown)} others")
+    print(f"\n{noticed} of {len(chosen)} noticed ({share:.0%}), {len(known)} known survivors, {len(unknown)} others, "
+          f"in {time.monotonic() - begun:.0f} s")
     for mutant in known:
         print(f"- {mutant['id']}: {mutant['what']}: {mutant['survives']}")
     for mutant in unknown:
@@ -76,9 +80,10 @@ def changed(mutants: list) -> dict:
             sys.exit(f"mutants.toml: fault {number} ({mutant['what']}): its text stands {found} times in {path}, not once; "
                      "write down how that place looks now")
         texts[path] = text.replace(mutant["find"], mutant["replace"].replace("MUTANT", f"crate::mutants::is({number})"))
-    texts["src/mutants.rs"] = SWITCH
-    library = texts.get("src/lib.rs", (ROOT / "src" / "lib.rs").read_text())
-    texts["src/lib.rs"] = library.replace("\npub mod ", "\n#[doc(hidden)]\npub mod mutants;\npub mod ", 1)
+    for crate in {path[: path.index("src/")] for path in texts}:
+        texts[f"{crate}src/mutants.rs"] = SWITCH.replace("FILE", "/.." * crate.count("/") + "/mutant")
+        library = texts.get(f"{crate}src/lib.rs", (ROOT / crate / "src" / "lib.rs").read_text())
+        texts[f"{crate}src/lib.rs"] = library.replace("\npub mod ", "\n#[doc(hidden)]\npub mod mutants;\npub mod ", 1)
     return texts
 
 

@@ -242,30 +242,6 @@ async fn bytes_are_limited_both_ways() {
     daemon.stop().await;
 }
 
-/// S1-74, S1-87: an overloaded API is asked again where that is safe, and no more often than the
-/// file says.
-#[tokio::test]
-async fn what_may_be_repeated_is_tried_again() {
-    let home = Home::new();
-    let busy = |target: &str, number: usize| {
-        if target == "/third" && number > 2 { answer("200 OK", &[], b"1") } else { answer("503 Busy", &[], b"") }
-    };
-    let (first, second, third) = (Api::answering(busy).await, Api::answering(busy).await, Api::answering(busy).await);
-    let tools = [
-        ("get", http_tool(&json!({"urlTemplate": first.at("/third")}))),
-        ("post", http_tool(&json!({"urlTemplate": second.at("/third"), "method": "POST"}))),
-        ("once", http_tool(&json!({"urlTemplate": third.at("/never"), "maxRetries": 1}))),
-    ];
-    let daemon = with_tools(config(&home), &tools).await;
-    assert_eq!(invoke(&daemon, "get", &json!({})).await.1, json!({"ok": true, "value": 1}));
-    assert_eq!(first.server.requests().len(), 3);
-    assert_eq!(invoke(&daemon, "post", &json!({})).await.1["code"], "http_status");
-    assert_eq!(second.server.requests().len(), 1, "a POST is sent once");
-    assert_eq!(invoke(&daemon, "once", &json!({})).await.1["code"], "http_status");
-    assert_eq!(third.server.requests().len(), 2);
-    daemon.stop().await;
-}
-
 /// S1-30: the time of a call is limited, all tries together, and one tool that fails costs no
 /// other.
 #[tokio::test]

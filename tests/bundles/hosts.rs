@@ -50,18 +50,20 @@ async fn no_host_is_reached_that_is_not_listed() {
 async fn a_name_is_dialled_at_its_checked_address() {
     let api = api().await;
     let port = api.server.address().port();
+    // Where the name means `::1` too, another program has that port.
+    let other = std::net::TcpListener::bind(("::1", port)).ok();
     let home = Home::new();
     let mut config = config(&home);
     config.bundles.allowed_hosts = vec!["localhost".parse().unwrap()];
-    let content = http_tool(&json!({"urlTemplate": format!("http://localhost:{port}/"), "maxRetries": 0}));
+    let content = http_tool(&json!({"urlTemplate": format!("http://localhost:{port}/"), "maxRetries": 0,
+        "timeoutMs": 5_000}));
     let daemon = with_tools(config, &[("t", content)]).await;
     let (status, answer) = invoke(&daemon, "t", &json!({})).await;
-    assert_eq!(status, 200, "{answer}");
-    // Where `localhost` is `::1` first, no program listens there.
-    if answer["ok"] == true {
-        assert_eq!(api.server.requests()[0].header("host"), Some(format!("localhost:{port}").as_str()));
-    } else {
-        assert_eq!(answer["code"], "refused", "{answer}");
+    assert_eq!((status, &answer["ok"]), (200, &json!(true)), "{answer}");
+    assert_eq!(api.server.requests()[0].header("host"), Some(format!("localhost:{port}").as_str()));
+    if let Some(other) = other {
+        other.set_nonblocking(true).unwrap();
+        assert!(other.accept().is_err(), "no other address is connected to");
     }
     daemon.stop().await;
 }
@@ -119,5 +121,23 @@ async fn a_token_goes_to_no_host_that_its_secret_is_not_for() {
     assert_eq!(invoke(&daemon, "t", &json!({})).await.0, 503);
     let why = reason(&daemon).await;
     assert!(why.contains("a token for the secret `CLIENT` to `localhost`"), "{why}");
+    daemon.stop().await;
+}
+
+/// The secret of a client goes to no token address that it is not for.
+#[tokio::test]
+async fn the_secret_of_a_client_goes_to_its_own_hosts_only() {
+    let api = api().await;
+    let home = Home::new();
+    let mut config = config(&home);
+    config.bundles.secrets.insert("THEIRS".into(), secret("t", "api.example.com"));
+    let content =
+        http_tool(&json!({"urlTemplate": api.at("/"), "auth": {"type": "oauth2", "tokenUrl": api.at("/token"),
+        "clientId": "me", "clientSecret": "${THEIRS}"}}));
+    let daemon = with_tools(config, &[("t", content)]).await;
+    assert_eq!(invoke(&daemon, "t", &json!({})).await.0, 503);
+    let reason = reason(&daemon).await;
+    assert!(reason.contains("would send the secret `THEIRS` to `127.0.0.1`"), "{reason}");
+    assert!(api.server.requests().is_empty());
     daemon.stop().await;
 }

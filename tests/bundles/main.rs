@@ -16,6 +16,7 @@ mod hostile;
 mod hosts;
 mod page;
 mod processes;
+mod repeats;
 mod routes;
 mod templates;
 

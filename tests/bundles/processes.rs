@@ -90,3 +90,22 @@ fn many_processes_lose_and_repeat_nothing() {
     let names = std::fs::read_dir(folder.path().join(NET)).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with('.')), "no half-written file is left");
 }
+
+/// A store may have read the folder before another process changed it.
+#[tokio::test]
+async fn a_change_is_judged_by_what_is_in_the_folder_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    let (first, second) = (store(&path), store(&path));
+    let about = BundleChange::parse(&members(&json!({"slug": "net", "displayName": "Net"}))).unwrap();
+    let bundle: uuid::Uuid = NET.parse().unwrap();
+    first.put_bundle(bundle, about).await.unwrap();
+    second.read_now();
+    let key = || (bundle, "shared".parse().unwrap(), "v1".parse().unwrap());
+    first.put_tool(key(), content(1)).await.unwrap();
+    let refused = second.delete_bundle(bundle).await.unwrap_err();
+    assert!(matches!(refused, BundleError::NotEmpty(..)), "{refused}");
+    let third = store(&path);
+    let refused = third.put_tool(key(), content(3)).await.unwrap_err();
+    assert!(matches!(refused, BundleError::Conflict(..)), "{refused}");
+}

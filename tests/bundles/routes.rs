@@ -174,6 +174,10 @@ async fn what_cannot_be_used_is_refused_with_its_place() {
         (json!({"urlTemplate": url, "extractExpr": "$["}), "/impl/extractExpr"),
         (json!({"urlTemplate": url, "errorMode": "ignore"}), "/impl/errorMode"),
         (json!({"urlTemplate": url, "auth": {"type": "hmac"}}), "/impl/auth/type"),
+        (
+            json!({"urlTemplate": url, "auth": {"type": "apiKey", "name": "Host", "valueTemplate": "x"}}),
+            "/impl/auth/name",
+        ),
         (json!({"urlTemplate": url, "urlTemplat": 1}), "/impl/urlTemplat"),
     ] {
         let refused = expect(&daemon, 400, "PUT", &tool(NET, "t", "v1"), &http_tool(&implementation)).await.json();

@@ -130,3 +130,36 @@ async fn check(api: &Api, daemon: &Daemon, args: &Value) {
     let sent: Value = serde_json::from_str(body).unwrap();
     assert_eq!(sent, json!({"text": format!("<{}>", text("text")), "whole": text("text"), "fixed": 1}));
 }
+
+/// A value stays within the text or the attribute of XML that it stands in.
+#[tokio::test]
+async fn a_value_ends_no_attribute_of_xml() {
+    let api = Api::answering(|_, _| answer("200 OK", &[], b"1")).await;
+    let home = Home::new();
+    let content = http_tool(&json!({
+        "method": "POST", "urlTemplate": api.at("/"), "headers": {"Content-Type": "text/xml"},
+        "bodyTemplate": "<a b=\"${q}\" c='${q}'>${q}</a>",
+    }));
+    let daemon = with_tools(config(&home), &[("t", content)]).await;
+    let (_, answer) = invoke(&daemon, "t", &json!({"q": "\"'><x/>&"})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    let q = "&quot;&apos;&gt;&lt;x/&gt;&amp;";
+    assert_eq!(api.bodies(), [format!("<a b=\"{q}\" c='{q}'>{q}</a>")]);
+    daemon.stop().await;
+}
+
+/// Without the last segment, a request would go to another resource.
+#[tokio::test]
+async fn no_value_takes_the_last_segment_away() {
+    let api = Api::answering(|_, _| answer("200 OK", &[], b"1")).await;
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[("t", http_tool(&json!({"urlTemplate": api.at("/items/${id}")})))]).await;
+    for id in ["", ".", ".."] {
+        let (_, answer) = invoke(&daemon, "t", &json!({"id": id})).await;
+        assert_eq!(answer["code"], "refused_argument", "{id:?}: {answer}");
+    }
+    assert!(api.server.requests().is_empty());
+    assert_eq!(invoke(&daemon, "t", &json!({"id": "..."})).await.1["ok"], true);
+    assert_eq!(api.server.requests()[0].target(), "/items/...");
+    daemon.stop().await;
+}

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use callsheet::app::Builder;
-use callsheet::calls::{CallResponse, ExecuteError, Request};
+use callsheet::calls::{CallMode, CallResponse, ExecuteError, Request};
 use callsheet::catalog::ViewQuery;
 use callsheet::model::{ApprovalPolicy, FindingCode, SettingsPatch};
 use callsheet::native::NativeTools;
@@ -174,8 +174,9 @@ async fn preferences_of_the_definition_and_of_its_activity_hold() {
     for target in ["tool:definitions/rate", "tool:ratings/rate"] {
         house.prefer("global", target, approval(ApprovalPolicy::Require)).await;
         assert_eq!(house.refusal(request("rate", &text)).await, "approval_required", "{target}");
-        house.prefer("global", target, approval(ApprovalPolicy::Skip)).await;
         house.prefer("global", target, switched(false)).await;
+        assert_eq!(house.refusal(request("rate", &text)).await, "disabled", "{target}: no person is asked");
+        house.prefer("global", target, approval(ApprovalPolicy::Skip)).await;
         assert_eq!(house.refusal(request("rate", &text)).await, "disabled", "{target}");
         house.prefer("global", target, switched(true)).await;
     }
@@ -241,5 +242,23 @@ async fn a_tool_that_its_scenario_leaves_to_the_model_is_never_sent_to_it() {
     house.call("read", &json!({"a": 1, "_reasoningForCall": "why", "_other": 2})).await.unwrap();
     assert_eq!(ratings.ran().len(), 1);
     assert_eq!(ratings.ran()[0].arguments, json!({"a": 1, "_other": 2}));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_definition_competes_where_what_runs_it_may() {
+    let any = json!({"type": "object", "properties": {}});
+    let safe = json!({"enabled_by_default": true, "idempotent": true});
+    let ratings = Callee::echo(manifest("ratings", &[tool_with("rate", &any, &safe), tool("send")])).await;
+    let house = house(vec![rating("rate"), rating("send"), rating("guess")], &[&ratings]).await;
+    until_run(&house, "rate", "explicit by ratings/rate as rate").await;
+    until_run(&house, "send", "explicit by ratings/send as send").await;
+    let calls = |names: &[&str]| names.iter().map(|name| request(name, &json!({"text": "good"}))).collect::<Vec<_>>();
+    let several = async |names: &[&str]| house.app.calls().execute_several(calls(names), CallMode::Any, 8).await;
+    let refused = several(&["rate", "send", "guess"]).await.unwrap_err();
+    assert_eq!(refused.tools.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ratings/send"]);
+    assert_eq!(ratings.ran().len(), 0);
+    let first = several(&["rate", "guess"]).await.unwrap().swap_remove(0);
+    assert_eq!(result(first.unwrap()), json!({"text": "good"}));
     house.finish().await;
 }

@@ -76,6 +76,31 @@ fn a_program_is_added_with_its_folder_and_its_secret_and_is_started() {
     assert!(removed.ok().contains("child is removed: "));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_secret_joins_those_that_are_there_and_only_its_owner_may_read_them() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::with("");
+    let mine = "# Of Ada.\n[other]\nKEY = \"kept\"\n";
+    let file = home.write("secrets.toml", mine);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    home.run(&["add", "notes", "http://127.0.0.1:1", "--header", "X-Key=hush-hush"]).ok();
+    let written = fs::read_to_string(&file).unwrap();
+    assert!(written.starts_with(mine) && written.contains("[notes]\nX-Key = \"hush-hush\""), "{written}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_file_stays_and_the_file_is_changed() {
+    let home = Home::new();
+    let (file, link) = (home.write("mine.toml", MINE), home.path("callsheet.toml"));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    home.run(&["add", "notes", "http://127.0.0.1:1", "--config", "callsheet.toml"]).ok();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read_to_string(&file).unwrap().starts_with(&format!("{MINE}\n[[scenarios]]\nname = \"notes\"\n")));
+}
+
 #[test]
 fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let home = Home::with("refresh.connect_timeout = \"1s\"\n");

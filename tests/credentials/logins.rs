@@ -110,6 +110,37 @@ async fn descriptions_are_looked_for_in_the_order_of_the_specification() {
 }
 
 #[tokio::test]
+async fn a_description_is_of_the_scenario_or_of_a_path_above_it() {
+    for (resource, expected) in [
+        ("", "publishes no metadata"),
+        ("/", "publishes no metadata"),
+        ("/x", "publishes no metadata"),
+        ("/x/mcp", "publishes no metadata"),
+        ("/x/mc", "which is not"),
+        ("/x/mcp2", "which is not"),
+        ("/x/mcp/y", "which is not"),
+        ("/y", "which is not"),
+    ] {
+        let server = UpstreamServer::answering(move |request| {
+            let origin = format!("http://{}", request.header("host").unwrap());
+            if request.target() != "/.well-known/oauth-protected-resource" {
+                return answer("404 Not Found", &[], b"");
+            }
+            let described = json!({"resource": format!("{origin}{resource}"), "authorization_servers": [origin]});
+            answer("200 OK", &[], described.to_string().as_bytes())
+        })
+        .await;
+        let client = client(limits(), 4);
+        let tokens = Arc::new(OAuthTokens::new(&client));
+        client.set_token_sources(Arc::clone(&tokens) as Arc<dyn TokenSources>);
+        let target = HttpTarget { login: Some(name()), ..HttpTarget::at(server.url().join("x/mcp").unwrap()) };
+        let _upstream = client.upstream_to(&target).unwrap();
+        let text = tokens.begin(&name(), &redirect()).await.unwrap_err().to_string();
+        assert!(text.contains(expected), "{resource:?}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn each_wrong_member_of_the_metadata_is_named() {
     for (key, value, expected) in [
         ("resource", Value::Null, "`resource` is missing"),
@@ -191,7 +222,9 @@ async fn a_lapsed_token_is_renewed_once_for_all_requests() {
     for answered in futures_util::future::join_all(all).await {
         answered.unwrap();
     }
-    assert_eq!(server.of("/token").len(), 2, "the code, and one renewal");
+    let forms = server.of("/token");
+    assert_eq!(forms.len(), 2, "the code, and one renewal");
+    assert_eq!(member(&forms[1], "resource"), member(&forms[0], "resource"), "a renewal is for the same resource");
 
     server.set(|inner| (inner.tokens, inner.refuses_renewal) = (7, true));
     let text = upstream.get("", None).await.unwrap_err().to_string();

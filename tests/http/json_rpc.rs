@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_with};
 use crate::support::daemon::{Daemon, Home, NEVER, configured};
@@ -17,13 +18,19 @@ pub(super) async fn serving() -> (Home, Daemon, Callee) {
         tool("fails"),
     ];
     let callee = Callee::start(manifest("files", &tools), run).await;
+    let (home, daemon) = before(&callee).await;
+    (home, daemon, callee)
+}
+
+/// A daemon in front of a scenario.
+async fn before(callee: &Callee) -> (Home, Daemon) {
     let home = Home::new();
     let mut config = home.config(&[]);
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
     config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
     let daemon = Daemon::ready(config).await;
-    (home, daemon, callee)
+    (home, daemon)
 }
 
 async fn run(ran: Ran) -> Response {
@@ -215,6 +222,45 @@ async fn a_call_that_waits_for_approval_is_an_error_of_its_own_and_then_gives_it
     daemon.stop().await;
 }
 
+/// The same holds for a call that comes while the approved one is under way.
+#[tokio::test]
+async fn the_outcome_that_a_call_waited_for_is_given_once() {
+    let (any, open) = (json!({"type": "object", "properties": {}}), watch::Sender::new(false));
+    let wipe = tool_with("wipe", &any, &json!({"enabled_by_default": true, "requires_approval": true}));
+    let gate = open.clone();
+    let callee = Callee::start(manifest("files", &[wipe]), move |ran: Ran| {
+        let mut gate = gate.subscribe();
+        async move {
+            let _ = gate.wait_for(|open| *open).await;
+            done(&ran.arguments)
+        }
+    })
+    .await;
+    let (_home, daemon) = before(&callee).await;
+    let call = json!({"name": "wipe"});
+    let id = json(&daemon, "tools/call", &call).await["error"]["data"]["approval_id"].as_str().unwrap().to_owned();
+    let again = async {
+        callee.until_ran(1).await;
+        let release = async {
+            // What is answered meanwhile gives the call time to arrive.
+            for _ in 0..3 {
+                daemon.get("/api/v1/approvals").await;
+            }
+            open.send_replace(true);
+        };
+        tokio::join!(json(&daemon, "tools/call", &call), release).0
+    };
+    let (approve, none) = (format!("/api/v1/approvals/{id}/approve"), json!({}));
+    let (approved, again) = tokio::join!(daemon.send_json("POST", &approve, &none), again);
+    assert!(approved.status < 300, "{approved:?}");
+    assert_eq!(again["result"], json!({}), "{again}");
+    let new = json(&daemon, "tools/call", &call).await["error"].clone();
+    assert_eq!(new["code"], 1001, "{new}");
+    assert_ne!(new["data"]["approval_id"], *id);
+    assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn a_tool_is_described_as_it_is_listed_with_all_that_is_known_of_it() {
     let (_home, daemon, _callee) = serving().await;
@@ -226,7 +272,11 @@ async fn a_tool_is_described_as_it_is_listed_with_all_that_is_known_of_it() {
     }
     let native = daemon.json("/api/v1/tools/read_file").await;
     assert_eq!(described["details"], native);
-    let unknown = json(&daemon, "tools/describe", &json!({"name": "nobody"})).await;
-    assert_eq!(unknown["error"], json!({"code": -32600, "message": "no tool is called `nobody`"}));
+    let off = json!({"scope": "global", "target": "tool:files/fails", "enabled": false});
+    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &off).await.status, 200);
+    for name in ["nobody", "fails"] {
+        let unknown = json(&daemon, "tools/describe", &json!({"name": name})).await;
+        assert_eq!(unknown["error"], json!({"code": -32600, "message": format!("no tool is called `{name}`")}));
+    }
     daemon.stop().await;
 }

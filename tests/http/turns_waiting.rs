@@ -187,6 +187,10 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
         assert_eq!(answer.status, 409, "{answer:?}");
         assert_eq!(answer.json()["code"], "turn_id_taken");
     }
+    for scope in ["profile=other", "chat_id=other"] {
+        let answer = daemon.send_json("POST", &format!("/api/v1/turns?format=openai&{scope}"), &body).await;
+        assert_eq!(answer.status, 409, "{scope}: {answer:?}");
+    }
     // Waiting longer is the same turn.
     let patient = json!({"response": calls(&["look", "hold"]), "turn_id": "turn-one-of-the-test", "wait": 1});
     assert_eq!(post(&daemon, &patient).await.status, 200);
@@ -198,6 +202,23 @@ async fn the_same_turn_sent_again_runs_no_call_twice() {
     assert_eq!(again.status, 200, "{again:?}");
     assert_eq!(again.json()["messages"], first.json()["messages"], "also after a restart");
     assert_eq!(stage.callee.ran().len(), 2);
+    daemon.stop().await;
+}
+
+/// An equal call of another client is a new call, which a person decides about.
+#[tokio::test]
+async fn the_outcome_of_an_approved_call_is_given_to_its_turn_only() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    let turn = post(&daemon, &calls(&["wipe"])).await.json();
+    approve(&daemon, &turn, 0).await;
+    assert_eq!(statuses(&complete(&daemon, turn["turn_id"].as_str().unwrap()).await), ["result"]);
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "wipe", "arguments": {"n": 0}}});
+    let answer = daemon.send_json("POST", "/rpc", &call).await.json();
+    assert_eq!(answer["error"]["code"], 1001, "{answer}");
+    assert_ne!(answer["error"]["data"]["approval_id"], turn["calls"][0]["approval_id"]);
+    assert_eq!(stage.callee.ran().len(), 1);
     daemon.stop().await;
 }
 

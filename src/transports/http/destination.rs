@@ -30,10 +30,15 @@ pub async fn find(url: &Url, rules: &[HostRule], limit: Duration) -> Result<Sock
     let host = url.host().filter(|host| HostRule::admits_host(rules, host));
     let host = host.ok_or_else(|| NoDestination::NotListed(origin()))?;
     let found = addresses(url, limit).await.map_err(NoDestination::Unresolved)?;
-    if let Some(address) = found.iter().find(|address| !HostRule::admits_address(rules, &host, address.ip())) {
-        return Err(NoDestination::NotAdmitted(origin(), address.ip()));
+    if let Some(refused) = not_admitted(&found, rules, &host) {
+        return Err(NoDestination::NotAdmitted(origin(), refused));
     }
     found.first().copied().ok_or_else(|| NoDestination::Unresolved(TransportError::Unresolved(origin())))
+}
+
+/// The first of these addresses of a host that the rules do not admit.
+fn not_admitted(found: &[SocketAddr], rules: &[HostRule], host: &Host<&str>) -> Option<IpAddr> {
+    found.iter().map(SocketAddr::ip).find(|address| !HostRule::admits_address(rules, host, *address))
 }
 
 /// The addresses that the host of a URL has, at least one, looked up within `limit`. Those of IPv4
@@ -51,4 +56,25 @@ pub(super) async fn addresses(url: &Url, limit: Duration) -> Result<Vec<SocketAd
     let mut found: Vec<SocketAddr> = found.map_err(|_| unresolved())?.map_err(|_| unresolved())?.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     if found.is_empty() { Err(unresolved()) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No name with several addresses resolves on every machine, so the lookup is left out.
+    #[test]
+    fn one_address_that_is_not_admitted_refuses_the_name() {
+        let rules = ["api.example.com".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
+        for (found, expected) in [
+            (&["93.184.215.14:443", "10.1.2.3:443"][..], None),
+            (&["93.184.215.14:443", "127.0.0.1:443"], Some("127.0.0.1")),
+            (&["127.0.0.1:443", "93.184.215.14:443"], Some("127.0.0.1")),
+            (&["93.184.215.14:443", "[2606:2800:21f::1]:443", "[fd00::1]:443"], Some("fd00::1")),
+        ] {
+            let found: Vec<SocketAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
+            let refused = not_admitted(&found, &rules, &Host::Domain("api.example.com"));
+            assert_eq!(refused, expected.map(|address| address.parse().unwrap()), "{found:?}");
+        }
+    }
 }
