@@ -172,7 +172,7 @@ impl CatalogEntry {
             return self.linted.sent.get_or_init(|| sent.iter().cloned().map(own).collect());
         }
         self.linted.unsent.get_or_init(|| {
-            let findings = lint::check_manifest(&self.manifest).into_iter();
+            let findings = lint::check_by_protocol(&self.manifest).into_iter();
             let important = findings.filter(|finding| finding.code.severity() != Severity::Info);
             important.map(|finding| own(Finding { pointer: None, ..finding })).collect()
         })

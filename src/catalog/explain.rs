@@ -235,8 +235,10 @@ fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec
         };
         steps.push(step("name", format!("published as `{}`: {reason}", tool.name), CATALOG));
     }
+    // An alias is the name for MCP clients, too.
+    let is_aliased = lens.rules.alias(&tool.id).is_some_and(|(alias, _)| *alias == tool.name);
     let for_mcp = PublishedName::for_mcp(&tool.id);
-    if for_mcp != tool.name {
+    if for_mcp != tool.name && !is_aliased {
         steps.push(step("mcp-name", format!("MCP clients may call it `{for_mcp}`"), CATALOG));
     }
     steps

@@ -129,7 +129,7 @@ impl RemoveArgs {
             if output::text(&known, "/state") == "removed" {
                 output::wrapped(
                     "",
-                    &format!("`callsheet forget {name}` also deletes its health and frees the names of its tools"),
+                    &format!("`callsheet forget {name}` also deletes its health and what is remembered of its tools"),
                 );
             }
         }

@@ -78,7 +78,7 @@ impl DaemonClient {
 
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
         let cache = AnswerCache::in_folder(options.cache_folder());
-        let base = remote.address().map_or_else(|| located(remote, options), |url| parse_url(&url))?;
+        let base = remote.address().map_or_else(|| located(remote, options), |url| remote.parsed(&url))?;
         Ok(Self { cache, ..Self::at(base)? })
     }
 
@@ -137,9 +137,9 @@ impl DaemonClient {
         self.send(http::Method::GET, path, query, None, member).await
     }
 
-    /// Refuses a name that no known scenario has, in the daemon's words.
-    pub(super) async fn require_scenario(&self, name: &str) -> Result<(), CommandError> {
-        self.get(&["scenarios", name], QueryPairs::new(), "state").await.map(drop)
+    /// The health of a scenario. Refuses a name that no known scenario has, in the daemon's words.
+    pub(super) async fn require_scenario(&self, name: &str) -> Result<Value, CommandError> {
+        self.get(&["scenarios", name], QueryPairs::new(), "state").await.map(|answer| answer.value)
     }
 
     /// Fetches one tool, by its name or by scenario and name.
@@ -212,7 +212,7 @@ impl DaemonClient {
     /// Sends a JSON body and waits for the answer for as long as the daemon allows.
     async fn post_patiently(&self, url: Url, body: String) -> Result<Vec<u8>, CommandError> {
         let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
-        let response = request.body(body).send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request.body(body).send().await.map_err(|error| self.unanswered(&error))?;
         Ok(self.receive(response).await?.1)
     }
 
@@ -363,6 +363,19 @@ impl DaemonClient {
         CommandError::Unreachable {
             message: format!("no daemon answers at {}: {cause}", self.address_text()),
             hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
+        }
+    }
+
+    /// Why a call has no answer. One that reached the daemon may have run, so a script must not take
+    /// it for one that was never sent.
+    fn unanswered(&self, error: &reqwest::Error) -> CommandError {
+        if error.is_connect() {
+            return self.unreachable(error);
+        }
+        let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
+        CommandError::Refused {
+            message: format!("{} ended before it answered, and the call may have run: {cause}", self.address_text()),
+            hint: Some("look at what the tool has changed before you call it again".to_owned()),
         }
     }
 

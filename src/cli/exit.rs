@@ -22,7 +22,7 @@ Exit codes:
   3  no daemon can be reached
   4  the configuration is wrong
   5  the daemon could not start or stop cleanly
-  6  the call waits for approval";
+  6  the call waits for approval or input";
 
 /// Wrong usage, as clap's own.
 pub(super) const USAGE: u8 = 2;
@@ -73,6 +73,13 @@ pub enum CommandError {
         /// The command that waits for the decision.
         waiting: String,
     },
+    /// The tool of a call asks its user a question. Code 6.
+    WaitsForInput {
+        /// The identifier of the interaction.
+        id: String,
+        /// What the tool asks.
+        question: String,
+    },
     /// The daemon could not start, serve or stop cleanly. Code 5.
     Daemon {
         /// What was tried, and the causes.
@@ -96,7 +103,7 @@ impl CommandError {
             Self::Unreachable { .. } => 3,
             Self::Config(_) | Self::FoundConfig => 4,
             Self::Daemon { .. } => 5,
-            Self::WaitsForApproval { .. } => 6,
+            Self::WaitsForApproval { .. } | Self::WaitsForInput { .. } => 6,
         }
     }
 

@@ -42,6 +42,10 @@ pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
             let hint = format!("`callsheet approvals approve {id}` sends it; `{waiting}` waits for that");
             one(&format!("not sent yet: the call waits for approval as {id}"), Some(&hint))
         }
+        CommandError::WaitsForInput { id, question } => {
+            let hint = format!("give it on the page Calls of the dashboard, or by `POST /api/v1/interactions/{id}`");
+            one(&format!("the call waits for input as {id}: {question}"), Some(&hint))
+        }
         CommandError::Config(config) => {
             let problem = |text: String| match text.split_once("\n  hint: ") {
                 Some((message, hint)) => one(message, Some(hint)),
@@ -63,8 +67,8 @@ pub(super) fn texts(failure: &CommandError) -> Vec<ErrorText> {
 }
 
 /// The same for programs: `error`, `hint`, `exit_code`, and where there are such the daemon's
-/// `problem`, the `approval_id` of a call that waits, or all `errors` of a configuration. `None` for
-/// what was printed before.
+/// `problem`, the `approval_id` or `interaction_id` of a call that waits, or all `errors` of a
+/// configuration. `None` for what was printed before.
 fn to_json(failure: &CommandError) -> Option<Value> {
     let texts = texts(failure);
     let first = texts.first()?;
@@ -72,6 +76,7 @@ fn to_json(failure: &CommandError) -> Option<Value> {
     match failure {
         CommandError::Problem { document, .. } => object["problem"] = (**document).clone(),
         CommandError::WaitsForApproval { id, .. } => object["approval_id"] = json!(id),
+        CommandError::WaitsForInput { id, .. } => object["interaction_id"] = json!(id),
         CommandError::Config(_) => {
             object["errors"] = texts.iter().map(|text| json!({"error": text.message, "hint": text.hint})).collect();
         }

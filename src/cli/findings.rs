@@ -41,7 +41,7 @@ impl FindingsArgs {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = daemon.get(&["findings"], self.query(), "findings").await?;
         if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "findings").is_empty()) {
-            daemon.require_scenario(name).await?;
+            let _ = daemon.require_scenario(name).await?;
         }
         if self.remote.json {
             output::answer(&answer.body, &answer.value);

@@ -59,7 +59,11 @@ impl LoginArgs {
             listener.local_addr().map_err(|error| CommandError::Daemon { error: error.into(), hint: None })?.port();
         let body = json!({ "redirect_uri": format!("http://127.0.0.1:{port}{CALLBACK}") });
         let path = ["scenarios", self.name.as_str(), "login"];
-        let begun = daemon.send(Method::POST, &path, QueryPairs::new(), Some(&body), "authorization_url").await?;
+        let begun = daemon.send(Method::POST, &path, QueryPairs::new(), Some(&body), "authorization_url").await;
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(failure) => return Err(self.or_needless(&daemon, failure).await),
+        };
         let address = begun.value["authorization_url"].as_str().and_then(|text| Url::parse(text).ok());
         let address = address.filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
             let message = "the daemon names no address that a browser can open".to_owned();
@@ -94,6 +98,20 @@ impl LoginArgs {
             });
         }
         Ok(())
+    }
+}
+
+impl LoginArgs {
+    /// Why a login did not begin: most often the scenario answers without one.
+    async fn or_needless(&self, daemon: &DaemonClient, failure: CommandError) -> CommandError {
+        let CommandError::Problem { message, hint: None, document } = failure else { return failure };
+        let health = daemon.require_scenario(&self.name).await.unwrap_or_default();
+        let name = output::sanitize(&self.name);
+        let hint = match output::text(&health, "/state").as_str() {
+            "live" => format!("{name} answers without a login"),
+            _ => format!("`callsheet scenarios {name}` shows what it answers"),
+        };
+        CommandError::Problem { message, hint: Some(hint), document }
     }
 }
 

@@ -59,7 +59,7 @@ impl LogsArgs {
         let answer = daemon.get(&["calls"], log.query(self.last.max(1)), "calls").await?;
         log.seen = answer.value["last"].as_u64().unwrap_or(0);
         if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "calls").is_empty()) {
-            daemon.require_scenario(name).await?;
+            let _ = daemon.require_scenario(name).await?;
         }
         if self.remote.json && !self.follow {
             output::answer(&answer.body, &answer.value);

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use url::Url;
 
 use crate::config::LoadOptions;
 use crate::runtime::memory;
@@ -187,6 +188,11 @@ impl RemoteArgs {
     fn address(&self) -> Option<String> {
         named_address(self.url.as_deref())
     }
+
+    /// That address, read.
+    fn parsed(&self, address: &str) -> Result<Url, CommandError> {
+        parse_named(self.url.as_deref(), address)
+    }
 }
 
 /// The address that `--url` or else `CALLSHEET_URL` gives. An empty variable is one that is not
@@ -194,6 +200,17 @@ impl RemoteArgs {
 fn named_address(url: Option<&str>) -> Option<String> {
     let named = url.map(str::to_owned).or_else(|| std::env::var("CALLSHEET_URL").ok());
     named.filter(|url| !url.is_empty())
+}
+
+/// Reads the address that `--url` or else `CALLSHEET_URL` gives. The error names the variable if it
+/// is the origin: nobody looks for a mistake there.
+fn parse_named(flag: Option<&str>, address: &str) -> Result<Url, CommandError> {
+    client::parse_url(address).map_err(|error| match error {
+        CommandError::Usage { message, hint } if flag.is_none() => {
+            CommandError::Usage { message: format!("environment CALLSHEET_URL: {message}"), hint }
+        }
+        error => error,
+    })
 }
 
 /// The configuration file that a command changes: the one that is named, the one that `serve`

@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs, shell_word};
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, RemoteArgs, output};
 
@@ -137,7 +137,7 @@ impl ListPrefsArgs {
 
 impl SetPrefsArgs {
     async fn run(self) -> Result<(), CommandError> {
-        let mut body = json!({ "scope": self.place.scope, "target": self.place.target });
+        let mut body = json!({ "scope": self.place.scope, "target": &self.place.target });
         let approval = self.approval.and_then(|approval| name(&approval));
         let settings = [
             ("enabled", self.enabled.map(Value::from)),
@@ -152,8 +152,8 @@ impl SetPrefsArgs {
             }
         }
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let answer =
-            daemon.send(http::Method::PUT, &["preferences"], QueryPairs::new(), Some(&body), "preference").await?;
+        let sent = daemon.send(http::Method::PUT, &["preferences"], QueryPairs::new(), Some(&body), "preference").await;
+        let answer = or_meant(sent, &daemon, &self.place.target).await?;
         done(&answer, self.remote.json);
         Ok(())
     }
@@ -161,13 +161,36 @@ impl SetPrefsArgs {
 
 impl ResetPrefsArgs {
     async fn run(self) -> Result<(), CommandError> {
-        let mut query = vec![("scope", self.place.scope), ("target", self.place.target)];
+        let mut query = vec![("scope", self.place.scope), ("target", self.place.target.clone())];
         query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
         let daemon = DaemonClient::for_operator(&self.remote)?;
-        let answer = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await?;
+        let sent = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await;
+        let answer = or_meant(sent, &daemon, &self.place.target).await?;
         done(&answer, self.remote.json);
         Ok(())
     }
+}
+
+/// The answer, or the refusal with the target that was meant where the name of a tool was written.
+async fn or_meant(
+    sent: Result<DaemonAnswer, CommandError>,
+    daemon: &DaemonClient,
+    target: &str,
+) -> Result<DaemonAnswer, CommandError> {
+    let (message, hint, document) = match sent {
+        Err(CommandError::Problem { message, hint, document }) if !target.contains(':') => (message, hint, document),
+        sent => return sent,
+    };
+    let path: Vec<&str> = target.splitn(2, '/').collect();
+    let hint = match daemon.tool(&path, QueryPairs::new()).await {
+        Ok(tool) => {
+            let identity =
+                format!("tool:{}/{}", output::text(&tool, "/scenario"), output::text(&tool, "/original_name"));
+            Some(format!("did you mean `{}`?", shell_word(&identity)))
+        }
+        Err(_) => hint,
+    };
+    Err(CommandError::Problem { message, hint, document })
 }
 
 /// A choice as it is written on the command line, which is also how the API writes it.

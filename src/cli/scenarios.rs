@@ -119,7 +119,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
             number("/tools/disabled"),
             number("/tools/quarantined"),
             cell(output::relative(scenario, "/last_success", now)),
-            cell(output::relative(scenario, "/next_attempt", now)),
+            cell(output::due(scenario, "/next_attempt", now)),
             cell(output::text(scenario, "/source")),
             cell(if is_bounded { with_hosts(&why(scenario)) } else { why(scenario) }),
         ]);
@@ -205,6 +205,10 @@ fn show_one(scenario: &Value, now: Timestamp) {
         last if last.is_empty() => number("/restarts"),
         last => format!("{}, the last {last}", number("/restarts")),
     };
+    let next_poll = match output::due(scenario, "/next_attempt", now) {
+        due if due == "now" => due,
+        _ => when("/next_attempt"),
+    };
     let offers = if text("/state") == "pending" { number("/tools/offered") + " tools" } else { String::new() };
     let rows = [
         ("name", text("/name")),
@@ -225,7 +229,7 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("fresh until", when("/freshness/fresh_until")),
         ("last answer", when("/last_success")),
         ("last poll", when("/last_attempt")),
-        ("next poll", when("/next_attempt")),
+        ("next poll", next_poll),
         ("last error", error),
         ("failures", number("/failures_in_a_row") + failures),
         ("latency", latency),

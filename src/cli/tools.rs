@@ -112,10 +112,11 @@ impl ToolsArgs {
         let flags = [("strict", self.strict), ("cache", self.cache), ("report", self.report)];
         query.extend(flags.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, "true".into())));
         let answer = daemon.list(query).await?;
+        let mut out_of_list = Vec::new();
         // The answer of another format does not show whether it is empty.
         if self.format.is_some() || output::list(&answer.value, "tools").is_empty() {
             for name in &self.filter.scenario {
-                daemon.require_scenario(name).await?;
+                out_of_list.extend(why_out_of_list(&daemon.require_scenario(name).await?));
             }
         }
         if self.format.is_some() {
@@ -125,7 +126,10 @@ impl ToolsArgs {
         } else if self.report {
             show_report(&answer.value);
         } else if output::list(&answer.value, "tools").is_empty() {
-            output::line(self.filter.text_without_tools());
+            match out_of_list.as_slice() {
+                [] => output::line(self.filter.text_without_tools()),
+                reasons => reasons.iter().for_each(|reason| output::wrapped("", reason)),
+            }
         } else if self.schemas {
             show_schemas(&answer.value);
         } else {
@@ -164,6 +168,14 @@ impl ToolsArgs {
         }
         Ok(())
     }
+}
+
+/// Why no tool of a scenario can be in a list, if that is due to its state.
+fn why_out_of_list(health: &Value) -> Option<String> {
+    let [name, state, reason] = ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
+    let is_listed = matches!(state.as_str(), "live" | "stale") || output::number(health, "/tools/published") > 0;
+    let hint = format!("`callsheet scenarios {name}` shows more");
+    (!is_listed).then(|| format!("no tools: {name} is {state}: {reason}; {hint}"))
 }
 
 fn note_left_out(answer: &DaemonAnswer) {

@@ -55,7 +55,11 @@ impl ConfigFile {
             },
             key: None,
             message: format!("this is not TOML: {}", message.trim_end().replace('\n', ", ")),
-            hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
+            hint: if text.trim_start().starts_with('{') {
+                "this looks like JSON: `callsheet import FILE --write` takes over a file with `mcpServers`".to_owned()
+            } else {
+                "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned()
+            },
         };
         let document = Document::parse(text.to_owned()).map_err(|error| refused(error.message(), error.span()))?;
         let values = text.parse().map_err(|error: toml::de::Error| refused(error.message(), error.span()))?;

@@ -169,7 +169,7 @@ impl ShapeCheck<'_> {
                 let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
                 let meant = nearest(&key, names.iter().copied());
                 self.found.reported.extend(meant.map(|name| path.key(name)));
-                let wrong = ValueError::new("unknown key", did_you_mean(&key, meant, &names));
+                let wrong = ValueError::new("unknown key", did_you_mean(&key, path, meant, &names));
                 self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
             }
         }
@@ -185,15 +185,17 @@ impl ShapeCheck<'_> {
     }
 }
 
-/// The hint for an unknown key.
-fn did_you_mean(key: &str, sibling: Option<&str>, siblings: &[&str]) -> String {
+/// The hint for an unknown key of the table at `path`.
+fn did_you_mean(key: &str, path: &KeyPath, sibling: Option<&str>, siblings: &[&str]) -> String {
     if let Some(name) = sibling {
         return format!("did you mean `{name}`?");
     }
-    // Perhaps the right key in the wrong section.
+    let known_here = format!("known here: {}", siblings.join(", "));
+    // Perhaps the right key in the wrong section. Within another section that is only a guess.
     match KEYS.iter().find(|known| known.path.rsplit('.').next() == Some(key)) {
-        Some(known) => format!("did you mean `{}`?", known.path),
-        None => format!("known here: {}", siblings.join(", ")),
+        Some(known) if path.to_string().is_empty() => format!("did you mean `{}`?", known.path),
+        Some(known) => format!("did you mean `{}`? {known_here}", known.path),
+        None => known_here,
     }
 }
 

@@ -28,9 +28,19 @@ use rule_context::RuleContext;
 
 use crate::model::{CappedFindings, Finding, Manifest};
 
-/// Checks a manifest. Findings have no scenario name; their pointers use the protocol's own
-/// spelling, and the index of a tool is its index in [`Manifest::tools`]. At most 100 findings of
-/// each code are returned, then one that counts the rest.
+/// Checks a manifest by the rules of its protocol: what is a mistake in one is not in another.
+pub fn check_by_protocol(manifest: &Manifest) -> Vec<Finding> {
+    if Manifest::is_revision_of_mcp(&manifest.protocol_version) {
+        check_mcp(manifest)
+    } else {
+        check_manifest(manifest)
+    }
+}
+
+/// Checks a manifest of the Tool Discovery Protocol or of a module. Findings have no scenario name;
+/// their pointers use the protocol's own spelling, and the index of a tool is its index in
+/// [`Manifest::tools`]. At most 100 findings of each code are returned, then one that counts the
+/// rest.
 pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     names::document(manifest, &mut findings);

@@ -61,7 +61,8 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
         Some(one) => place.within("type", |place| known_type(place, one)),
     }
     let is_list = schema.get("type").and_then(Json::text) == Some("array");
-    if is_list && schema.get_non_null("items").is_none() && schema.get_non_null("prefixItems").is_none() {
+    let has_items = schema.get_non_null("items").is_some() || schema.get_non_null("prefixItems").is_some();
+    if is_list && !has_items && !place.is_in_output() {
         let message = "the list parameter has no `items`, and some LLM vendors refuse such a tool";
         place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
     }
@@ -118,7 +119,10 @@ fn each_property(place: &mut RuleContext<'_>, properties: &Json<'_>) {
     }
     for (name, property) in properties.members() {
         place.within(name, |place| {
-            if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
+            if matches!(property, Json::Object(_))
+                && property.text_of("description").is_none_or(is_blank)
+                && !place.is_in_output()
+            {
                 let message = format!("the parameter {} has no description", quoted_excerpt(name));
                 place.report(FindingCode::ParameterUndescribed, message, "add a `description`");
             }

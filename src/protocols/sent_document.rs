@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use super::json::envelope::{Members, each_item, own_text};
 use super::json::flaw::tool_index;
 use super::json::raw::Raw;
-use crate::lint;
 use crate::model::finding::push_step;
 use crate::model::{Finding, FindingCode, Manifest, SentFindings, Severity};
 
@@ -23,6 +22,9 @@ const MOST: usize = 1 << 20;
 /// How a protocol finds the place of a pointer in a document as sent, or the innermost one around
 /// it.
 type SentPointer = fn(&Value, &str) -> String;
+
+/// What is a mistake in a manifest of one protocol.
+pub(super) type LintRules = fn(&Manifest) -> Vec<Finding>;
 
 /// A document as it was sent.
 pub(super) struct SentDocument<'a> {
@@ -39,10 +41,10 @@ impl<'a> SentDocument<'a> {
         Some(Self { tools: rest.take("tools"), rest, sent_pointer })
     }
 
-    /// What the rules find in its manifest, without what is only good to know. `decoded` are the
-    /// findings of decoding, which say what the manifest does not have of it.
-    pub(super) fn lint(&self, manifest: &Manifest, decoded: &[Finding]) -> SentFindings {
-        let mut findings = lint::check_manifest(manifest);
+    /// What the rules of its protocol find in its manifest, without what is only good to know.
+    /// `decoded` are the findings of decoding, which say what the manifest does not have of it.
+    pub(super) fn lint(&self, manifest: &Manifest, rules: LintRules, decoded: &[Finding]) -> SentFindings {
+        let mut findings = rules(manifest);
         findings.retain(|finding| finding.code.severity() != Severity::Info);
         self.renumber(manifest, &left_out(decoded), &mut findings);
         self.place(&mut findings);

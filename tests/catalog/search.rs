@@ -57,6 +57,18 @@ fn what_no_list_has_is_not_found() {
     assert_eq!(hits[0].tool.id.to_string(), "files/old_read");
 }
 
+/// Most tools of an MCP server say that they only read: that is no word for what they do.
+#[test]
+fn hints_of_mcp_servers_are_no_words_of_their_tools() {
+    let mut inputs = office();
+    let tools = [tool("weigh").about("Weighs a parcel").tag("hint:read-only"), tool("open").tag("hinted")];
+    put(&mut inputs, offer("post", &tools));
+    let catalog = build(&inputs);
+    assert_eq!(found(&catalog, "read a file")[0], "files/read_file");
+    assert!(!found(&catalog, "read a file").contains(&"post/weigh".to_owned()));
+    assert!(found(&catalog, "hint").iter().all(|id| id == "post/open"), "{:?}", found(&catalog, "hint"));
+}
+
 #[test]
 fn a_hit_tells_where_its_words_were() {
     let catalog = build(&office());

@@ -260,6 +260,7 @@ fn an_explanation_mentions_aliases_withdrawal_and_absence() {
     let (explanation, steps) = explained(&catalog, &everything(), "files/read");
     assert!(explanation.listed);
     assert!(steps.contains(&"alias [global tool:files/read] alias `cat`: given".to_owned()), "{steps:?}");
+    assert!(!steps.iter().any(|step| step.starts_with("mcp-name")), "MCP clients have the alias, too: {steps:?}");
 
     let (explanation, steps) = explained(&catalog, &everything(), "gone/lost");
     assert!(!explanation.listed && explanation.findings[0].message.ends_with("it is down"));

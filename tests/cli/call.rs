@@ -1,14 +1,14 @@
 //! `callsheet call`: flags made from a tool's schema, arguments as JSON, and what comes of it, with
 //! a real daemon and a real module.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::command::{Home, Ran, Running, json};
+use crate::support::command::{Home, Ran, Running, json, until};
 use crate::support::module::{Module, tool};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
@@ -65,9 +65,56 @@ fn flags_come_from_the_schema() {
         assert_eq!(sent, expected, "{name}");
     }
     let help = call(&home, &daemon, &["research_web_search", "--help"]).ok();
-    for part in ["Looks things up", "--query <TEXT>", "What to look for", "[default: 10]", "fast, deep"] {
+    for part in ["Looks things up", "--query <TEXT>", "What to look for [required]", "[default: 10]", "fast, deep"] {
         assert!(help.contains(part), "{part} is missing in {help}");
     }
+}
+
+/// An MCP server with tools of these names, and a daemon that knows it.
+fn child(names: &str) -> (Home, Running) {
+    let home = Home::new();
+    home.write("names", names);
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
+    home.write(
+        "callsheet.toml",
+        &format!(
+            "server.listen = \"127.0.0.1:0\"\n[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\n\
+             args = [{server:?}, \"legacy\", \"names\"]\nenv = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
+        ),
+    );
+    let daemon = home.serve(&[]);
+    let first = names.split(' ').next().unwrap();
+    until("the tools", || home.run(&["tools"]).out.lines().any(|line| line.starts_with(first)));
+    (home, daemon)
+}
+
+#[test]
+fn what_a_tool_asks_is_no_result_and_what_a_terminal_cannot_show_is_named() {
+    let (home, daemon) = child("ask picture");
+    let asked = call(&home, &daemon, &["ask"]).failed(6);
+    assert!(asked.starts_with("error: the call waits for input as ") && asked.contains(": Where? (city)\n"), "{asked}");
+    assert!(asked.contains("by `POST /api/v1/interactions/") && !asked.contains("{id}"), "{asked}");
+    let shown = call(&home, &daemon, &["picture"]);
+    assert_eq!((shown.code, shown.out.as_str()), (Some(0), "see\n"), "{shown:?}");
+    assert!(shown.err.contains("note: the result also has 1 image: `callsheet call --json` shows it"), "{shown:?}");
+}
+
+/// A script must not take this for a call that was never sent, and send it again.
+#[test]
+fn a_call_whose_daemon_ends_may_have_run_and_is_not_called_unsent() {
+    let (home, daemon) = child("slow");
+    let mut command = home.command(&["call", "--progress", "--url", &daemon.url, "slow"]);
+    let mut called = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = std::io::BufReader::new(called.stderr.take().unwrap());
+    let mut progress = String::new();
+    told.read_line(&mut progress).unwrap();
+    daemon.signal("KILL");
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert_eq!(called.wait().unwrap().code(), Some(1), "{progress}{rest}");
+    let error = rest.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(error.contains("ended before it answered, and the call may have run"), "{progress}{rest}");
+    assert!(rest.contains("\n  hint: look at what the tool has changed"), "{rest}");
 }
 
 /// Two of five real scenarios have parameters that are called as options of this command.

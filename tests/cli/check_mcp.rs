@@ -39,6 +39,11 @@ fn faults_of_a_server_are_found_in_its_list_and_in_how_it_lists() {
     ] {
         assert!(codes.iter().any(|code| code == expected), "{expected} is missing in {codes:?}");
     }
+    // What a tool returns is no parameter: nobody fills it in, and no vendor gets its schema.
+    assert!(codes.iter().any(|code| code == "schema-type spaced name"), "{codes:?}");
+    for absent in ["parameter-undescribed spaced name", "items-missing spaced name"] {
+        assert!(!codes.iter().any(|code| code == absent), "{absent} is in {codes:?}");
+    }
     let silent = checked["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "schema-type");
     assert_eq!(silent.unwrap()["pointer"], "/tools/1/inputSchema/properties/path/type", "as sent");
 }

@@ -253,15 +253,35 @@ fn a_daemon_at_a_free_port_is_found_where_it_says_that_it_is() {
 }
 
 #[test]
+fn a_daemon_that_was_started_for_another_address_is_found_as_by_every_command() {
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let listen = free_port();
+    let home = home_at(&listen, &entry("notes", &notes.url));
+    let daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    until("the tool", || home.run(&["tools"]).out.contains("add_note"));
+    let report = doctor(&home, 0);
+    let [status, subject, message, _] = only(&report, "port");
+    assert_eq!([status.as_str(), subject.trim_end_matches('/')], ["ok", &daemon.url]);
+    assert!(message.ends_with(&format!("it was started for this address, not for {listen}")), "{message}");
+    let [status, _, message, _] = only(&report, "state");
+    assert!(status == "ok" && message.contains("in use by the running daemon"), "{status}: {message}");
+    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"], "as the daemon has it");
+    home.write("callsheet.toml", &format!("server.listen = \"{listen}\"\nhealt.grace = \"1s\"\n"));
+    let report = judged(&home.run(&["doctor", "--json"]), 4);
+    assert_eq!(only(&report, "port")[0], "ok", "also with a mistake in the configuration: {report}");
+}
+
+#[test]
 fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
     let home = Home::with("");
-    let _daemon = home.serve(&[]);
-    // It listens elsewhere, so nobody answers where this configuration says.
+    let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
+    // Nobody can tell where it listens.
+    until("the record", || fs::remove_file(home.path(".state/callsheet/daemon.json")).is_ok());
     let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
     let [status, _, message, hint] = only(&judged(&ran, 1), "state");
     assert_eq!(status, "error");
     assert!(
-        message.starts_with("a daemon (process ") && message.ends_with("none answers at `server.listen`"),
+        message.starts_with("a daemon (process ") && message.ends_with("none of this configuration answers"),
         "{message}"
     );
     assert!(hint.contains("`--url`"), "{hint}");

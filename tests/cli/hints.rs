@@ -24,18 +24,39 @@ fn refusals_name_the_command_that_helps() {
     for (args, code, hint) in [
         (&["forget", "notes"][..], 1, "`callsheet remove notes` takes it out of the configuration first"),
         (&["prefs", "set", "foo", "--enabled", "true"], 1, "use `scenario:<name>`, `tool:<scenario>/<tool>`"),
+        (&["prefs", "set", "add_note", "--enabled", "true"], 1, "did you mean `tool:notes/add_note`?"),
+        (&["prefs", "reset", "notes/add_note"], 1, "did you mean `tool:notes/add_note`?"),
+        (&["login", "notes"], 1, "notes answers without a login"),
         (&["bundle", "put", "mcp.json"], 2, "`callsheet import mcp.json` takes such servers"),
         (&["bundle", "put", "odd.json"], 2, "a bundle has a `slug` and a `displayName`"),
     ] {
         let error = home.run(&[args, &["--url", &daemon.url][..]].concat()).failed(code);
         assert!(error.contains(&format!("\n  hint: {hint}")), "{args:?}: {error}");
     }
+    let slip = home.run(&["call", "--url", &daemon.url, "add_note", "--txet", "x"]).failed(2);
+    assert!(slip.contains("\n  hint: did you mean `--text`? `callsheet call add_note --help`"), "{slip}");
+    let wrong = run(home.command(&["tools"]).env("CALLSHEET_URL", "notes")).failed(2);
+    assert!(wrong.starts_with("error: environment CALLSHEET_URL: `notes` is not the address of a daemon"), "{wrong}");
     // A variable is none of the options that a command lacks.
     let usage = run(home.command(&["explain"]).env("CALLSHEET_URL", &daemon.url)).failed(2);
     assert!(usage.contains("Usage: callsheet explain") && !usage.contains("--url"), "{usage}");
     let bare = Home::with("");
     let doctor = bare.run(&["doctor"]);
     assert!(doctor.out.contains("`callsheet init`") && doctor.out.contains("`callsheet add NAME"), "{doctor:?}");
+}
+
+/// A tool that is there, and in no list, is not one that nobody knows.
+#[test]
+fn a_tool_of_a_blocked_scenario_is_told_with_what_blocks_it() {
+    let (home, daemon, _scenarios) = office();
+    home.run(&["block", "notes", "--url", &daemon.url]).ok();
+    let told = home.run(&["call", "--url", &daemon.url, "add_note", "--text", "x"]).failed(1);
+    assert!(told.contains("`add_note` is not in the list: notes") && told.contains("blocked"), "{told}");
+    assert!(told.contains("\n  hint: `callsheet explain add_note` shows every decision about it"), "{told}");
+    let list = home.run(&["tools", "--scenario", "notes", "--url", &daemon.url]).ok();
+    assert!(list.starts_with("no tools: notes is blocked: ") && list.contains("`callsheet scenarios notes`"), "{list}");
+    let unknown = home.run(&["call", "--url", &daemon.url, "submarine"]).failed(1);
+    assert!(unknown.contains("no tool is called `submarine`"), "{unknown}");
 }
 
 #[test]

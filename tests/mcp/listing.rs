@@ -43,6 +43,28 @@ async fn schemas_and_unknown_members_come_through_byte_for_byte() {
     house.finish().await;
 }
 
+/// A hyphen in the name of a tool and a server's version of one number are usual there.
+#[tokio::test]
+async fn names_and_results_are_judged_by_the_rules_of_mcp() {
+    let tools = json!([
+        {"name": "get-sum", "description": "Adds", "inputSchema": {"type": "object"},
+         "outputSchema": {"type": "object", "properties": {"terms": {"type": "array"}}}},
+        {"name": "spaced name", "description": "Has a blank", "inputSchema": {"type": "object"}},
+    ]);
+    let server = McpServer::start(legacy("2025-06-18", &tools)).await;
+    let house = House::of(&[("sums", server.url())]).await;
+    let address = house.serve().await;
+    let findings = json_at(address, "/api/v1/findings?scenario=sums").await;
+    let judged = ["tool-name", "scenario-name", "scenario-version", "items-missing"];
+    let all = findings["findings"].as_array().unwrap().iter();
+    let found: Vec<_> = all
+        .filter(|finding| judged.iter().any(|code| finding["code"] == *code))
+        .map(|finding| (finding["code"].as_str().unwrap(), finding["tool"].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(found, [("tool-name", "spaced name")], "{findings}");
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_list_of_several_pages_is_read_to_its_end() {
     let mut own = modern(&json!([]));

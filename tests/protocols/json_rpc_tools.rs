@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use callsheet::config::Config;
+use callsheet::model::Bounds;
+use callsheet::protocols::json_rpc_tools::decode;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -19,6 +21,18 @@ fn both(identity: &str, tools: &[&str]) -> Reply {
     let tool = |name: &&str| json!({"name": name, "description": "Does it", "inputSchema": {"type": "object"}});
     let tools: Vec<Value> = tools.iter().map(tool).collect();
     Reply::json(&json!({"jsonrpc": "2.0", "result": {"server_id": identity, "tools": tools}, "id": 1}))
+}
+
+#[test]
+fn a_hyphen_in_a_name_and_a_server_without_a_name_are_no_mistakes() {
+    let of = |name: &str| {
+        let tool = json!({"name": name, "description": "Adds", "inputSchema": {"type": "object", "properties": {}}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}).to_string();
+        let sent = decode(body.as_bytes(), Bounds::NONE).unwrap().manifest.sent_findings;
+        sent.get().unwrap().iter().map(|finding| finding.code.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("get-sum"), [""; 0]);
+    assert_eq!(of("get sum"), ["tool-name"]);
 }
 
 /// A daemon with one scenario at this server, which is polled once.

@@ -17,7 +17,8 @@ TOOLS = [
     {"name": "silent", "inputSchema": {"type": "object", "properties": {"path": {"type": "txt"}}, "required": ["file"]}},
     {"name": "header", "description": "Sends a header",
      "inputSchema": {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}},
-    {"name": "spaced name", "description": "Has a name that clients refuse", "inputSchema": {"type": "object"}},
+    {"name": "spaced name", "description": "Has a name that clients refuse", "inputSchema": {"type": "object"},
+     "outputSchema": {"type": "object", "properties": {"rows": {"type": "array"}, "odd": {"type": "txt"}}}},
 ]
 
 

@@ -55,6 +55,13 @@ def call(request):
             send({"method": "notifications/progress",
                   "params": {"progressToken": meta["progressToken"], "progress": step + 1, "total": 3}})
         return
+    if name == "ask":
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        send({"id": "q-1", "method": "elicitation/create", "params": {"message": "Where?", "requestedSchema": schema}})
+        return
+    if name == "picture":
+        image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+        return result(request, {"content": [{"type": "text", "text": "see"}, image]})
     if name == "die":
         print("it hurts", file=sys.stderr, flush=True)
         os._exit(3)

@@ -7,6 +7,9 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::{JsonText, Manifest, PublishedName, Tool};
 
+/// How tags begin that stand for hints of MCP servers.
+const HINT: &str = "hint:";
+
 /// A part of a tool in which words are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -96,7 +99,10 @@ pub(super) fn each_text(
         }
     }
     each(Field::Description, &tool.description);
-    tool.facts.tags.iter().for_each(|tag| each(Field::Tag, tag));
+    // The hints of MCP servers are no words for what a tool does: nearly every tool would be found by
+    // `read` in `hint:read-only`.
+    let tags = tool.facts.tags.iter().filter(|tag| !tag.starts_with(HINT));
+    tags.for_each(|tag| each(Field::Tag, tag));
     if let Some(id) = &tool.category {
         each(Field::Category, id);
         let known = manifest.categories.binary_search_by(|category| category.id.cmp(id)).ok();

@@ -165,8 +165,9 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
         command = command.arg(Arg::new(ARGS).long("args").value_name("JSON").help(about));
     }
     for flag in flags {
-        let argument = flag.argument();
-        let needed = !lenient && required.contains(flag.parameter);
+        let is_required = required.contains(flag.parameter);
+        let argument = flag.argument(is_required);
+        let needed = !lenient && is_required;
         command = command.arg(match (needed, takes_args) {
             (true, true) => argument.required_unless_present(ARGS),
             (needed, _) => argument.required(needed),
@@ -239,10 +240,10 @@ fn as_text(text: &str) -> Result<Box<RawValue>, String> {
 }
 
 impl Flag<'_> {
-    fn argument(&self) -> Arg {
+    fn argument(&self, is_required: bool) -> Arg {
         let mut argument = Arg::new(self.parameter.to_owned())
             .long(self.long.clone())
-            .help(StyledStr::from(self.help()))
+            .help(StyledStr::from(self.help(is_required)))
             .value_name(self.value_kind().placeholder())
             .allow_hyphen_values(true);
         if self.long != self.parameter {
@@ -270,7 +271,7 @@ impl Flag<'_> {
         Some(allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
     }
 
-    fn help(&self) -> String {
+    fn help(&self, is_required: bool) -> String {
         let text = self.schema["description"].as_str().unwrap_or_default();
         let mut help = output::cut(&output::sanitize(text), SHOWN);
         if self.kind == FlagKind::List {
@@ -278,6 +279,9 @@ impl Flag<'_> {
         }
         if let Some(default) = self.schema.get("default") {
             help = format!("{help} [default: {}]", output::cut(&output::sanitize(&default.to_string()), 60));
+        }
+        if is_required {
+            help.push_str(" [required]");
         }
         help.trim().to_owned()
     }

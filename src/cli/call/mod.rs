@@ -8,10 +8,11 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
+use clap::error::{ContextKind, ContextValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, QueryPairs, shell_word};
 use super::{CommandError, RemoteArgs, output};
 
 mod answer;
@@ -99,7 +100,7 @@ impl CallArgs {
                 }
                 // What an earlier list called so may not be found by that name now.
                 Err(_) if self.revision.is_some() && own.is_empty() => {}
-                Err(failure) => return Err(failure),
+                Err(failure) => return Err(self.with_verdict(&daemon, name, failure).await),
             }
         }
         let body = self.body(name, arguments);
@@ -130,6 +131,27 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
+    /// The failure to find a tool with what became of it, if that is known: its scenario may be down
+    /// or blocked, or may not offer it any more.
+    async fn with_verdict(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
+        let CommandError::Problem { hint, document, .. } = &failure else { return failure };
+        let is_near = hint.as_ref().is_some_and(|hint| hint.starts_with("did you mean"));
+        if is_near || document["status"] != 404 {
+            return failure;
+        }
+        let path = [&["tools"], &self.path(name)[..], &["explain"]].concat();
+        match daemon.get(&path, self.scope(), "verdict").await {
+            Ok(answer) => CommandError::Problem {
+                message: format!("`{name}` is {}", output::text(&answer.value, "/verdict")),
+                hint: Some(format!("`callsheet explain {}` shows every decision about it", shell_word(name))),
+                document: document.clone(),
+            },
+            // This names the scenarios that have not answered, whose tool it may be.
+            Err(unknown @ CommandError::Problem { .. }) => unknown,
+            Err(_) => failure,
+        }
+    }
+
     /// The failure of a call with the command that shows why its scenario did not answer.
     async fn with_next_step(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
         let CommandError::Problem { message, hint: None, document } = failure else { return failure };
@@ -146,16 +168,20 @@ impl CallArgs {
         scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
     }
 
-    /// The tool as it is listed for this caller.
-    async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
-        let path = match (&self.scenario, name.split_once('/')) {
+    /// The segments that name the tool in a route.
+    fn path<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        match (&self.scenario, name.split_once('/')) {
             // An identity is two segments; its tool may hold further slashes, which are part of the
             // second.
             (_, Some((scenario, tool))) => vec![scenario, tool],
             (Some(scenario), None) => vec![scenario.as_str(), name],
             (None, None) => vec![name],
-        };
-        match daemon.tool(&path, self.scope()).await {
+        }
+    }
+
+    /// The tool as it is listed for this caller.
+    async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
+        match daemon.tool(&self.path(name), self.scope()).await {
             // With a scenario a published name serves as well.
             Err(CommandError::Problem { .. }) if self.scenario.is_some() && !name.contains('/') => {
                 daemon.tool(&[name], self.scope()).await
@@ -216,5 +242,9 @@ fn is_own_option(flag: &str) -> bool {
 
 /// Wrong usage of a tool's flags.
 fn usage(error: &clap::Error, name: &str) -> CommandError {
-    CommandError::of_usage(error, format!("`callsheet call {name} --help` lists its arguments"))
+    let near = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(near)) => format!("did you mean `{near}`? "),
+        _ => String::new(),
+    };
+    CommandError::of_usage(error, format!("{near}`callsheet call {name} --help` lists its arguments"))
 }

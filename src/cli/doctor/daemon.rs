@@ -40,18 +40,18 @@ pub(super) fn recorded(options: &LoadOptions, loaded: &LoadedConfig) -> Option<D
     client::parse_url(&record.url).and_then(DaemonClient::at).ok()
 }
 
-/// The daemon that runs at a listen address, if one does; at a free port, the one that says so
-/// itself.
+/// The daemon that runs with this configuration, as it says itself, or else at its listen address.
 pub(super) async fn running_at(
     listen: SocketAddr,
     recorded: Option<DaemonClient>,
     report: &mut DoctorReport,
 ) -> Option<DaemonClient> {
     let at_port = || client::address_of(listen).and_then(DaemonClient::at).ok();
-    let daemon = if listen.port() == 0 { recorded } else { at_port() }?;
+    let daemon = recorded.or_else(|| if listen.port() == 0 { None } else { at_port() })?;
     let DaemonProbe::Version(version) = probe(&daemon).await else { return None };
     let message = format!("a callsheet daemon {version} answers; it runs with the configuration that it read before");
-    report.ok(CheckArea::Port, &listen.to_string(), message);
+    let subject = daemon.address_text().trim_start_matches("http://").to_owned();
+    report.ok(CheckArea::Port, &subject, message);
     Some(daemon)
 }
 

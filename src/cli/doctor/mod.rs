@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::report::{CheckArea, DoctorReport};
-use super::client::{self, DaemonClient};
-use super::{CommandError, named_address};
+use super::client::DaemonClient;
+use super::{CommandError, named_address, parse_named};
 use crate::config::{Config, LoadOptions};
 
 mod approvals;
@@ -98,7 +98,8 @@ impl DoctorArgs {
     /// The daemon that an argument or the environment names, if it answers.
     async fn named(&self, report: &mut DoctorReport) -> Result<Option<DaemonClient>, CommandError> {
         let Some(url) = named_address(self.url.as_deref()) else { return Ok(None) };
-        Ok(daemon::check(DaemonClient::at(client::parse_url(&url)?)?, report).await)
+        let url = parse_named(self.url.as_deref(), &url)?;
+        Ok(daemon::check(DaemonClient::at(url)?, report).await)
     }
 }
 

@@ -18,14 +18,17 @@ pub(super) async fn check(
     report: &mut DoctorReport,
 ) -> Option<DaemonClient> {
     let subject = listen.to_string();
+    if let Some(daemon) = recorded.filter(|daemon| !is_at(listen, daemon))
+        && let DaemonProbe::Version(version) = daemon::probe(&daemon).await
+    {
+        let message = match listen.port() {
+            0 => format!("a callsheet daemon {version} answers, at the port that it took when it started"),
+            _ => format!("a callsheet daemon {version} answers; it was started for this address, not for {listen}"),
+        };
+        report.ok(CheckArea::Port, daemon.address_text(), message);
+        return Some(daemon);
+    }
     if listen.port() == 0 {
-        if let Some(daemon) = recorded
-            && let DaemonProbe::Version(version) = daemon::probe(&daemon).await
-        {
-            let message = format!("a callsheet daemon {version} answers, at the port that it took when it started");
-            report.ok(CheckArea::Port, daemon.address_text(), message);
-            return Some(daemon);
-        }
         report.ok(
             CheckArea::Port,
             &subject,
@@ -46,6 +49,12 @@ pub(super) async fn check(
         }
     }
     None
+}
+
+/// Whether this is the daemon at the listen address. `--listen` or a variable may have given it
+/// another one.
+fn is_at(listen: SocketAddr, daemon: &DaemonClient) -> bool {
+    client::address_of(listen).is_ok_and(|url| url.as_str().trim_end_matches('/') == daemon.address_text())
 }
 
 /// Whether a daemon could listen there. The address is bound without listening, so a daemon that

@@ -141,7 +141,13 @@ fn state(scenario: &Value, (counts, hint): (FindingCounts, Option<&str>), report
             report.error(CheckArea::Scenarios, &name, message, start(scenario));
         }
         "blocked" | "removed" => report.ok(CheckArea::Scenarios, &name, message),
-        "stale" | "connecting" => report.warning(
+        "connecting" => report.skipped(
+            CheckArea::Scenarios,
+            &name,
+            message,
+            "wait until it has answered, then run `callsheet doctor` again",
+        ),
+        "stale" => report.warning(
             CheckArea::Scenarios,
             &name,
             message,
@@ -162,7 +168,12 @@ fn start(scenario: &Value) -> String {
     let (name, url) = (output::text(scenario, "/name"), output::text(scenario, "/url"));
     let is_program = output::text(scenario, "/protocol") == MCP && !url.starts_with("http");
     match output::text(scenario, "/last_error/kind").as_str() {
-        "command-not-found" => "write the whole path of its command, or a `PATH` into its `env`".to_owned(),
+        "command-not-found" if has_blank(&output::text(scenario, "/last_error/message")) => {
+            "write the program alone into `command`, and its arguments into `args`".to_owned()
+        }
+        "command-not-found" => {
+            "install it, or write the whole path of its command, or a `PATH` into its `env`".to_owned()
+        }
         "not-started" => format!("correct its command `{url}` or its folder"),
         "ended" | "timeout" if is_program => {
             format!("`callsheet scenarios {name}` shows what it wrote to standard error; run its command by hand")
@@ -177,6 +188,11 @@ fn start(scenario: &Value) -> String {
         "status" => format!("it runs, and answers with an error: look at its log, or fix its address {url}"),
         _ => format!("it runs; `{}` shows what is wrong with its answer", look(&name, &url)),
     }
+}
+
+/// Whether the command that a message quotes has a blank in it, as one with its arguments has.
+fn has_blank(message: &str) -> bool {
+    message.split('`').nth(1).is_some_and(|command| command.contains(' '))
 }
 
 /// The command that shows the findings of a scenario: what is at no address, such as a bundle, only

@@ -72,7 +72,7 @@ fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut 
     report.error(
         CheckArea::State,
         &shown(path),
-        format!("a daemon{process} has it, and none answers at `server.listen`"),
+        format!("a daemon{process} has it, and none of this configuration answers"),
         "name its address with `--url`, or stop it before another is started on this state",
     );
 }

@@ -10,6 +10,7 @@ use crate::cli::{CommandError, output};
 use crate::config::client_files::{
     ClientServer, ClientServers, EntryTarget, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
 };
+use crate::config::edit::command_file;
 
 /// The servers of some files.
 #[derive(Debug)]
@@ -94,6 +95,14 @@ fn in_its_folder(target: &mut EntryTarget, folder: &Path) {
     }
 }
 
+/// The command of a program that is not on this machine, as far as its `PATH` shows.
+fn missing_command(target: &EntryTarget) -> Option<&str> {
+    let EntryTarget::Program { command, env, .. } = target else { return None };
+    let own = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let search = own.or_else(|| std::env::var("PATH").ok());
+    command_file(command, search.as_deref()).is_none().then_some(command)
+}
+
 impl ImportedServers {
     /// What was found, for a person with this home folder.
     pub(super) fn new(found: ClientServers, home: &Path) -> Self {
@@ -124,7 +133,7 @@ impl ImportedServers {
         below.map_or(path.to_owned(), |below| Path::new("~").join(below)).display().to_string()
     }
 
-    /// Prints what is left out, and what is ignored of the others.
+    /// Prints what is left out, and what is ignored or cannot be started of the others.
     pub(in crate::cli) fn print_left_out(&self) {
         for line in &self.left_out {
             output::wrapped("left out: ", line);
@@ -132,6 +141,13 @@ impl ImportedServers {
         for server in self.taken.iter().filter(|server| !server.entry.ignored.is_empty()) {
             let members = server.entry.ignored.join(", ");
             output::wrapped("note: ", &format!("{}: {members} has no meaning here and is ignored", server.name));
+        }
+        for server in &self.taken {
+            if let Some(command) = missing_command(&server.entry.target) {
+                let why =
+                    format!("{}: the command `{command}` is not there; install it to start this one", server.name);
+                output::wrapped("note: ", &why);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The text of a scenario's entry, and the secrets that it refers to.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use crate::config::client_files::EntryTarget;
 
@@ -58,12 +59,17 @@ impl EntryText {
 
 /// The absolute path of a command that is found in PATH now, so that another PATH finds it too.
 fn located(command: &str, search: Option<&str>) -> String {
+    let file = command_file(command, search).filter(|_| !command.contains('/'));
+    file.map_or_else(|| command.to_owned(), |file| file.display().to_string())
+}
+
+/// The file of a command: its own path, or the first of this name in the folders of a `PATH`.
+pub(crate) fn command_file(command: &str, search: Option<&str>) -> Option<PathBuf> {
     if command.contains('/') {
-        return command.to_owned();
+        return Some(PathBuf::from(command)).filter(|file| file.is_file());
     }
     let found = std::env::split_paths(search.unwrap_or_default());
-    let found = found.map(|folder| folder.join(command)).find(|file| file.is_file());
-    found.map_or_else(|| command.to_owned(), |file| file.display().to_string())
+    found.map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
 /// A text as TOML writes it.

@@ -20,6 +20,7 @@ mod file_edit;
 mod replace;
 
 use entries::{FileEntries, without};
+pub(crate) use entry::command_file;
 use entry::{EntryText, SECRETS};
 pub(crate) use error::EditError;
 use file_edit::FileEdit;

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::headers::{self, HeaderParam, HeaderTable};
 use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
+use crate::lint;
 use crate::model::{
     Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, SentFindings,
     Tool, gives_hints,
@@ -27,7 +28,7 @@ use crate::protocols::json::node::{Node, write_string};
 use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::{MAX_DEPTH, ScanResult, kind, scan};
 use crate::protocols::meta_fields;
-use crate::protocols::sent_document::{SentDocument, innermost, steps};
+use crate::protocols::sent_document::{LintRules, SentDocument, innermost, steps};
 use crate::protocols::tool_discovery;
 
 /// The schema of a tool that declares no arguments.
@@ -141,17 +142,28 @@ pub(in crate::protocols) fn decode_list(
     let DecodedTools { mut manifest, findings, quarantined, .. } =
         decode(pages, (&ServerDescription::default(), ""), (bounds, false))?;
     if judged != Some(manifest.digest) {
-        manifest.sent_findings = sent_findings(pages, &manifest, &findings);
+        manifest.sent_findings = sent_findings(pages, &manifest, check_tools, &findings);
     }
     Ok((manifest, findings, quarantined))
 }
 
+/// The rules for a list of a server that has no name.
+fn check_tools(manifest: &Manifest) -> Vec<Finding> {
+    let findings = lint::check_mcp(manifest).into_iter();
+    findings.filter(|finding| finding.code != FindingCode::ScenarioNaming).collect()
+}
+
 /// What the author of the tools on these pages should know. Pointers count the tools of all pages
 /// as one list.
-pub(super) fn sent_findings(pages: &[JsonText], manifest: &Manifest, decoded: &[Finding]) -> SentFindings {
+pub(super) fn sent_findings(
+    pages: &[JsonText],
+    manifest: &Manifest,
+    rules: LintRules,
+    decoded: &[Finding],
+) -> SentFindings {
     let whole = joined(pages).map(|list| format!("{{\"tools\":{list}}}"));
     let document = whole.as_ref().ok().and_then(|text| SentDocument::parse(text, sent_pointer));
-    document.map(|document| document.lint(manifest, decoded)).unwrap_or_default()
+    document.map(|document| document.lint(manifest, rules, decoded)).unwrap_or_default()
 }
 
 /// The same place in the answer of a server, which has no metadata.

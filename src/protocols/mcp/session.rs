@@ -27,6 +27,7 @@ use super::request::RequestError;
 use super::setup::ServerSetup;
 use super::stdio;
 use super::through_daemons;
+use crate::lint;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, Finding, FindingCode, RelayedOffers, StdioTarget, Target};
 use crate::protocols::{
@@ -233,7 +234,7 @@ impl McpSession {
         }
         if request.judged != Some(manifest.digest) {
             let (judged, decoded) = (manifest.clone(), findings.clone());
-            let work = move || sent_findings(&pages, &judged, &decoded);
+            let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
             manifest.sent_findings = self.transports.tasks().off_thread(work).await;
         }
         findings.extend(output_noise(&server));

@@ -30,6 +30,7 @@ use super::{
     Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
 };
+use crate::lint;
 use crate::model::{Bounds, Digest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
@@ -117,7 +118,7 @@ fn read(body: &[u8], bounds: Bounds, judged: Option<Digest>) -> Result<Decoded, 
     let mut decoded = decode_within(body, bounds)?;
     let document = SentDocument::parse(object_text(body)?, inspect::as_sent);
     if let Some(document) = document.filter(|_| judged != Some(decoded.manifest.digest)) {
-        decoded.manifest.sent_findings = document.lint(&decoded.manifest, &decoded.findings);
+        decoded.manifest.sent_findings = document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
     }
     Ok(decoded)
 }

@@ -46,6 +46,7 @@ use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
 };
+use crate::lint;
 use crate::model::{Finding, Manifest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
@@ -153,7 +154,7 @@ fn read(
     }
     if let Some(document) = SentDocument::parse(head::object_text(body)?, sent_pointer::sent_pointer) {
         if request.judged != Some(decoded.manifest.digest) {
-            decoded.manifest.sent_findings = document.lint(&decoded.manifest, &decoded.findings);
+            decoded.manifest.sent_findings = document.lint(&decoded.manifest, lint::check_manifest, &decoded.findings);
         }
         document.place(&mut decoded.findings);
     }
