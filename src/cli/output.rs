@@ -226,6 +226,14 @@ pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     if seconds >= 0 { format!("{span} ago") } else { format!("in {span}") }
 }
 
+/// When a time of an answer comes, such as `in 20s`; `now` once it has come.
+pub(super) fn due(value: &Value, pointer: &str, now: Timestamp) -> String {
+    match text(value, pointer).parse::<Timestamp>() {
+        Ok(at) if at.as_second() <= now.as_second() => "now".into(),
+        _ => relative(value, pointer, now),
+    }
+}
+
 /// A time of an answer for people: to the second, in UTC, and how long ago that is; empty when
 /// there is none.
 pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
