@@ -128,6 +128,23 @@ test('tables fit a common screen, and long addresses are cut', async () => {
   await close(page);
 });
 
+test('settings are searched, and the defaults can be left out', async () => {
+  const page = await open(browser, `${daemon.url}/dashboard/configuration`, { width: 1280, height: 800 });
+  const rows = page.locator('tr[data-key]');
+  const all = await rows.count();
+  await page.getByLabel('Only what is set').check();
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.waitForURL(/set=true/);
+  const set = await rows.count();
+  assert.ok(set > 0 && set < all, `${set} of ${all}`);
+  assert.equal(await page.getByText('default', { exact: true }).count(), 0);
+  await page.getByLabel('Search').fill('LISTEN');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.locator('section[data-section=server] tr[data-key="server.listen"]').waitFor();
+  assert.equal(await rows.count(), 1);
+  await close(page);
+});
+
 test('the picture of the README', async () => {
   const page = await open(browser, daemon.url, { width: 1400, height: 900 });
   await page.screenshot({ path: `${process.env.BROWSER_SHOTS}/scenarios.png`, animations: 'disabled' });
