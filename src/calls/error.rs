@@ -156,7 +156,7 @@ pub enum ExecuteError {
         now: PeerIdentity,
     },
     /// The tool was called as often as it may be in a minute.
-    #[error("`{id}` may be called {per_minute} times a minute; try again in {wait:?}")]
+    #[error("`{id}` may be called {per_minute} times a minute; try again in {}", seconds(*wait))]
     RateLimited {
         /// The tool.
         id: ToolId,
@@ -182,7 +182,7 @@ pub enum ExecuteError {
         reason: &'static str,
     },
     /// The scenario failed too often just now.
-    #[error("`{scenario}` failed {failures} times in a row and is not called for {wait:?}")]
+    #[error("`{scenario}` failed {failures} times in a row and is not called for {}", seconds(*wait))]
     BreakerOpen {
         /// The scenario.
         scenario: ScenarioName,
@@ -327,6 +327,11 @@ pub(super) fn under(pointer: &str, violations: Vec<Violation>) -> Vec<Violation>
 
 fn awaited(waiting: Option<&ApprovalRequest>) -> String {
     waiting.map_or_else(String::new, |waiting| format!(", and waits for it as `{}`", waiting.id))
+}
+
+/// A wait in whole seconds: at the end of it the call is possible.
+fn seconds(wait: Duration) -> String {
+    format!("{} s", wait.as_secs_f64().ceil())
 }
 
 fn either(candidates: &[ToolId]) -> String {

@@ -1,15 +1,21 @@
 //! Findings for people, one paragraph each, as compilers print theirs: what kind, of what, where,
 //! what is wrong, what to do. Names stay whole, and lines keep to the terminal.
+//! Findings of one cause are one paragraph.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use super::output;
+use crate::formats::FORMATS;
 use crate::model::FindingCode;
 
-/// The most tools of equal names that one paragraph names.
+/// The most tools or places that one paragraph names.
 const NAMED: usize = 20;
+/// The most scenarios that the first line of a paragraph names.
+const SCENARIOS: usize = 5;
+/// Fewer findings of one cause have a paragraph each.
+const TOGETHER: usize = 3;
 
 /// One paragraph. What is empty is left out.
 #[derive(Debug, Default, Clone)]
@@ -24,6 +30,8 @@ pub(super) struct Paragraph {
     pub(super) place: String,
     /// What is wrong.
     pub(super) message: String,
+    /// The tools or places, if it stands for several findings.
+    pub(super) items: Vec<String>,
     /// The next step.
     pub(super) hint: String,
 }
@@ -42,8 +50,44 @@ impl Paragraph {
             subject,
             place: text("/pointer"),
             message: text("/message"),
+            items: Vec::new(),
             hint: text("/hint"),
         }
+    }
+
+    /// One paragraph for several findings of one cause. `title` is its message if theirs differ.
+    fn from_group(title: &str, findings: &[&Value]) -> Self {
+        let all: Vec<Self> = findings.iter().map(|finding| Self::from_finding(finding)).collect();
+        let Some(first) = all.first() else { return Self::default() };
+        let is_same = all.iter().all(|one| one.message == first.message);
+        let mut items: Vec<String> = all.iter().take(NAMED).map(|one| one.item(!is_same)).collect();
+        if is_same && all.iter().all(|one| one.place.is_empty()) {
+            items = vec![items.join(", ")];
+        }
+        if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            items.push(format!("and {more} more, which `--json` shows"));
+        }
+        let hint = if first.hint.is_empty() || all.iter().all(|one| one.hint == first.hint) {
+            first.hint.clone()
+        } else {
+            format!("for {}: {}", first.subject, first.hint)
+        };
+        Self {
+            severity: first.severity.clone(),
+            code: first.code.clone(),
+            subject: group_subject(findings),
+            place: String::new(),
+            message: if is_same { first.message.clone() } else { title.to_owned() },
+            items,
+            hint,
+        }
+    }
+
+    /// It in one line of a group.
+    fn item(&self, with_message: bool) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(" at {}", self.place) };
+        let message = if with_message { format!(": {}", self.message) } else { String::new() };
+        format!("{}{place}{message}", self.subject).trim_start().to_owned()
     }
 
     /// Prints it.
@@ -55,10 +99,10 @@ impl Paragraph {
         };
         let gap = if self.subject.is_empty() { "" } else { " " };
         output::line(&format!("{colour}{}[{}]\u{1b}[0m{gap}{}", self.severity, self.code, self.subject));
-        for (label, text) in [("  at ", &self.place), ("  ", &self.message), ("  hint: ", &self.hint)] {
-            if !text.is_empty() {
-                output::wrapped(label, text);
-            }
+        let items = self.items.iter().map(|item| ("    ", item));
+        let lines = [("  at ", &self.place), ("  ", &self.message)].into_iter().chain(items);
+        for (label, text) in lines.chain([("  hint: ", &self.hint)]).filter(|(_, text)| !text.is_empty()) {
+            output::wrapped(label, text);
         }
     }
 }
@@ -74,14 +118,30 @@ pub(super) fn print_all(paragraphs: &[Paragraph]) {
 }
 
 /// The paragraphs of the daemon's findings, the worst first. Tools of equal names are one paragraph
-/// for all scenarios that have them.
+/// for all scenarios that have them, what a format changes is one for the format, and others of the
+/// same message are one as well.
 pub(super) fn of_findings(findings: &[Value]) -> Vec<Paragraph> {
     let mut collisions: BTreeMap<BTreeSet<String>, Vec<&Value>> = BTreeMap::new();
-    let mut paragraphs = Vec::new();
+    let mut groups: Vec<(ParagraphCause<'_>, Vec<&Value>)> = Vec::new();
+    let mut places: HashMap<ParagraphCause<'_>, usize> = HashMap::new();
     for finding in findings {
-        match colliding(finding) {
-            Some(scenarios) => collisions.entry(scenarios).or_default().push(finding),
-            None => paragraphs.push(Paragraph::from_finding(finding)),
+        if let Some(scenarios) = colliding(finding) {
+            collisions.entry(scenarios).or_default().push(finding);
+            continue;
+        }
+        let cause = ParagraphCause::from_finding(finding);
+        let place = *places.entry(cause).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, group)) => group.push(finding),
+            None => groups.push((cause, vec![finding])),
+        }
+    }
+    let mut paragraphs = Vec::new();
+    for (ParagraphCause { text, .. }, group) in &groups {
+        if group.len() < TOGETHER {
+            paragraphs.extend(group.iter().map(|finding| Paragraph::from_finding(finding)));
+        } else {
+            paragraphs.push(Paragraph::from_group(&format!("changed for `{text}`"), group));
         }
     }
     paragraphs.extend(collisions.iter().map(|(scenarios, findings)| collision(scenarios, findings)));
@@ -92,6 +152,44 @@ pub(super) fn of_findings(findings: &[Value]) -> Vec<Paragraph> {
     };
     paragraphs.sort_by_key(rank);
     paragraphs
+}
+
+/// What the findings of one paragraph have in common: the code, and the message or the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ParagraphCause<'a> {
+    code: &'a str,
+    text: &'a str,
+}
+
+impl<'a> ParagraphCause<'a> {
+    fn from_finding(finding: &'a Value) -> Self {
+        let text = |member: &str| finding[member].as_str().unwrap_or_default();
+        let (code, message) = (text("code"), text("message"));
+        let ids = FORMATS.iter().map(|format| format.id());
+        let format = ids.into_iter().find(|id| message.contains(&format!("`{id}`")));
+        let format = format.filter(|_| code == FindingCode::Lossy.as_str());
+        Self { code, text: format.unwrap_or(message) }
+    }
+}
+
+/// `5 tools of mail, notes`, or what else the findings are about.
+fn group_subject(findings: &[&Value]) -> String {
+    let distinct = |pointers: &[&str]| {
+        let key = |finding: &&Value| pointers.iter().map(|pointer| output::text(finding, pointer)).collect::<Vec<_>>();
+        findings.iter().map(key).collect::<BTreeSet<_>>()
+    };
+    let names: Vec<String> = distinct(&["/scenario"]).into_iter().flatten().filter(|name| !name.is_empty()).collect();
+    let scenarios = match names.len() {
+        0 => return output::count(findings.len(), "finding"),
+        1..=SCENARIOS => names.join(", "),
+        more => output::count(more, "scenario"),
+    };
+    let of_tools = findings.iter().filter(|finding| finding["tool"].is_string()).count();
+    if of_tools == findings.len() {
+        format!("{} of {scenarios}", output::count(distinct(&["/scenario", "/tool"]).len(), "tool"))
+    } else {
+        format!("{scenarios}: {}", output::count(findings.len(), "finding"))
+    }
 }
 
 /// The scenarios that have a tool of the same name; `None` for findings of another kind.

@@ -13,6 +13,11 @@ use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
 
+/// The most characters of an address in a pipe: all other rows would be padded to its length.
+const ADDRESS: usize = 60;
+/// The same where room is short.
+const SHORT_ADDRESS: usize = 24;
+
 /// Arguments of `scenarios`.
 #[derive(Debug, Args)]
 pub(super) struct ScenariosArgs {
@@ -101,12 +106,13 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     let mut sheet = TextTable::new(&[
         ("SCENARIO", ColumnFit::Whole),
         ("STATE", ColumnFit::Whole),
+        ("ADDRESS", ColumnFit::Rank(2)),
         ("TOOLS", ColumnFit::Rank(1)),
-        ("OFF", ColumnFit::Rank(3)),
-        ("BAD", ColumnFit::Rank(4)),
-        ("LAST ANSWER", ColumnFit::Rank(2)),
-        ("NEXT POLL", ColumnFit::Rank(5)),
-        ("FROM", ColumnFit::Rank(6)),
+        ("OFF", ColumnFit::Rank(4)),
+        ("BAD", ColumnFit::Rank(5)),
+        ("LAST ANSWER", ColumnFit::Rank(3)),
+        ("NEXT POLL", ColumnFit::Rank(6)),
+        ("FROM", ColumnFit::Rank(7)),
         ("WHY", ColumnFit::Wrap),
     ]);
     let is_bounded = output::line_width().is_some();
@@ -115,6 +121,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         sheet.row([
             cell(output::text(scenario, "/name")),
             output::state(&output::text(scenario, "/state")),
+            cell(address(scenario, is_bounded)),
             number("/tools/published"),
             number("/tools/disabled"),
             number("/tools/quarantined"),
@@ -132,6 +139,17 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         output::line(&format!(
             "\n{many} for your approval: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
         ));
+    }
+}
+
+/// The address, cut where it is long: a program to start is a whole command. Where room is short it
+/// is shorter. The details of the scenario and `--json` have all of it.
+fn address(scenario: &Value, is_short: bool) -> String {
+    let url = output::text(scenario, "/url");
+    let url = url.trim_end_matches('/');
+    match url.strip_prefix("http://").filter(|_| is_short) {
+        Some(rest) => output::cut(rest, SHORT_ADDRESS),
+        None => output::cut(url, if is_short { SHORT_ADDRESS } else { ADDRESS }),
     }
 }
 
@@ -218,7 +236,7 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("description", text("/description")),
         ("version", text("/version")),
         ("address", text("/url")),
-        ("origin", text("/origin")),
+        ("origin", origin(&text("/url"), text("/origin"))),
         ("identity", text("/identity")),
         ("found by", text("/source")),
         ("trusted", trusted.into()),
@@ -246,9 +264,30 @@ fn show_one(scenario: &Value, now: Timestamp) {
     }
 }
 
+/// The origin that trust counts for, unless the address says the same. All names of this machine
+/// are one host in it.
+fn origin(url: &str, origin: String) -> String {
+    let own = ["127.0.0.1", "[::1]"]
+        .into_iter()
+        .fold(url.to_owned(), |url, host| url.replacen(&format!("//{host}"), "//localhost", 1));
+    let rest = own.strip_prefix(origin.as_str());
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) { String::new() } else { origin }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_that_the_address_contains_is_left_out() {
+        let shown = |url, of: &str| origin(url, of.to_owned());
+        for url in ["http://127.0.0.1:7431/", "http://localhost:7431/api", "http://[::1]:7431"] {
+            assert_eq!(shown(url, "http://localhost:7431"), "", "{url}");
+        }
+        for url in ["http://127.0.0.1:74310/", "http://10.0.0.1:7431/", ""] {
+            assert_eq!(shown(url, "http://localhost:7431"), "http://localhost:7431", "{url}");
+        }
+    }
 
     #[test]
     fn addresses_are_shortened_to_their_hosts() {

@@ -279,7 +279,9 @@ pub(super) fn show(list: &Value) {
     let tools = output::list(list, "tools");
     let beside = table(tools, false);
     if beside.leaves_out(SCENARIO) { table(tools, true) } else { beside }.print();
-    output::line(&output::count(tools.len(), "tool"));
+    let off = tools.iter().filter(|tool| tool["enabled"] == Value::Bool(false)).count();
+    let off = if off > 0 { format!(", {off} of them off") } else { String::new() };
+    output::line(&format!("{}{off}", output::count(tools.len(), "tool")));
 }
 
 /// The table of the tools. With `grouped` each scenario has a line of its own above its tools.

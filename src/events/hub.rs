@@ -50,6 +50,8 @@ struct HubInner {
     state: Mutex<HubState>,
     /// The sequence of the latest snapshot that was published.
     published: watch::Sender<u64>,
+    /// How often events of calls were published.
+    call_events: watch::Sender<u64>,
     counts: Arc<EventCounts>,
 }
 
@@ -110,8 +112,20 @@ impl Hub {
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
         let (events, received) = mpsc::channel(QUEUE);
-        let shared =
-            Arc::new(HubInner { config, clock, tasks, stop, places, reader, events, state, published, counts });
+        let shared = HubInner {
+            config,
+            clock,
+            tasks,
+            stop,
+            places,
+            reader,
+            events,
+            state,
+            published,
+            call_events: watch::Sender::new(0),
+            counts,
+        };
+        let shared = Arc::new(shared);
         shared.tasks.spawn(Arc::clone(&shared).follow(followed, received));
         Self(shared)
     }
@@ -156,6 +170,12 @@ impl Hub {
     /// The same without waiting: while the queue is full, the event is dropped.
     pub fn try_publish(&self, event: Event) {
         let _ = self.0.events.try_send(event);
+    }
+
+    /// Follows that events of calls are published, for a reader that looks at all calls again and
+    /// needs no single event. It takes no place of a subscriber.
+    pub(crate) fn call_events(&self) -> watch::Receiver<u64> {
+        self.0.call_events.subscribe()
     }
 
     /// How many events went to how many readers.
@@ -231,6 +251,8 @@ impl HubInner {
                 self.push(topic, messages, &moment, &config);
             }
         }
+        drop(state);
+        self.call_events.send_modify(|count| *count += 1);
     }
 
     fn push(&self, topic: &Topic, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, config: &config::EventsConfig) {

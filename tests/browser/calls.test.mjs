@@ -105,6 +105,11 @@ test('a refusal says why, to people and to whoever asked', async () => {
   assert.deepEqual([told.state, told.reason], ['rejected', 'he has left the company']);
   assert.equal(ranFor('bob@example.org'), 0);
   assert.deepEqual(await barriers(calls), []);
+  await row.getByRole('link', { name: 'Details of mail/send_mail' }).click();
+  await calls.locator('h1', { hasText: 'mail/send_mail rejected' }).waitFor();
+  assert.match(await calls.locator('main').innerText(), /he has left the company[^]*bob@example\.org/);
+  await shoot(calls, 'call');
+  assert.deepEqual(await barriers(calls), []);
   await close(calls);
 });
 

@@ -57,7 +57,9 @@ const PAGES = [
   ['scenario-down', '/dashboard/scenarios/warehouse'],
   ['tools', '/dashboard/tools'],
   ['tool', '/dashboard/tool?id=notes%2Fadd_note'],
+  ['calls', '/dashboard/calls'],
   ['findings', '/dashboard/findings'],
+  ['findings-all', '/dashboard/findings?formats=all'],
   ['preferences', '/dashboard/preferences'],
   ['configuration', '/dashboard/configuration'],
   ['refused', '/dashboard/scenarios/nobody'],
@@ -113,6 +115,34 @@ test('what opens on pages is as good', async () => {
     await close(scenario);
   }
   assert.deepEqual(wrong, []);
+});
+
+test('tables fit a common screen, and long addresses are cut', async () => {
+  const page = await open(browser, daemon.url, { width: 1280, height: 800 });
+  const scrolled = await page.locator('.scroll').evaluateAll((tables) => tables.filter((table) => table.scrollWidth > table.clientWidth).length);
+  assert.equal(scrolled, 0, 'nobody has to scroll to the side for the actions');
+  const address = page.locator('#scenario-notes .address');
+  assert.equal(await address.innerText(), await address.getAttribute('title'), 'a short one is whole');
+  await address.evaluate((one) => (one.textContent = one.textContent.repeat(5)));
+  assert.ok(await address.evaluate((one) => one.scrollWidth > one.clientWidth && one.getClientRects().length === 1), 'a long one stays in its line');
+  await close(page);
+});
+
+test('settings are searched, and the defaults can be left out', async () => {
+  const page = await open(browser, `${daemon.url}/dashboard/configuration`, { width: 1280, height: 800 });
+  const rows = page.locator('tr[data-key]');
+  const all = await rows.count();
+  await page.getByLabel('Only what is set').check();
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.waitForURL(/set=true/);
+  const set = await rows.count();
+  assert.ok(set > 0 && set < all, `${set} of ${all}`);
+  assert.equal(await page.getByText('default', { exact: true }).count(), 0);
+  await page.getByLabel('Search').fill('LISTEN');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.locator('section[data-section=server] tr[data-key="server.listen"]').waitFor();
+  assert.equal(await rows.count(), 1);
+  await close(page);
 });
 
 test('the picture of the README', async () => {

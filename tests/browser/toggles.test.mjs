@@ -111,3 +111,20 @@ test('search and filters find as one types', async () => {
   await until('all are shown', async () => (await shown()).length === 5);
   await close(page);
 });
+
+test('an alias, a priority and a pin are set from the page of a tool', async () => {
+  const page = await open(browser, `${daemon.url}/dashboard/tool?id=mail%2Fsend_mail`);
+  await page.getByRole('link', { name: 'Set its alias, priority or pin' }).click();
+  const form = page.locator('#prefer');
+  assert.equal(await form.getByLabel('For').inputValue(), 'tool:mail/send_mail');
+  await form.getByLabel('Alias').fill('write_letter');
+  await form.getByLabel('Priority').fill('-3');
+  await form.getByLabel('Pinned').selectOption('true');
+  await form.getByRole('button', { name: 'Set' }).click();
+  const shown = page.locator('tr[data-target="tool:mail/send_mail"]');
+  await shown.waitFor();
+  assert.match(await shown.innerText(), /write_letter\s+-3\s+yes/);
+  const [set] = (await daemon.json('/api/v1/preferences?target=tool:mail/send_mail')).preferences;
+  assert.deepEqual([set.alias, set.priority, set.pinned], ['write_letter', -3, true]);
+  await close(page);
+});

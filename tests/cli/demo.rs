@@ -13,7 +13,7 @@ fn once_prints_health_and_the_merged_list_and_ends() {
     for (name, source) in [("mail", "static"), ("notes", "static"), ("units", "static"), ("weather", "vrooli")] {
         let row = lines.iter().find(|row| row.first() == Some(&name)).unwrap();
         assert_eq!(row[1], "live", "{out}");
-        assert_eq!(row[7], source, "{out}");
+        assert_eq!(row[8], source, "{out}");
     }
     let tool =
         |name: &str| lines.iter().find(|row| row.first() == Some(&name)).unwrap_or_else(|| panic!("{name}: {out}"));
@@ -22,7 +22,7 @@ fn once_prints_health_and_the_merged_list_and_ends() {
     assert_eq!(tool("add_note")[3], "Writes a note down");
     assert_eq!(tool("delete_all_notes")[3], "off, approval");
     assert!(!lines.iter().any(|row| row.first() == Some(&"search")), "{out}");
-    assert!(out.trim_end().ends_with("7 tools"), "{out}");
+    assert!(out.trim_end().ends_with("7 tools, 1 of them off"), "{out}");
     assert!(!home.path(".state").exists(), "the demo keeps its state to itself");
 }
 

@@ -57,6 +57,49 @@ fn findings_are_filtered_and_programs_get_the_answer() {
 }
 
 #[test]
+fn findings_of_one_cause_have_one_paragraph() {
+    let off = |name: String| ToolDefinition::new(name, "Does it").unwrap().enabled_by_default(false);
+    let (many, two) = (
+        Scenario::start("many", (0..24).map(|n| off(format!("tool_{n:02}"))).collect()),
+        Scenario::start("two", (0..2).map(|n| off(format!("other_{n}"))).collect()),
+    );
+    let home = Home::naming(&[("many", &many.url), ("two", &two.url)]);
+    let daemon = home.serve(&[]);
+    let all = ask(&home, &daemon, &["--code", "disabled"]);
+    assert_eq!(all.matches("info[disabled]").count(), 1, "{all}");
+    assert!(all.starts_with("info[disabled] 26 tools of many, two\n  its manifest does not enable it by default\n    many/tool_00, many/tool_01, "), "{all}");
+    assert!(all.contains("many/tool_19\n    and 6 more, which `--json` shows\n"), "{all}");
+    let hint = "  hint: for many/tool_00: to enable it: `callsheet prefs set tool:many/tool_00 --enabled true`\n";
+    assert!(all.contains(hint) && all.ends_with("\n\n1 info\n"), "{all}");
+    let found = json(&ask(&home, &daemon, &["--code", "disabled", "--json"]));
+    assert_eq!(found["findings"].as_array().unwrap().len(), 26, "programs get each of them");
+    // Two are not worth a group.
+    let few = ask(&home, &daemon, &["--code", "disabled", "--scenario", "two"]);
+    assert!(few.contains("info[disabled] two/other_0\n") && few.contains("info[disabled] two/other_1\n"), "{few}");
+}
+
+#[test]
+fn what_a_format_changes_has_one_paragraph_for_each_format() {
+    let odd = |name: &str, keyword: bool| {
+        let code = Parameter::string("A code").required();
+        let code = if keyword { code.pattern("^[a-z]+$") } else { code.min_length(2).pattern("^[a-z]+$") };
+        ToolDefinition::new(name, "Finds it").unwrap().parameter("code", code)
+    };
+    let stock = Scenario::start("stock", vec![odd("one", true), odd("two", false), odd("three", true)]);
+    let home = Home::naming(&[("stock", &stock.url)]);
+    let daemon = home.serve(&[]);
+    let out = ask(&home, &daemon, &["--code", "lossy"]);
+    let of =
+        |format: &str| out.split("\n\n").filter(|shown| shown.contains(&format!("`{format}`"))).collect::<Vec<_>>();
+    let ollama = of("ollama");
+    assert_eq!(ollama.len(), 1, "{out}");
+    assert!(ollama[0].starts_with("warning[lossy] 3 tools of stock\n"), "{out}");
+    for name in ["one", "two", "three"] {
+        assert!(ollama[0].contains(&format!("    stock/{name} at /parameters")), "{out}");
+    }
+}
+
+#[test]
 fn what_a_format_cannot_express_is_hidden_until_the_format_is_used() {
     let odd = Parameter::string("A code").required().pattern("^[a-z]+$");
     let stock = Scenario::start("stock", vec![ToolDefinition::new("find", "Finds it").unwrap().parameter("code", odd)]);

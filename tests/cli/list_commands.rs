@@ -11,7 +11,10 @@ fn ask(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {
 }
 
 fn names(table: &str) -> Vec<&str> {
-    let lines = table.lines().skip(1).filter(|line| !line.ends_with(" tools") && !line.ends_with(" tool"));
+    let is_count = |line: &&str| {
+        line.split_whitespace().nth(1).is_some_and(|word| word.trim_matches(',') == "tools" || word == "tool")
+    };
+    let lines = table.lines().skip(1).filter(|line| !is_count(line));
     lines.map(|line| line.split_whitespace().next().unwrap()).collect()
 }
 
@@ -34,7 +37,7 @@ fn tools_are_a_table() {
     assert!(!out.contains('\u{1b}'));
     let all = ask(&home, &daemon, &["tools", "--all"]).ok();
     assert!(rows(&all).contains(&vec!["wipe", "notes", "writing", "off, approval", "Deletes every note"]), "{all}");
-    assert!(all.ends_with("\n5 tools\n"), "{all}");
+    assert!(all.ends_with("\n5 tools, 1 of them off\n"), "{all}");
 }
 
 #[test]
@@ -116,11 +119,14 @@ fn scenarios_are_a_table_with_the_reason_for_each_state() {
     let daemon = home.serve(&[]);
     let out = ask(&home, &daemon, &["scenarios"]).ok();
     let lines = rows(&out);
-    assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT POLL", "FROM", "WHY"]);
-    assert_eq!(lines[1][..6], ["dead", "connecting", "0", "0", "0", "-"]);
-    assert_eq!(lines[1][8], format!("not working yet: connection refused by {dead}/api/v1/tools"));
-    assert_eq!(lines[2][..5], ["notes", "live", "1", "0", "0"]);
-    assert!(lines[2][5].ends_with(" ago") && lines[2][6].starts_with("in "), "{out}");
+    assert_eq!(
+        lines[0],
+        ["SCENARIO", "STATE", "ADDRESS", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT POLL", "FROM", "WHY"]
+    );
+    assert_eq!(lines[1][..7], ["dead", "connecting", dead.as_str(), "0", "0", "0", "-"]);
+    assert_eq!(lines[1][9], format!("not working yet: connection refused by {dead}/api/v1/tools"));
+    assert_eq!(lines[2][..6], ["notes", "live", notes.url.as_str(), "1", "0", "0"]);
+    assert!(lines[2][6].ends_with(" ago") && lines[2][7].starts_with("in "), "{out}");
 
     let live = ask(&home, &daemon, &["scenarios", "--state", "live"]).ok();
     assert_eq!(names(&live), ["notes"]);
@@ -146,6 +152,7 @@ fn one_scenario_is_told_in_full() {
     assert_eq!(shown("state"), "live: up to date");
     assert_eq!(shown("description"), "Says what the test says");
     assert_eq!(shown("address"), format!("{}/", scenarios[0].url));
+    assert!(!out.contains("  origin  "), "the address says it: {out}");
     assert_eq!(shown("tools"), "2 published, 1 off, 0 quarantined");
     assert_eq!(shown("failures"), "0");
     assert!(shown("last answer").contains(" UTC (") && shown("last answer").ends_with(" ago)"), "{out}");
@@ -241,6 +248,11 @@ fn tables_keep_to_the_width_and_names_stay_whole() {
             }
         }
     }
+    let short = at("80", &["scenarios"]);
+    let host = crm.url.strip_prefix("http://").unwrap();
+    assert!(!short.contains(host), "there is no room for the address beside the longest name: {short}");
+    let wide = at("140", &["scenarios"]);
+    assert!(wide.contains(&format!("live        {host}  ")), "{wide}");
     let narrow = at("80", &["tools"]);
     assert!(narrow.contains(long) && !narrow.contains("CATEGORY") && narrow.contains('…'), "{narrow}");
     assert!(narrow.contains("\ncrm:\n  look_up_everything"), "what they are sorted by is shown: {narrow}");

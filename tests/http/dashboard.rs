@@ -60,7 +60,7 @@ async fn served() -> Served {
     serve(snapshot(&inputs, vec![files, gone, waiting], vec![finding])).await
 }
 
-async fn page(server: &Served, target: &str) -> String {
+pub(super) async fn page(server: &Served, target: &str) -> String {
     let answer = server.ask("GET", target, &[HTML], "").await;
     assert_eq!(answer.status, 200, "{target}: {answer:?}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{target}");
@@ -68,7 +68,7 @@ async fn page(server: &Served, target: &str) -> String {
 }
 
 /// The values of an attribute, as they are written.
-fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+pub(super) fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!(" {name}=\"");
     page.split(&begin).skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
 }
@@ -228,6 +228,12 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
         front[begin..].split("</tr>").next().unwrap().to_owned()
     };
     let files = row("files");
+    // The address stands early, and is whole in the title where the page cuts it.
+    assert!(
+        files.contains("<code class=\"address\" title=\"http://127.0.0.1:1\"><bdi>http://127.0.0.1:1</bdi></code>"),
+        "{files}"
+    );
+    assert!(files.find("http://127.0.0.1:1").unwrap() < files.find("> live</span>").unwrap(), "{files}");
     for part in
         ["data-state=\"live\"", "> live</span>", "<strong>2</strong> published", "1 disabled", "1 quarantined", "7 ms"]
     {
@@ -243,6 +249,7 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
     assert!(at("waiting") < at("gone") && at("gone") < at("files"));
     let part = page(&server, "/dashboard/scenarios?state=down&sort=name&q=GONE").await;
     assert!(part.contains("scenario-gone") && !part.contains("scenario-files"));
+    assert!(page(&server, "/dashboard/scenarios?q=127.0.0.1%3A1").await.contains("scenario-files"));
     assert!(page(&server, "/dashboard/scenarios?q=nothing").await.contains("No scenario matches"));
 }
 
@@ -347,4 +354,36 @@ async fn a_tool_is_shown_as_each_format_makes_it() {
     assert!(shown.contains("input_schema") && shown.contains("tokens"));
     let totals = page(&server, "/dashboard/tools/formats").await;
     assert!(totals.contains("openai") && totals.contains("128"));
+}
+
+#[tokio::test]
+async fn the_navigation_has_numbers_without_scripts_too() {
+    let mut login = health("crm", ScenarioState::NeedsAuthorization);
+    login.reason = "answers 401".into();
+    let server =
+        serve(snapshot(&Inputs::default(), vec![login, health("files", ScenarioState::Live)], Vec::new())).await;
+    let front = page(&server, "/").await;
+    let number = "<span sse-swap=\"number-scenarios\"><span class=\"tally\" aria-hidden=\"true\">1</span><span class=\"hidden\"> (1 needs authorization)</span></span>";
+    assert!(front.contains(number), "{front}");
+    // Zero is no number.
+    assert!(front.contains("Calls<span sse-swap=\"number-calls\"></span>"), "{front}");
+    assert!(front.contains("<a href=\"/docs\">API</a>"), "{front}");
+    assert!(page(&server, "/docs").await.contains("<a href=\"/docs\" aria-current=\"page\">API</a>"));
+}
+
+#[tokio::test]
+async fn preferences_show_and_set_every_setting() {
+    let server = served().await;
+    let form = page(&server, "/dashboard/preferences?scope=chat%3A7&target=tool%3Afiles%2Fread").await;
+    for part in [
+        "name=\"scope\" value=\"chat:7\"",
+        "name=\"target\" value=\"tool:files/read\"",
+        "name=\"alias\"",
+        "name=\"priority\"",
+        "name=\"pinned\"",
+    ] {
+        assert!(form.contains(part), "{part}");
+    }
+    let tool = page(&server, "/dashboard/tool?id=files%2Fread").await;
+    assert!(tool.contains("href=\"/dashboard/preferences?scope=global&amp;target=tool%3Afiles%2Fread\""), "{tool}");
 }

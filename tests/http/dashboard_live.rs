@@ -1,11 +1,15 @@
 //! The dashboard over a running daemon: it is told what changes, and what operators do in it holds.
 
+use std::net::SocketAddr;
+
+use callsheet::catalog::Inputs;
+use callsheet::model::{Finding, FindingCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario, tool};
-use crate::support::serving::{Answer, ask};
+use crate::support::serving::{Answer, ask, serve, snapshot};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -75,6 +79,14 @@ async fn a_refused_change_says_why() {
     daemon.stop().await;
 }
 
+/// The stream of an open page.
+async fn follow(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("GET /dashboard/live?seen=0 HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
 /// Reads a stream until `part` was in it.
 async fn until(stream: &mut TcpStream, part: &str) -> String {
     let mut all = String::new();
@@ -94,9 +106,7 @@ async fn until(stream: &mut TcpStream, part: &str) -> String {
 #[tokio::test]
 async fn an_open_page_is_told_that_a_scenario_goes_and_comes() {
     let (_home, [mut files, _mail], daemon) = daemon().await;
-    let mut stream = TcpStream::connect(daemon.address).await.unwrap();
-    let head = format!("GET /dashboard/live?seen=0 HTTP/1.1\r\nHost: {}\r\n\r\n", daemon.address);
-    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut stream = follow(daemon.address).await;
     // The page was made from an older snapshot, so it is told to look again at once.
     let first = until(&mut stream, "event: catalog").await;
     assert!(first.contains("text/event-stream") && first.contains("event: health"), "{first}");
@@ -109,4 +119,61 @@ async fn an_open_page_is_told_that_a_scenario_goes_and_comes() {
     assert!(page.contains("band state-live") && page.contains("changes of state"), "{page}");
     // The stream is open, and does not hold up the end.
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_open_page_is_sent_the_numbers_of_its_navigation() {
+    let (_home, _scenarios, daemon) = daemon().await;
+    let mut stream = follow(daemon.address).await;
+    let first = until(&mut stream, "event: number-findings\ndata: \n").await;
+    assert!(
+        first.contains("event: number-calls\ndata: \n") && first.contains("event: number-scenarios\ndata: \n"),
+        "{first}"
+    );
+    let call = json!({"tool_name": "read", "arguments": {}}).to_string();
+    let waiting = ask(daemon.address, "POST", "/api/v1/tools/execute", &[JSON], &call).await.json();
+    let id = waiting["approval_id"].as_str().unwrap().to_owned();
+    let number =
+        "<span class=\"tally\" aria-hidden=\"true\">1</span><span class=\"hidden\"> (1 waits for a decision)</span>";
+    until(&mut stream, &format!("event: number-calls\ndata: {number}\n")).await;
+    let page = text(&ask(daemon.address, "GET", "/dashboard/tools", &[("accept", "text/html")], "").await);
+    assert!(page.contains(&format!("Calls<span sse-swap=\"number-calls\">{number}</span>")), "{page}");
+
+    let reject = json!({"by": "Ann", "reason": "not today"}).to_string();
+    let rejected = ask(daemon.address, "POST", &format!("/api/v1/approvals/{id}/reject"), &[JSON], &reject).await;
+    assert_eq!(rejected.status, 200);
+    until(&mut stream, "event: number-calls\ndata: \n").await;
+    // What was decided has a page that people can read.
+    let calls = text(&daemon.get("/dashboard/calls").await);
+    assert!(calls.contains(&format!("href=\"/dashboard/calls/{id}\"")), "{calls}");
+    let one = text(&daemon.get(&format!("/dashboard/calls/{id}")).await);
+    for part in ["files/read", "rejected", "Ann", "not today", "Arguments", "The same as JSON"] {
+        assert!(one.contains(part), "{part}: {one}");
+    }
+    let unknown = ask(daemon.address, "GET", "/dashboard/calls/none", &[("accept", "text/html")], "").await;
+    assert_eq!(unknown.status, 404);
+    assert!(text(&unknown).contains("<nav aria-label=\"Pages\">"), "{unknown:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn errors_among_findings_are_counted_in_the_navigation() {
+    let error = |message: &str| Finding::new(FindingCode::StateFailed, message);
+    let two = vec![error("one"), error("two"), Finding::new(FindingCode::Disabled, "no error")];
+    let mut server = serve(snapshot(&Inputs::default(), Vec::new(), two)).await;
+    let mut stream = follow(server.address).await;
+    let begin = "event: number-findings\ndata: <span class=\"tally\" aria-hidden=\"true\">";
+    until(&mut stream, &format!("{begin}2</span><span class=\"hidden\"> (2 errors)</span>\n")).await;
+    // From then on pages are rendered with it.
+    let page = text(&server.ask("GET", "/dashboard/calls", &[("accept", "text/html")], "").await);
+    assert!(page.contains("<span class=\"hidden\"> (2 errors)</span>"), "{page}");
+    let mut next = snapshot(&Inputs::default(), Vec::new(), vec![error("one")]);
+    next.sequence = 2;
+    server.writer.publish(next);
+    until(&mut stream, &format!("{begin}1</span><span class=\"hidden\"> (1 error)</span>\n")).await;
+    let mut last = snapshot(&Inputs::default(), Vec::new(), Vec::new());
+    last.sequence = 3;
+    server.writer.publish(last);
+    let end = until(&mut stream, "event: number-findings\ndata: \n").await;
+    assert!(!end.contains("number-calls"), "only what changed is sent: {end}");
 }

@@ -9,6 +9,7 @@ mod support;
 mod configured;
 mod dashboard;
 mod dashboard_bulk;
+mod dashboard_findings;
 mod dashboard_live;
 mod dashboard_raw;
 mod definitions;

@@ -88,6 +88,7 @@ impl CheckReport {
             subject: shown(&subject(finding)),
             place: shown(&self.place(finding)),
             message: shown(&finding.message),
+            items: Vec::new(),
             hint: shown(finding.hint.as_deref().unwrap_or_default()),
         }
     }

@@ -103,8 +103,12 @@ pub(in crate::server) async fn show(
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let request = find(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(DecisionRefusal::Unknown)))?;
-    shared_json::json(&call_json::approval(&request))
+    shared_json::json(&call_json::approval(&*require(&shared, &id)?))
+}
+
+/// The approval with this id.
+pub(in crate::server) fn require(shared: &ServerState, id: &str) -> Result<Arc<ApprovalRequest>, Problem> {
+    find(shared, id).ok_or_else(|| Problem::from(DecideError::from(DecisionRefusal::Unknown)))
 }
 
 /// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: approves the call and runs it once. 200

@@ -36,8 +36,10 @@ pub(in crate::server) async fn list(
         Some("used") => true,
         Some(other) => return Err(bad_value("formats", other, "used, all")),
     };
-    let wanted = FindingFilter { severities, codes, scenario, used_only };
-    let OpenFindings { findings, hidden } = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
+    let unused = if used_only { UnusedFormats::Counted } else { UnusedFormats::Included };
+    let wanted = FindingFilter { severities, codes, scenario, unused };
+    let found = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
+    let (hidden, findings) = (found.hidden, found.all());
     shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect(), hidden })
 }
 
@@ -95,25 +97,47 @@ fn bit(id: &str) -> u32 {
     formats::FORMATS.iter().position(|format| format.id() == base).map_or(0, |at| 1 << at)
 }
 
-/// All open findings, in order, each once.
-pub(in crate::server) async fn all_open(shared: &ServerState, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
-    open_findings(shared, snapshot, &FindingFilter::default()).await.findings
+/// The findings that match, by what they are about.
+#[derive(Default)]
+pub(in crate::server) struct OpenFindings {
+    /// Those of every format, in order, each once.
+    pub(in crate::server) general: Vec<Finding>,
+    /// Those of the plain list in each format for LLMs that has some, in the order of the formats.
+    pub(in crate::server) of_formats: Vec<(&'static str, Vec<Finding>)>,
+    /// How many about unused formats were left out.
+    pub(in crate::server) hidden: usize,
 }
 
-/// The findings that match, and how many about unused formats were left out.
-struct OpenFindings {
-    findings: Vec<Finding>,
-    hidden: usize,
+impl OpenFindings {
+    /// All of them, in order, each once: what several formats have in common is one finding.
+    fn all(self) -> Vec<Finding> {
+        let mut all = self.general;
+        all.extend(self.of_formats.into_iter().flat_map(|(_, findings)| findings));
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// What becomes of findings about formats in which no client has requested a list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::server) enum UnusedFormats {
+    /// They are among the others.
+    #[default]
+    Included,
+    /// They are only counted.
+    Counted,
+    /// They are not even made.
+    Skipped,
 }
 
 /// The parsed filters; an empty list matches all.
 #[derive(Clone, Default)]
-struct FindingFilter {
-    severities: Vec<Severity>,
-    codes: Vec<FindingCode>,
-    scenario: Option<ScenarioName>,
-    /// Nothing about formats that no client uses.
-    used_only: bool,
+pub(in crate::server) struct FindingFilter {
+    pub(in crate::server) severities: Vec<Severity>,
+    pub(in crate::server) codes: Vec<FindingCode>,
+    pub(in crate::server) scenario: Option<ScenarioName>,
+    pub(in crate::server) unused: UnusedFormats,
 }
 
 impl FindingFilter {
@@ -127,29 +151,38 @@ impl FindingFilter {
     }
 }
 
-/// The findings that match the filters, in order, each once. Many colliding or disabled tools have
-/// very many findings, so the others are dropped before they are made or copied.
-async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> OpenFindings {
-    let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
-    findings.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
-    findings.extend(lint_findings(shared, snapshot, wanted).await);
-    findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
-    let mut hidden = 0;
+/// The findings that match the filters. Many colliding or disabled tools have very many findings,
+/// so the others are dropped before they are made or copied.
+pub(in crate::server) async fn open_findings(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    wanted: &FindingFilter,
+) -> OpenFindings {
+    let mut general = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
+    general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
+    general.extend(lint_findings(shared, snapshot, wanted).await);
+    general.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
+    general.sort();
+    general.dedup();
+    let mut open = OpenFindings { general, ..OpenFindings::default() };
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
+        let is_used = wanted.unused == UnusedFormats::Included || shared.used_formats.contains(format.id());
+        if !is_used && wanted.unused == UnusedFormats::Skipped {
+            continue;
+        }
         let prepared = shared
             .views
             .prepare(snapshot, &ViewQuery { of_operator: true, ..ViewQuery::default() }, format, Coding::Identity)
             .await;
         let of_format = prepared.findings.iter().filter(|finding| wanted.matches(finding));
-        if wanted.used_only && !shared.used_formats.contains(format.id()) {
-            hidden += of_format.count();
+        if is_used {
+            let of_format: Vec<Finding> = of_format.cloned().collect();
+            open.of_formats.extend((!of_format.is_empty()).then_some((format.id(), of_format)));
         } else {
-            findings.extend(of_format.cloned());
+            open.hidden += of_format.count();
         }
     }
-    findings.sort();
-    findings.dedup();
-    OpenFindings { findings, hidden }
+    open
 }
 
 /// The findings of the checks for authors of published scenarios, made off the async threads.

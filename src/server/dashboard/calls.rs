@@ -88,7 +88,7 @@ fn operator(needed: bool) -> Markup {
                     ", on every page: approving and rejecting calls, cancelling operations, trusting and blocking scenarios, and enabling tools or lifting their approval." }
             }
         } @else {
-            p class="quiet" id="open" { "Every client of this daemon can approve its own calls. To allow this only to operators, set " code { "server.operator_token" } "." }
+            p class="quiet below" id="open" { "Every client of this daemon can approve its own calls. To allow this only to operators, set " code { "server.operator_token" } "." }
         }
     }
 }
@@ -110,7 +110,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
                     a href={ "/api/v1/approvals/" (segment(&request.id)) } { "the whole call as JSON" }
                     ", then approve it with " code { "callsheet approvals approve " (request.id) } " or reject it." }
             }
-            div class="actions" {
+            div class="actions decide" {
                 @if whole {
                     button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
                         hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 2 * TOOL_NAME_MAX)) " with exactly these arguments?" } { "Approve" }
@@ -145,7 +145,7 @@ fn asker(asker: &CallerInfo) -> Markup {
 
 fn table<'o>(operations: impl Iterator<Item = &'o std::sync::Arc<Operation>>, now: Timestamp) -> Markup {
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Operations" { table {
+        div class="scroll" tabindex="0" role="region" aria-label="Operations" { table class="cards" {
             thead { tr { @for head in ["Tool", "State", "Progress", "Started", "Note", "Actions"] { th scope="col" { (head) } } } }
             tbody { @for operation in operations { (row(operation, now)) } }
         } }
@@ -157,16 +157,16 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
     let note = operation.error.as_deref().or(operation.note.as_deref()).or(progress.message.as_deref());
     html! {
         tr data-operation=(operation.id) {
-            th scope="row" { a href=(links::tool(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
-            td { span class="badge" { (operation.state) } @if let Some(status) = &operation.status { " " span class="quiet" { (foreign(status, 60)) } } }
-            td {
+            th scope="row" data-label="Tool" { a href=(links::tool(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
+            td data-label="State" { span { span class="badge" { (operation.state) } @if let Some(status) = &operation.status { " " span class="quiet" { (foreign(status, 60)) } } } }
+            td data-label="Progress" { span {
                 @if let Some(amount) = progress.amount { (amount) " " }
                 @if let (Some(step), Some(steps)) = (progress.step, progress.steps) { (step) " of " (steps) " " }
                 @if let Some(phase) = &progress.phase { (foreign(phase, 60)) }
-            }
-            td { (relative_time(operation.started_at, now, AGO)) }
-            td { @if let Some(note) = note { (foreign(note, 200)) } }
-            td class="actions" {
+            } }
+            td data-label="Started" { (relative_time(operation.started_at, now, AGO)) }
+            td data-label="Note" { @if let Some(note) = note { (foreign(note, 200)) } }
+            td data-label="Actions" class="actions" {
                 @if !operation.state.is_over() {
                     button type="button" class="danger" hx-delete={ "/api/v1/operations/" (segment(&operation.id)) } hx-swap="none" hx-disabled-elt="this"
                         hx-confirm={ "Cancel the operation of " (foreign_plain(&operation.tool.to_string(), 200)) "?" } { "Cancel" }
@@ -178,17 +178,18 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
 
 fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, now: Timestamp) -> Markup {
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table {
+        div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table class="cards" {
             thead { tr { @for head in ["Tool", "State", "Decided by", "When", "Result"] { th scope="col" { (head) } } } }
             tbody { @for request in decided {
                 @let (who, why) = request.decided.as_ref().map_or((None, None), |decided| (Some(&decided.by), decided.reason.as_ref()));
                 @let error = request.answer.as_ref().and_then(|answer| answer.error.as_ref());
                 tr data-approval=(request.id) {
-                    th scope="row" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
-                    td { span class="badge" { (request.state) } }
-                    td { @if let Some(who) = who { (foreign(who, 100)) } }
-                    td { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (relative_time(at, now, AGO)) } }
-                    td { @if let Some(text) = why.or(error) { (foreign(text, 200)) " " } a href={ "/api/v1/approvals/" (segment(&request.id)) } { "as JSON" } }
+                    th scope="row" data-label="Tool" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+                    td data-label="State" { span { span class="badge" { (request.state) } } }
+                    td data-label="Decided by" { @if let Some(who) = who { (foreign(who, 100)) } }
+                    td data-label="When" { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (relative_time(at, now, AGO)) } }
+                    td data-label="Result" { span { @if let Some(text) = why.or(error) { (foreign(text, 200)) " " }
+                        a href={ "/dashboard/calls/" (segment(&request.id)) } aria-label={ "Details of " (foreign_plain(&request.tool.to_string(), 200)) } { "details" } } }
                 }
             } }
         } }

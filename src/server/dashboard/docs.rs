@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::server::SharedState;
-use crate::server::dashboard::page::{ErrorPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::serve::api_document;
 
@@ -19,7 +19,7 @@ pub(super) async fn page(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let main = shared.tasks.off_thread(|| reference(api_document())).await;
-    let page = Page { nav: None, title: "API", snapshot: &snapshot, now };
+    let page = Page { nav: Some(NavPage::Api), title: "API", snapshot: &snapshot, now };
     html_response(&asked, page.render(&main))
 }
 

@@ -1,65 +1,194 @@
-//! All open findings, grouped by code, with what to do about each.
+//! All open findings, by code and cause, with what to do about each.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
+use url::form_urlencoded;
 
-use crate::catalog::Catalog;
-use crate::model::{Finding, FindingCode, Severity, ToolId};
+use crate::catalog::Snapshot;
+use crate::model::{FindingCode, ScenarioName, Severity};
 use crate::server::SharedState;
-use crate::server::api::findings::all_open;
-use crate::server::dashboard::links;
+use crate::server::api::findings::{FindingFilter, OpenFindings, UnusedFormats, open_findings};
+use crate::server::dashboard::causes;
+use crate::server::dashboard::causes::FormatFinding;
+use crate::server::dashboard::finding_list::severity_badge;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::text::{count, foreign, sentence};
+use crate::server::dashboard::text::{count, sentence};
 
-/// How many findings are shown.
-pub(super) mod told {
-    /// On the page of all findings.
-    pub(in super::super) const OF_KIND: usize = 30;
-    /// On the page of a scenario.
-    pub(in super::super) const OF_SCENARIO: usize = 100;
+/// At most this many scenarios can be chosen from.
+const SCENARIOS: usize = 1_000;
+/// The address of the page.
+const PAGE: &str = "/dashboard/findings";
+
+/// Findings by severity and code, the worst first.
+type Kinds<'a> = BTreeMap<(Reverse<Severity>, &'static str), Vec<FormatFinding<'a>>>;
+
+/// The filter of the page. Values that cannot be parsed count as absent, because people type them.
+#[derive(Debug, Default)]
+struct ShownFindings {
+    severity: Option<Severity>,
+    code: Option<FindingCode>,
+    scenario: Option<ScenarioName>,
+    /// Also about formats in which no client has requested a list.
+    all_formats: bool,
 }
 
-/// `GET /dashboard/findings`.
-pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+impl ShownFindings {
+    fn parse(raw: Option<&str>) -> Self {
+        let mut wanted = Self::default();
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "severity" => wanted.severity = Severity::ALL.into_iter().find(|known| known.as_str() == value),
+                "code" => wanted.code = FindingCode::ALL.iter().copied().find(|known| known.as_str() == value),
+                "scenario" => wanted.scenario = value.parse().ok(),
+                "formats" => wanted.all_formats = value == "all",
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    /// Whether it leaves anything out that concerns every client.
+    fn is_limited(&self) -> bool {
+        self.severity.is_some() || self.code.is_some() || self.scenario.is_some()
+    }
+
+    /// A code that is chosen is shown, also one that is hidden otherwise.
+    fn filter(&self) -> FindingFilter {
+        let shows_all = self.all_formats || self.code.is_some();
+        FindingFilter {
+            severities: self.severity.into_iter().collect(),
+            codes: self.code.into_iter().collect(),
+            scenario: self.scenario.clone(),
+            unused: if shows_all { UnusedFormats::Included } else { UnusedFormats::Counted },
+        }
+    }
+
+    /// The address of the page with this filter and with all formats.
+    fn with_all_formats(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("formats", "all");
+        let severity = self.severity.map(Severity::as_str);
+        for (key, value) in [("severity", severity), ("scenario", self.scenario.as_ref().map(ScenarioName::as_str))] {
+            if let Some(value) = value {
+                query.append_pair(key, value);
+            }
+        }
+        format!("{}?{}", PAGE, query.finish())
+    }
+}
+
+/// `GET /dashboard/findings`. Parameters: `severity`, `code`, `scenario`, `formats`.
+pub(super) async fn page(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    let findings = all_open(&shared, &snapshot).await;
+    let wanted = ShownFindings::parse(raw.as_deref());
+    let findings = open_findings(&shared, &snapshot.snapshot, &wanted.filter()).await;
     let main = html! {
         h1 { "Findings" }
         p class="lead" { "What was left out, renamed, hidden or kept from an older answer, and why. Nothing is left out without a finding." }
-        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot.catalog, &findings)) }
+        (form(&snapshot, &wanted))
+        div id="findings" hx-get="/dashboard/findings/now" hx-include="#filter" hx-sync="this:replace" hx-disinherit="*"
+            hx-trigger="sse:catalog, input delay:150ms from:#filter, submit from:#filter" {
+            (groups(&snapshot, &findings, &wanted))
+        }
     };
     let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
     html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/findings/now`: the part that changes.
-pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn part(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
-    html_response(&asked, groups(&snapshot.catalog, &all_open(&shared, &snapshot).await))
+    let wanted = ShownFindings::parse(raw.as_deref());
+    let findings = open_findings(&shared, &snapshot, &wanted.filter()).await;
+    html_response(&asked, groups(&snapshot, &findings, &wanted))
 }
 
-fn groups(catalog: &Catalog, findings: &[Finding]) -> Markup {
-    let mut kinds: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
-    for finding in findings {
-        // The worst first.
-        kinds.entry((std::cmp::Reverse(finding.severity()), finding.code.as_str())).or_default().push(finding);
+fn form(snapshot: &Snapshot, wanted: &ShownFindings) -> Markup {
+    let of = |severity: Severity| {
+        let mut codes: Vec<_> = FindingCode::ALL.iter().filter(|code| code.severity() == severity).collect();
+        codes.sort_by_key(|code| code.as_str());
+        codes
+    };
+    html! {
+        form id="filter" class="filter" method="get" action=(PAGE) role="search" {
+            label { "Severity" select name="severity" {
+                option value="" { "every severity" }
+                @for severity in Severity::ALL.into_iter().rev() {
+                    option value=(severity.as_str()) selected[wanted.severity == Some(severity)] { (severity.as_str()) }
+                }
+            } }
+            label { "Kind" select name="code" {
+                option value="" { "every kind" }
+                @for severity in Severity::ALL.into_iter().rev() {
+                    optgroup label=(severity.as_str()) {
+                        @for code in of(severity) { option value=(code) selected[wanted.code == Some(*code)] { (title(code.as_str())) } }
+                    }
+                }
+            } }
+            label { "Scenario" select name="scenario" {
+                option value="" { "every scenario" }
+                @for name in snapshot.health.keys().take(SCENARIOS) { option value=(name) selected[wanted.scenario.as_ref() == Some(name)] { (name) } }
+            } }
+            label class="choice" { input type="checkbox" name="formats" value="all" checked[wanted.all_formats]; "Also formats that no client uses" }
+            noscript { button type="submit" { "Show" } }
+        }
+    }
+}
+
+fn groups(snapshot: &Snapshot, found: &OpenFindings, wanted: &ShownFindings) -> Markup {
+    let of_formats = found.of_formats.iter().flat_map(|(id, all)| all.iter().map(move |finding| (Some(*id), finding)));
+    let mut kinds = Kinds::new();
+    for (format, finding) in found.general.iter().map(|finding| (None, finding)).chain(of_formats) {
+        kinds.entry((Reverse(finding.severity()), finding.code.as_str())).or_default().push((format, finding));
     }
     html! {
         @if kinds.is_empty() {
-            p class="card" id="empty" { "No findings: every offered tool is in the list, unchanged." }
+            p class="card" id="empty" {
+                @if wanted.is_limited() { "No finding matches. " a href=(PAGE) { "Show all" } }
+                @else if found.hidden > 0 { "No findings, except about formats that no client uses." }
+                @else { "No findings: every offered tool is in the list, unchanged." }
+            }
+        } @else {
+            (counts(&kinds))
         }
         @for ((severity, code), of_kind) in &kinds {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
                 h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
-                @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (sentence(what, 400)) } }
-                (finding_list(catalog, of_kind.iter().copied(), told::OF_KIND, true))
-                @if of_kind.len() > told::OF_KIND {
-                    p class="quiet" { (of_kind.len() - told::OF_KIND) " more: " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
+                @if let Some((_, first)) = of_kind.first() {
+                    @if let Some(what) = advice(first.code) { p { strong { "What to do: " } (sentence(what, 400)) } }
+                    (causes::list(&snapshot.catalog, first.code, of_kind))
                 }
+            }
+        }
+        @if found.hidden > 0 {
+            p class="card quiet" id="unused-formats" { (count(found.hidden, "finding")) " about formats in which no client has requested a list. "
+                a href=(wanted.with_all_formats()) { "Show them" } }
+        }
+    }
+}
+
+/// How many findings there are of each severity, as links.
+fn counts(kinds: &Kinds<'_>) -> Markup {
+    let of = |severity: Severity| kinds.iter().filter(|((of, _), _)| of.0 == severity).map(|(_, all)| all.len()).sum();
+    let all: Vec<(Severity, usize)> =
+        Severity::ALL.into_iter().rev().map(|severity| (severity, of(severity))).collect();
+    html! {
+        ul class="summary" aria-label="Findings by severity" {
+            @for (severity, number) in all.into_iter().filter(|(_, number)| *number > 0) {
+                li { a class="tile" href={ (PAGE) "?severity=" (severity.as_str()) } { strong { (number) } " " (severity_badge(severity)) } }
             }
         }
     }
@@ -72,45 +201,6 @@ fn title(code: &str) -> String {
         first.make_ascii_uppercase();
     }
     text
-}
-
-/// The severity as a word beside a colour.
-pub(super) fn severity_badge(severity: Severity) -> Markup {
-    html! { span class={ "badge " (severity.as_str()) } { (severity.as_str()) } }
-}
-
-/// The first `most` findings. With `grouped`, the heading already shows their severity.
-pub(super) fn finding_list<'a>(
-    catalog: &Catalog,
-    findings: impl IntoIterator<Item = &'a Finding>,
-    most: usize,
-    grouped: bool,
-) -> Markup {
-    html! {
-        ul class="findings" {
-            @for finding in findings.into_iter().take(most) {
-                li data-code=(finding.code) {
-                    (about(catalog, finding)) @if !grouped { (severity_badge(finding.severity())) " " } (sentence(&finding.message, 600))
-                    @if let Some(pointer) = &finding.pointer { " " code { (foreign(pointer, 200)) } }
-                    @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (sentence(hint, 400)) } }
-                }
-            }
-        }
-    }
-}
-
-/// What a finding is about. A tool that the catalog does not have has no page, so its scenario's is
-/// linked.
-fn about(catalog: &Catalog, finding: &Finding) -> Markup {
-    let has_page = |id: &ToolId| catalog.entry(&id.scenario).is_some_and(|entry| entry.tool(&id.tool).is_some());
-    let link = |id: ToolId| if has_page(&id) { links::tool(&id) } else { links::scenario(&id.scenario) };
-    html! {
-        @match (&finding.scenario, &finding.tool) {
-            (Some(scenario), Some(name)) => { a href=(link(ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
-            (Some(scenario), None) => { a href=(links::scenario(scenario)) { (scenario) } " " }
-            _ => {}
-        }
-    }
 }
 
 /// What an operator can do about findings of a code, unless each finding has its own hint.

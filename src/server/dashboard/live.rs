@@ -2,8 +2,9 @@
 //!
 //! A stream of server-sent events beside that of the API, since pages also show changes that are no
 //! API events: each poll changes the freshness, the latency and the next attempt of a scenario.
-//! Events: `health` (states, freshness, isolation), `catalog` (tools, preferences, findings) and
-//! `news`, a sentence for people. Changes in quick succession are sent as one event.
+//! Events: `health` (states, freshness, isolation), `catalog` (tools, preferences, findings),
+//! `news`, a sentence for people, and the numbers of the navigation. Changes in quick succession
+//! are sent as one event.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,13 +17,14 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::Version;
 use maud::html;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::catalog::{CatalogReader, Snapshot};
 use crate::model::StateTransition;
-use crate::runtime::{Clock, Stop};
+use crate::runtime::Clock;
 use crate::server::SharedState;
+use crate::server::dashboard::nav_numbers::{NavNumber, NavNumbers, offer_differs};
 use crate::server::dashboard::security_headers::add_security_headers;
 use crate::server::dashboard::text::foreign;
 use crate::server::http::error::Problem;
@@ -38,12 +40,16 @@ const SENTENCES: usize = 3;
 
 /// One page's stream.
 struct PageStream {
+    shared: SharedState,
     reader: CatalogReader,
+    /// Changes with each event of a call: snapshots do not contain calls.
+    calls: watch::Receiver<u64>,
     known: Arc<Snapshot>,
+    /// The numbers of the navigation that were sent; `None` before the first ones.
+    numbers: Option<NavNumbers>,
     waiting: VecDeque<Bytes>,
     clock: Clock,
     next_look: Instant,
-    stop: Stop,
     _place: OwnedSemaphorePermit,
 }
 
@@ -57,14 +63,15 @@ pub(super) async fn follow(
     let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
-    let reader = shared.reader.clone();
+    let (reader, calls) = (shared.reader.clone(), shared.events.call_events());
     let known = reader.snapshot();
     let mut waiting = VecDeque::from([sse::FIRST]);
     if query.optional("seen") != Some(known.sequence.to_string().as_str()) {
         waiting.extend([event("health", "1"), event("catalog", "1")]);
     }
-    let (clock, stop) = (shared.clock, shared.dashboard.stop.clone());
-    let stream = PageStream { reader, known, waiting, clock, next_look: clock.now(), stop, _place: place };
+    let clock = shared.clock;
+    let next_look = clock.now();
+    let stream = PageStream { shared, reader, calls, known, numbers: None, waiting, clock, next_look, _place: place };
     let mut response = sse::response(unfold(stream, next), version);
     add_security_headers(response.headers_mut());
     Ok(response)
@@ -75,20 +82,46 @@ async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, Page
         if let Some(bytes) = stream.waiting.pop_front() {
             return Some((Ok(bytes), stream));
         }
+        if stream.numbers.is_none() {
+            stream.send_numbers().await;
+            continue;
+        }
         tokio::select! {
             biased;
-            () = stream.stop.wait() => return None,
+            () = stream.shared.dashboard.stop.wait() => return None,
             changed = stream.reader.changed() => {
                 changed?;
-                // Changes within the pause are sent together with this one.
-                stream.clock.sleep_until(stream.next_look).await;
-                let snapshot = stream.reader.snapshot();
-                stream.waiting = change_events(&stream.known, &snapshot);
-                stream.known = snapshot;
-                stream.next_look = stream.clock.now() + PAUSE;
+                stream.send_changes().await;
+            }
+            changed = stream.calls.changed() => {
+                changed.ok()?;
+                stream.send_changes().await;
             }
             () = stream.clock.sleep(KEEP_ALIVE) => return Some((Ok(sse::ALIVE), stream)),
         }
+    }
+}
+
+impl PageStream {
+    /// Queues what has changed since the last look.
+    async fn send_changes(&mut self) {
+        // Changes within the pause are sent together with this one.
+        self.clock.sleep_until(self.next_look).await;
+        self.calls.mark_unchanged();
+        let snapshot = self.reader.snapshot();
+        self.waiting = change_events(&self.known, &snapshot);
+        self.known = snapshot;
+        self.send_numbers().await;
+        self.next_look = self.clock.now() + PAUSE;
+    }
+
+    /// Queues the numbers that are not as they were sent.
+    async fn send_numbers(&mut self) {
+        let numbers = NavNumbers::counted(&self.shared, &self.known).await;
+        let before = self.numbers.replace(numbers);
+        let changed = |number: &NavNumber| before.is_none_or(|before| before.get(*number) != numbers.get(*number));
+        let events = NavNumber::ALL.into_iter().filter(changed);
+        self.waiting.extend(events.map(|number| event(number.event(), &numbers.shown(number).into_string())));
     }
 }
 
@@ -98,14 +131,10 @@ fn change_events(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
     if !before.health.ptr_eq(&after.health) || before.isolated != after.isolated {
         events.push_back(event("health", "1"));
     }
-    let findings = !Arc::ptr_eq(&before.findings, &after.findings) && before.findings != after.findings;
-    let preferences = !std::ptr::eq(before.catalog.preferences(), after.catalog.preferences());
-    let turned = after.transitions.since(&before.transitions);
-    let moved = turned.as_ref().is_none_or(|turns| !turns.is_empty());
-    if before.catalog.revision() != after.catalog.revision() || findings || preferences || moved {
+    if offer_differs(before, after) {
         events.push_back(event("catalog", "1"));
     }
-    let turns = turned.unwrap_or_default();
+    let turns = after.transitions.since(&before.transitions).unwrap_or_default();
     if !turns.is_empty() {
         events.push_back(event("news", &news(&turns)));
     }

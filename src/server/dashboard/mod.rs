@@ -30,15 +30,19 @@ mod bulk;
 mod bulk_bar;
 mod bundles;
 mod calls;
+mod causes;
 mod configuration;
 mod connect;
+mod decided_call;
 mod docs;
+mod finding_list;
 mod findings;
 mod history;
 mod interactions;
 mod links;
 mod live;
 mod login;
+mod nav_numbers;
 mod overview;
 mod page;
 mod plots;
@@ -61,6 +65,7 @@ const STREAMS: usize = 128;
 #[derive(Debug)]
 pub(super) struct Dashboard {
     history: history::History,
+    errors: nav_numbers::ErrorCount,
     streams: Arc<Semaphore>,
     raw_polls: Semaphore,
     stop: Stop,
@@ -78,7 +83,8 @@ impl Dashboard {
     ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
         let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw_answer::MAX_CONCURRENT));
-        Self { history, streams, raw_polls: looks, stop, settings }
+        let errors = nav_numbers::ErrorCount::default();
+        Self { history, errors, streams, raw_polls: looks, stop, settings }
     }
 }
 
@@ -117,6 +123,7 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/tool/format", Read, || get(tool::format)),
     page_route("/dashboard/calls", Read, || get(calls::page)),
     page_route("/dashboard/calls/now", Read, || get(calls::part)),
+    page_route("/dashboard/calls/{id}", Read, || get(decided_call::page)),
     page_route("/dashboard/findings", Read, || get(findings::page)),
     page_route("/dashboard/findings/now", Read, || get(findings::part)),
     page_route("/dashboard/preferences", Read, || get(preferences::page)),

@@ -8,9 +8,9 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 
-use crate::calls::approval::Approvals;
 use crate::catalog::Snapshot;
-use crate::model::{ApprovalState, Health, ScenarioState};
+use crate::model::{Health, ScenarioState};
+use crate::server::dashboard::nav_numbers::WaitingCalls;
 use crate::server::dashboard::page::{ErrorPage, current_snapshot, html_response};
 use crate::server::dashboard::scenario_row::badge;
 use crate::server::dashboard::text::count;
@@ -86,13 +86,11 @@ fn verdict(snapshot: &Snapshot) -> Markup {
 
 /// How many calls wait for a person; empty when none does.
 fn waiting(shared: &ServerState) -> Markup {
-    let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
-    let decisions = approvals.iter().filter(|request| request.state == ApprovalState::Waiting).count();
-    let inputs = shared.calls.active().waiting().len();
+    let WaitingCalls { approvals, inputs } = WaitingCalls::now(shared);
     html! {
-        @if decisions + inputs > 0 {
+        @if approvals + inputs > 0 {
             p class="banner" {
-                @if decisions > 0 { strong { (count(decisions, "call")) } @if decisions == 1 { " waits" } @else { " wait" } " for approval. " }
+                @if approvals > 0 { strong { (count(approvals, "call")) } @if approvals == 1 { " waits" } @else { " wait" } " for approval. " }
                 @if inputs > 0 { strong { (count(inputs, "call")) } @if inputs == 1 { " waits" } @else { " wait" } " for input. " }
                 a href="/dashboard/calls" { "Decide" }
             }

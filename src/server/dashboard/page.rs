@@ -1,5 +1,8 @@
 //! The common parts of all pages: the frame, the headers, the content coding and error pages.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
@@ -10,8 +13,9 @@ use maud::{DOCTYPE, Markup, html};
 use crate::catalog::Snapshot;
 use crate::server::ServerState;
 use crate::server::dashboard::assets;
+use crate::server::dashboard::nav_numbers::{NavNumber, NavNumbers};
 use crate::server::dashboard::security_headers::add_security_headers;
-use crate::server::dashboard::text::{foreign, segment};
+use crate::server::dashboard::text::{foreign, minute, segment};
 use crate::server::http::content_coding;
 use crate::server::http::error::Problem;
 use crate::views::Coding;
@@ -32,10 +36,11 @@ pub(super) enum NavPage {
     Preferences,
     Bundles,
     Configuration,
+    Api,
 }
 
 impl NavPage {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Scenarios,
         Self::Tools,
         Self::Calls,
@@ -43,6 +48,7 @@ impl NavPage {
         Self::Preferences,
         Self::Bundles,
         Self::Configuration,
+        Self::Api,
     ];
 
     fn path(self) -> &'static str {
@@ -54,6 +60,7 @@ impl NavPage {
             Self::Preferences => "/dashboard/preferences",
             Self::Bundles => "/dashboard/bundles",
             Self::Configuration => "/dashboard/configuration",
+            Self::Api => "/docs",
         }
     }
 
@@ -66,16 +73,41 @@ impl NavPage {
             Self::Preferences => "Preferences",
             Self::Bundles => "Bundles",
             Self::Configuration => "Configuration",
+            Self::Api => "API",
+        }
+    }
+
+    /// The number behind its name.
+    fn number(self) -> Option<NavNumber> {
+        match self {
+            Self::Scenarios => Some(NavNumber::Scenarios),
+            Self::Calls => Some(NavNumber::Calls),
+            Self::Findings => Some(NavNumber::Findings),
+            _ => None,
         }
     }
 }
 
-/// One page, rendered from one snapshot.
+/// What a page is rendered from: a snapshot, and the numbers of the navigation.
+pub(super) struct PageSource {
+    pub(super) snapshot: Arc<Snapshot>,
+    numbers: NavNumbers,
+}
+
+impl Deref for PageSource {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+/// One page.
 pub(super) struct Page<'a> {
     /// `None` for a page that is not in the navigation.
     pub(super) nav: Option<NavPage>,
     pub(super) title: &'a str,
-    pub(super) snapshot: &'a Snapshot,
+    pub(super) snapshot: &'a PageSource,
     pub(super) now: Timestamp,
 }
 
@@ -94,8 +126,7 @@ impl Page<'_> {
                     footer {
                         span { "callsheet " (env!("CARGO_PKG_VERSION")) }
                         " · revision " code { (self.snapshot.catalog.revision()) }
-                        " · page made " (crate::server::dashboard::text::minute(self.now)) " · "
-                        a href="/docs" { "API" }
+                        " · page made " (minute(self.now))
                     }
                     div id="toasts" role="alert" aria-live="assertive" {}
                 }
@@ -106,7 +137,7 @@ impl Page<'_> {
     fn banner(&self) -> Markup {
         html! {
             header class="top" {
-                (navigation(self.nav))
+                (navigation(self.nav, self.snapshot.numbers))
                 p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
             }
             @if let Some(refused) = self.snapshot.configuration.as_ref().and_then(|state| state.refused.as_ref()) {
@@ -123,13 +154,15 @@ impl Page<'_> {
     }
 }
 
-/// The links to all pages.
-fn navigation(current: Option<NavPage>) -> Markup {
+/// The links to all pages, with the numbers that the page's stream keeps current.
+fn navigation(current: Option<NavPage>, numbers: NavNumbers) -> Markup {
     html! {
         a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
         nav aria-label="Pages" {
             @for place in NavPage::ALL {
-                a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] { (place.name()) }
+                a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] {
+                    (place.name()) @if let Some(number) = place.number() { span sse-swap=(number.event()) { (numbers.shown(number)) } }
+                }
             }
         }
     }
@@ -221,7 +254,7 @@ impl IntoResponse for ErrorPage {
                 }
                 body {
                     a class="skip" href="#main" { "Skip to the content" }
-                    header class="top" { (navigation(None)) }
+                    header class="top" { (navigation(None, NavNumbers::default())) }
                     main id="main" tabindex="-1" {
                         h1 { (title) }
                         p { (with_pages(detail)) }
@@ -260,12 +293,12 @@ fn page_of(route: &str) -> Option<(String, String)> {
     }
 }
 
-/// The snapshot and the time that a page is rendered from. The history is recorded up to this
-/// snapshot.
-pub(super) fn current_snapshot(shared: &ServerState) -> (std::sync::Arc<Snapshot>, Timestamp) {
+/// What a page is rendered from now, and the time. The history is recorded up to this snapshot.
+pub(super) fn current_snapshot(shared: &ServerState) -> (PageSource, Timestamp) {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     shared.dashboard.history.catch_up(&snapshot, now);
-    (snapshot, now)
+    let numbers = NavNumbers::at_hand(shared, &snapshot);
+    (PageSource { snapshot, numbers }, now)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::server::dashboard::history::{LatencySample, SPAN, ScenarioHistory};
 use crate::server::dashboard::text::minute;
 
 const SPARK: (usize, usize) = (84, 22);
+/// Fewer latencies are not drawn: a line between two points looks like a trend.
+const FEWEST: usize = 4;
 /// Width of the time line in SVG units.
 const WIDE: i64 = 1_440;
 
@@ -31,7 +33,7 @@ pub(super) fn sparkline(latencies: &[LatencySample]) -> Markup {
     let lowest = times().min().unwrap_or_default();
     let label = format!("the last {} answers took {lowest} to {highest} ms", latencies.len());
     html! {
-        @if latencies.len() > 1 {
+        @if latencies.len() >= FEWEST {
             svg class="spark" viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img" aria-label=(label) {
                 title { (label) }
                 polyline points=(points.join(" ")) fill="none" {}

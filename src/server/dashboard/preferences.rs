@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
+use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
 use crate::model::{ApprovalPolicy, PreferenceSet, PreferenceTarget, Scope, Settings};
@@ -15,14 +16,24 @@ use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
 /// At most this many preferences of one scope are shown.
 const SHOWN: usize = 500;
+/// At most this many characters of a parameter are used.
+const LONGEST: usize = 400;
 
-/// `GET /dashboard/preferences`.
-pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+/// `GET /dashboard/preferences`. Parameters: `scope` and `target`, which the form begins with.
+pub(super) async fn page(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
+    let of = |key: &str| {
+        let found = form_urlencoded::parse(raw.as_deref().unwrap_or_default().as_bytes()).find(|(name, _)| name == key);
+        found.map(|(_, value)| value.chars().take(LONGEST).collect::<String>()).unwrap_or_default()
+    };
     let main = html! {
         h1 { "Preferences" }
         p class="lead" { "A preference of a chat wins over one of a profile, a profile over global, and global over the scenario's own defaults. Within a scope, a tool wins over a tag, a category and a scenario." }
-        (form())
+        (form(&of("scope"), &of("target")))
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot, &shared.config.borrow().preferences)) }
     };
     let page = Page { nav: Some(NavPage::Preferences), title: "Preferences", snapshot: &snapshot, now };
@@ -34,15 +45,21 @@ pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) ->
     html_response(&asked, groups(&shared.reader.snapshot(), &shared.config.borrow().preferences))
 }
 
-fn form() -> Markup {
+fn form(scope: &str, target: &str) -> Markup {
+    let scope = if scope.is_empty() { "global" } else { scope };
     html! {
         form id="prefer" class="card filter" hx-put="/api/v1/preferences" hx-swap="none" hx-disabled-elt="find button" aria-labelledby="prefer-title" {
             h2 id="prefer-title" { "Set one, also for many tools at once" }
-            label { "Scope" input name="scope" value="global" required placeholder="global, profile:NAME or chat:ID"; }
-            label { "For" input class="long" name="target" required placeholder="scenario:NAME, category:ID, tag:NAME or tool:SCENARIO/TOOL"; }
+            label { "Scope" input name="scope" value=(scope) required aria-describedby="prefer-told"; }
+            label { "For" input class="long" name="target" value=(target) required placeholder="tool:SCENARIO/TOOL" aria-describedby="prefer-told"; }
             label { "In the list" select name="enabled" { option value="" { "leave" } option value="true" { "on" } option value="false" { "off" } } }
             label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "required" } option value="skip" { "not needed" } } }
+            label { "Alias" input name="alias" autocomplete="off" spellcheck="false" placeholder="leave"; }
+            label { "Priority" input type="number" name="priority" step="1" min=(i32::MIN) max=(i32::MAX) placeholder="leave"; }
+            label { "Pinned" select name="pinned" { option value="" { "leave" } option value="true" { "always in the list" } option value="false" { "no" } } }
             button type="submit" class="primary" { "Set" }
+            p id="prefer-told" class="quiet" { "A scope is " code { "global" } ", " code { "profile:NAME" } " or " code { "chat:ID" } ". A preference is for "
+                code { "tool:SCENARIO/TOOL" } ", " code { "scenario:NAME" } ", " code { "category:ID" } " or " code { "tag:NAME" } ". An alias is for one tool." }
         }
     }
 }
@@ -60,7 +77,7 @@ fn groups(snapshot: &Snapshot, configured: &PreferenceSet) -> Markup {
             section class="card" data-scope=(scope) {
                 h2 { (foreign(&scope.to_string(), 220)) " " span class="quiet" { (count(all.len(), "preference")) } }
                 table class="cards" {
-                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Actions"] { th scope="col" { (head) } } } }
+                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Pinned", "Actions"] { th scope="col" { (head) } } } }
                     tbody { @for (target, settings) in all.iter().take(SHOWN) { (row(scope, target, settings, configured.get(scope, target).is_some())) } }
                 }
                 @if all.len() > SHOWN { p class="quiet" { (all.len() - SHOWN) " more: " a href={ "/api/v1/preferences?scope=" (segment(&scope.to_string())) } { "all as JSON" } } }
@@ -80,6 +97,7 @@ fn row(scope: &Scope, target: &PreferenceTarget, settings: &Settings, is_configu
             td data-label="Approval" { span { @match settings.approval { Some(ApprovalPolicy::Require) => "required", Some(ApprovalPolicy::Skip) => "not needed", None => (inherits()) } } }
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
+            td data-label="Pinned" { span { @match settings.pinned { Some(true) => "yes", Some(false) => "no", None => (inherits()) } } }
             td data-label="Actions" class="actions" {
                 button type="button" hx-delete=(at) hx-swap="none" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
             }

@@ -10,7 +10,7 @@ use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
 use crate::model::{Health, SourceId};
 use crate::server::api::scenarios::{find, findings_of, recent_errors};
-use crate::server::dashboard::findings::{finding_list, told};
+use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::LatencySample;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
@@ -145,7 +145,7 @@ fn identity(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
 fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timestamp) -> Markup {
     html! {
         @if !past.transitions.is_empty() {
-            details class="card" {
+            details class="card" id="turns" {
                 summary { (count(past.transitions.len(), "change")) " of state" }
                 div class="scroll" tabindex="0" role="region" aria-label="Changes of state" { table {
                     thead { tr { @for head in ["When", "From", "To", "Why"] { th scope="col" { (head) } } } }
@@ -171,7 +171,7 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timest
         (errors(&recent_errors(shared, &health.name)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
-            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, &findings, told::OF_SCENARIO, false)) }
+            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, &findings)) }
         }
         section class="card" aria-labelledby="tools-title" {
             h2 id="tools-title" { "Tools" }

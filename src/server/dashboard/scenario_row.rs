@@ -47,6 +47,7 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, 
         tr id={ "scenario-" (health.name) } data-scenario=(health.name) data-state=(health.state) {
             th scope="row" data-label="Scenario" {
                 a class="name" href={ "/dashboard/scenarios/" (segment(health.name.as_str())) } { (health.name) }
+                (address(health))
                 @if let Some(description) = health.description.as_deref().filter(|text| !text.is_empty()) {
                     p class="quiet clip" { (foreign(description, 120)) }
                 }
@@ -65,6 +66,13 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, 
             }
             td data-label="Actions" class="actions" { (actions(health, has_file && health.state != ScenarioState::Live)) }
         }
+    }
+}
+
+/// The address, cut by the style where it is long.
+fn address(health: &Health) -> Markup {
+    html! {
+        @if let Some(url) = &health.url { code class="address" title=(foreign_plain(url, 600)) { (foreign(url, 300)) } }
     }
 }
 

@@ -72,8 +72,8 @@ impl ScenarioFilter {
     }
 
     fn matches(&self, health: &Health) -> bool {
-        let text = format!("{} {} {}", health.name, health.description.as_deref().unwrap_or_default(), health.reason);
-        let text = text.to_lowercase();
+        let text = [&health.description, &health.url].map(|text| text.as_deref().unwrap_or_default()).join(" ");
+        let text = format!("{} {} {text}", health.name, health.reason).to_lowercase();
         self.state.is_none_or(|state| state == health.state)
             && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
@@ -116,7 +116,7 @@ pub(super) fn page(
         (overview::section(&shared, &snapshot))
         div class="columns" { (connect::section(&shared, asked)) (add::section(&shared, snapshot.health.is_empty())) }
         form id="filter" class="filter" method="get" action="/" role="search" {
-            label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name or words" data-search autocomplete="off"; }
+            label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name, address or words" data-search autocomplete="off"; }
             label { "State" select name="state" {
                 option value="" { "every state" }
                 @for state in ScenarioState::ALL { option value=(state) selected[wanted.state == Some(state)] { (state) } }
@@ -159,7 +159,7 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
             div class="scroll" tabindex="0" role="region" aria-label="Table of scenarios" {
                 table class="cards" {
                     caption class="hidden" { "Scenarios with their health and actions" }
-                    thead { tr { @for head in ["Scenario", "State", "Tools", "Freshness", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
+                    thead { tr { @for head in ["Scenario and address", "State", "Tools", "Freshness", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
                     tbody {
                         @for health in rows.iter().take(wanted.rows) { (row(health, &history.latencies(&health.name), shared.load_options.is_some(), now)) }
                     }

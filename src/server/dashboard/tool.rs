@@ -15,8 +15,7 @@ use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
 use crate::server::SharedState;
 use crate::server::api::lookup;
-use crate::server::dashboard::findings::finding_list;
-use crate::server::dashboard::findings::told;
+use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::schema;
@@ -62,7 +61,8 @@ pub(super) async fn page(
                 table { tbody { @for step in &explained.steps {
                     tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
-                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&snapshot.catalog, &explained.findings, told::OF_SCENARIO, false)) }
+                p { a href={ "/dashboard/preferences?scope=" (segment(&scope.to_string())) "&target=" (segment(&format!("tool:{}", tool.id))) } { "Set its alias, priority or pin" } }
+                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&snapshot.catalog, &explained.findings)) }
             }
         }
         (try_tool::section(&tool))
@@ -137,7 +137,7 @@ fn in_format(catalog: &Catalog, tool: &ViewTool, id: &str) -> Markup {
                     aria-current=[(other.id() == format.id()).then_some("true")] { (other.id()) }
             }
         }
-        @if !encoded.findings.is_empty() { (finding_list(catalog, &encoded.findings, told::OF_SCENARIO, false)) }
+        @if !encoded.findings.is_empty() { (finding_list(catalog, &encoded.findings)) }
         @match &encoded.json {
             Some(json) => {
                 p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens (an estimate, rather too high)" }

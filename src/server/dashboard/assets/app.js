@@ -251,6 +251,20 @@
   }
   document.addEventListener('htmx:afterSettle', settled);
 
+  // Boxes that were opened stay open when their part is fetched again.
+  document.addEventListener('htmx:beforeSwap', function (event) {
+    var part = event.detail.target;
+    part.opened = Array.from(part.querySelectorAll('details[id][open]'), function (box) { return box.id; });
+  });
+  document.addEventListener('htmx:afterSettle', function (event) {
+    var part = event.detail.target;
+    (part && part.opened || []).forEach(function (id) {
+      var box = document.getElementById(id);
+      if (box) box.open = true;
+    });
+    if (part) part.opened = [];
+  });
+
   if (!window.htmx) return;
   // A hidden page closes its event streams: browsers open at most six connections to a host, and as
   // many open pages would leave none. When the page is visible again, it gets the changes since it
@@ -318,6 +332,11 @@
   });
 
   // The daemon takes JSON only. A control that holds the value names its member in `data-member`; an empty value means "inherit".
+  function member(key, value) {
+    if (value === 'null') return null;
+    if (key === 'enabled' || key === 'pinned') return value === 'true';
+    return key === 'priority' ? Number(value) : value;
+  }
   htmx.defineExtension('json-body', {
     onEvent: function (name, event) {
       if (name === 'htmx:configRequest' && event.detail.verb !== 'get') {
@@ -331,10 +350,10 @@
       // Empty values are left out; "null" resets a setting.
       parameters.forEach(function (value, key) {
         if (key === 'tools') (body.tools = body.tools || []).push(value);
-        else if (value !== '') body[key] = value === 'null' ? null : key === 'enabled' ? value === 'true' : value;
+        else if (value !== '') body[key] = member(key, value);
       });
-      var member = control.dataset.member;
-      if (member) body[member] = control.type === 'checkbox' ? control.checked : control.value || null;
+      var set = control.dataset.member;
+      if (set) body[set] = control.type === 'checkbox' ? control.checked : control.value || null;
       return JSON.stringify(body);
     }
   });
