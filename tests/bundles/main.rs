@@ -16,6 +16,7 @@ mod page;
 mod processes;
 mod routes;
 mod templates;
+mod turns;
 
 use std::path::PathBuf;
 
