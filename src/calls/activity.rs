@@ -44,9 +44,7 @@ pub(super) async fn latent_arguments(
     rules: &config::CallsConfig,
 ) -> Result<JsonText, ExecuteError> {
     let name = || tool.name.as_str().to_owned();
-    let Some(output) = output.filter(|output| output.get() != "null") else {
-        return Err(ExecuteError::OutputMissing { tool: name() });
-    };
+    let Some(output) = output else { return Err(ExecuteError::OutputMissing { tool: name() }) };
     if let Some(schema) = tool.tool.output()
         && let ArgumentVerdict::Unfit(violations, more) = validators.judge_result(tool, schema, &output, rules).await?
     {

@@ -15,7 +15,8 @@ pub enum CallMode {
     All,
     /// The first one that succeeds, or all if none does.
     Any,
-    /// The first one that ends, whether or not it succeeds.
+    /// The first one that ends, whether or not it succeeds. A call that is refused before it is sent
+    /// does not take part.
     Race,
 }
 
@@ -44,6 +45,16 @@ impl CallMode {
             Self::All => "all",
             Self::Any => "any",
             Self::Race => "race",
+        }
+    }
+
+    /// Whether a call that ended makes the others needless. One that was refused before it was sent
+    /// was not made.
+    pub fn is_decided_by(self, was_made: bool, succeeded: bool) -> bool {
+        match self {
+            Self::All => false,
+            Self::Any => succeeded,
+            Self::Race => was_made,
         }
     }
 }

@@ -223,6 +223,11 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
+    /// Whether the call was not tried at all.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Self::Failed { .. } | Self::Internal(_))
+    }
+
     /// A short, stable word for programs and metrics.
     pub fn kind(&self) -> &'static str {
         match self {

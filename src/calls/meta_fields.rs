@@ -5,11 +5,10 @@
 //! of a call are judged here; whether arguments or a result fit is not.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Violation;
-use super::unset::rewrite;
+use super::members::CallMembers;
 use crate::model::{Execution, JsonText, META_FIELDS, ViewTool};
 
 /// The arguments of a call, and its meta fields.
@@ -55,19 +54,6 @@ impl SplitArguments {
     }
 }
 
-/// The meta fields, each with any value.
-#[derive(Default, Deserialize)]
-struct MetaFields<'a> {
-    #[serde(borrow, rename = "_output")]
-    output: Option<&'a RawValue>,
-    #[serde(rename = "_reasoningForCall")]
-    reasoning: Option<Value>,
-    #[serde(rename = "_tool")]
-    called: Option<Value>,
-    #[serde(rename = "_activity")]
-    activity: Option<Value>,
-}
-
 /// A schema, as far as it lists parameters.
 #[derive(Default, Deserialize)]
 struct ListedParameters {
@@ -82,25 +68,20 @@ pub(super) fn split(tool: &ViewTool, arguments: JsonText) -> SplitArguments {
     if !arguments.get().contains("\"_") && !arguments.get().contains("\\u005") {
         return plain(arguments);
     }
-    let Ok(Value::Object(mut kept)) = serde_json::from_str(arguments.get()) else { return plain(arguments) };
+    let Ok(members) = CallMembers::parse(arguments.get()) else { return plain(arguments) };
     let listed: ListedParameters = serde_json::from_str(tool.tool.parameters.get()).unwrap_or_default();
     let is_meta = |name: &str| META_FIELDS.contains(&name) && !listed.properties.contains_key(name);
-    let before = kept.len();
-    kept.retain(|name, _| !is_meta(name));
-    if kept.len() == before {
+    if !members.names().any(is_meta) {
         return plain(arguments);
     }
-    let fields: MetaFields<'_> = serde_json::from_str(arguments.get()).unwrap_or_default();
-    let reasoning = fields.reasoning.filter(|_| is_meta("_reasoningForCall"));
+    let field = |name: &str| members.get(name).filter(|text| is_meta(name) && *text != "null");
+    let constant = |name: &str| field(name).map(|text| serde_json::from_str(text).unwrap_or_default());
     SplitArguments {
-        output: fields.output.filter(|_| is_meta("_output")).map(|raw| JsonText::known(raw.get())),
-        reasoning: reasoning.as_ref().and_then(Value::as_str).map(str::to_owned),
-        called: fields.called.filter(|_| is_meta("_tool")),
-        activity: fields.activity.filter(|_| is_meta("_activity")),
-        arguments: match rewrite::without_removed(arguments.get(), &Value::Object(kept)) {
-            Some(text) => JsonText::known(text),
-            None => arguments,
-        },
+        output: field("_output").map(JsonText::known),
+        reasoning: field("_reasoningForCall").and_then(|text| serde_json::from_str(text).ok()),
+        called: constant("_tool"),
+        activity: constant("_activity"),
+        arguments: JsonText::known(members.filtered(|name| !is_meta(name))),
     }
 }
 
@@ -113,6 +94,5 @@ pub(super) fn with_output(arguments: &JsonText, output: &JsonText) -> JsonText {
 
 /// The result within the arguments of a latent call.
 pub(super) fn output(arguments: &JsonText) -> Option<JsonText> {
-    let fields: MetaFields<'_> = serde_json::from_str(arguments.get()).ok()?;
-    fields.output.map(|raw| JsonText::known(raw.get()))
+    CallMembers::parse(arguments.get()).ok()?.get("_output").map(JsonText::known)
 }

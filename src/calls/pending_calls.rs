@@ -6,7 +6,6 @@
 //! scope of the caller, and the same peer must answer for the scenario.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -216,7 +215,7 @@ impl Calls {
             collects: false,
         };
         match self.run_approved(ready, &request.id).await {
-            Ok(answered) => RunOutcome { answer: answer(answered), answered: true },
+            Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
             Err(refused) => unanswered(refused.to_string(), refused.kind()),
         }
     }
@@ -320,20 +319,6 @@ fn asker(ready: &PreparedCall) -> CallerInfo {
     CallerInfo { chat: text(&ready.scope.chat), profile: text(&ready.scope.profile), user_id: ready.user_id.clone() }
 }
 
-fn answer(answered: CallResponse) -> StoredAnswer {
-    let CallResponse { outcome: Outcome { success, result, content, error, code, .. }, going, took, .. } = answered;
-    let (operation, untracked) = match going {
-        FollowUp::Followed(operation) => (Some(Arc::clone(&operation.id)), None),
-        FollowUp::Untracked(why) => (None, Some(format!("it goes on, and cannot be followed: {why}"))),
-        FollowUp::Over => (None, None),
-    };
-    let code = code.or(untracked.as_ref().map(|_| "untracked".to_owned()));
-    let error = error.or(untracked);
-    let took_ms = milliseconds(took);
-    let (error, code) = (error.map(Into::into), code.map(Into::into));
-    StoredAnswer { success, result, content, error, code, took_ms, operation }
-}
-
 fn unanswered(error: String, code: &str) -> RunOutcome {
     let answer = StoredAnswer {
         success: false,
@@ -345,8 +330,4 @@ fn unanswered(error: String, code: &str) -> RunOutcome {
         operation: None,
     };
     RunOutcome { answer, answered: false }
-}
-
-fn milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

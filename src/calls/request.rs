@@ -8,8 +8,11 @@ use http::StatusCode;
 use super::ExecuteError;
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, PeerIdentity, ScenarioName, ToolId, ViewTool};
+use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
 use crate::protocols::{Outcome, ResumedInput};
+
+/// The code of a stored answer whose tool goes on and cannot be followed.
+pub(super) const UNTRACKED: &str = "untracked";
 
 /// The request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,6 +152,30 @@ impl CallResponse {
     pub fn status(&self) -> StatusCode {
         let goes_on = self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over);
         if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
+    }
+
+    /// What is kept of it for a caller that gets it later.
+    pub(super) fn to_stored(&self) -> StoredAnswer {
+        let Outcome { success, result, content, error, code, .. } = &self.outcome;
+        let text = |text: &Option<String>| text.as_deref().map(Arc::<str>::from);
+        let answer = StoredAnswer {
+            success: *success,
+            result: result.clone(),
+            content: content.clone(),
+            error: text(error),
+            code: text(code),
+            took_ms: u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
+            operation: None,
+        };
+        match &self.going {
+            FollowUp::Over => answer,
+            FollowUp::Followed(operation) => StoredAnswer { operation: Some(Arc::clone(&operation.id)), ..answer },
+            FollowUp::Untracked(why) => {
+                let why: Arc<str> = format!("it goes on, and cannot be followed: {why}").into();
+                let error = answer.error.or(Some(why));
+                StoredAnswer { error, code: answer.code.or(Some(UNTRACKED.into())), ..answer }
+            }
+        }
     }
 }
 

@@ -27,12 +27,12 @@ impl Caller for CompetingCaller {
 
 /// Makes `count` calls, at most `parallel` at a time (at least one), and gives the outcome of each,
 /// in their order; `None` of one that was not needed. `call` makes the call of this index, and ends
-/// it once the stop that it gets was requested. `succeeded` says whether an outcome is a success.
+/// it once the stop that it gets was requested. `decides` says whether an outcome makes the other
+/// calls needless.
 pub async fn run_several<T, F>(
-    mode: CallMode,
     (count, parallel): (usize, usize),
     call: impl Fn(usize, Stop) -> F,
-    succeeded: impl Fn(&T) -> bool,
+    decides: impl Fn(&T) -> bool,
 ) -> Vec<Option<T>>
 where
     F: Future<Output = T>,
@@ -46,15 +46,11 @@ where
     let mut waiting = 0..count;
     let mut running: FuturesUnordered<_> = waiting.by_ref().take(parallel.max(1)).map(indexed).collect();
     while let Some((index, outcome)) = running.next().await {
-        let decides = match mode {
-            CallMode::All => false,
-            CallMode::Any => succeeded(&outcome),
-            CallMode::Race => true,
-        };
+        let is_decided = decides(&outcome);
         if let Some(place) = outcomes.get_mut(index) {
             *place = Some(outcome);
         }
-        if decides {
+        if is_decided {
             others.stop();
             break;
         }
@@ -84,10 +80,12 @@ impl Calls {
                 }
             }
         };
-        let is_success = |outcome: &Option<Result<CallResponse, ExecuteError>>| {
-            outcome.as_ref().is_some_and(|outcome| outcome.as_ref().is_ok_and(|answered| answered.outcome.success))
+        let decides = |outcome: &Option<Result<CallResponse, ExecuteError>>| match outcome {
+            Some(Ok(answered)) => mode.is_decided_by(true, answered.outcome.success),
+            Some(Err(error)) => mode.is_decided_by(!error.is_refusal(), false),
+            None => false,
         };
-        let outcomes = run_several(mode, (requests.len(), parallel), call, is_success).await;
+        let outcomes = run_several((requests.len(), parallel), call, decides).await;
         Ok(outcomes.into_iter().map(Option::flatten).collect())
     }
 

@@ -18,13 +18,26 @@ use crate::calls::turns::TURN_FORMATS;
 /// Bytes of a response; no daemon takes more.
 const MAX_RESPONSE: u64 = 64 * 1024 * 1024;
 
+const EXPLAINED: &str = "\
+Standard input is the body of the model's response, as JSON: the whole response, or the assistant's
+message in it. Standard output gets the messages for the next request, as a JSON list; standard error
+gets a line for each call. While a call waits for approval, there are no messages and the exit code
+is 6.
+
+Examples:
+  callsheet turn --format anthropic < response.json
+  callsheet turn --format openai --turn-id ID --wait 60 < response.json   # waits for approvals
+  callsheet turn --format gemini --own-tool look_up < response.json       # `look_up` is your program's";
+
 /// Arguments of `turn`.
 #[derive(Debug, Args)]
+#[command(after_help = EXPLAINED)]
 pub(super) struct TurnArgs {
-    /// The vendor whose response standard input is.
+    /// The vendor whose shape the response has: the format of the list that the model has.
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: String,
-    /// The revision of the list that the model has.
+    /// The revision of the list that the model has (`Callsheet-Revision` in its answer). Names then
+    /// mean what they meant there; without it, they are looked up in the current list.
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
     /// In this conversation: with its preferences.
@@ -36,22 +49,23 @@ pub(super) struct TurnArgs {
     /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// An id for this turn: sent again with it, the same response runs no call twice.
+    /// An id for this turn, such as a UUID: the same response sent again with it runs no call twice.
     #[arg(long, value_name = "ID")]
     turn_id: Option<String>,
-    /// Run at most so many calls at once.
+    /// Run at most so many calls at once. With 1 they run in the model's order.
     #[arg(long, value_name = "COUNT")]
     parallel: Option<u32>,
-    /// Which calls are wanted: all, the first that succeeds, or the first that ends.
+    /// Which calls are wanted: all, the first that succeeds (any), or the first that ends (race).
+    /// The last two are for tools that are declared idempotent or read-only.
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<String>,
-    /// How many seconds approvals, input and operations are waited for.
+    /// How many seconds approvals, input and operations are waited for; 0 without it, at most 600.
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u32>,
     /// Tell the model that a call waits for approval, instead of waiting.
     #[arg(long)]
     tell_approvals: bool,
-    /// Cut longer results, in tokens as estimated.
+    /// Cut results that are longer than so many tokens, as estimated.
     #[arg(long, value_name = "TOKENS")]
     max_result_tokens: Option<u32>,
     /// A tool of the calling program itself; may be given more than once. Then calls of any other
@@ -92,16 +106,16 @@ impl TurnArgs {
         for call in output::list(&answer.value, "calls") {
             output::note(&output::sanitize(&line(call)));
         }
-        match waiting(&answer.value) {
-            None => Ok(()),
-            Some(approval) => {
-                let id = output::text(&answer.value, "/turn_id");
-                let again = format!("once it is decided, the same response with `--turn-id {id}` completes the turn");
-                output::note(&output::sanitize(&again));
-                let waiting = output::sanitize(&format!("callsheet turn --wait SECONDS --turn-id {id}"));
-                Err(CommandError::WaitsForApproval { id: approval, waiting })
-            }
+        if answer.value["status"] != "waiting" {
+            return Ok(());
         }
+        // The messages are missing, so a script must not go on.
+        let id = output::text(&answer.value, "/turn_id");
+        let again = format!("callsheet turn --format {} --turn-id {id} --wait SECONDS < RESPONSE", self.format);
+        Err(match waiting(&answer.value, "waiting_for_approval", "/approval_id") {
+            Some(approval) => CommandError::WaitsForApproval { id: approval, waiting: output::sanitize(&again) },
+            None => unfinished(&answer.value, &again),
+        })
     }
 
     fn query(&self) -> QueryPairs<'_> {
@@ -148,21 +162,38 @@ fn messages(body: &[u8]) -> Option<&str> {
     Some(serde_json::from_slice::<AnsweredTurn<'_>>(body).ok()?.messages?.get())
 }
 
+/// A turn whose messages are not there yet, though no call of it waits for approval.
+fn unfinished(turn: &Value, again: &str) -> CommandError {
+    let Some(input) = waiting(turn, "waiting_for_input", "/interaction/id") else {
+        let hint = Some(format!("`{again}` waits for it"));
+        return CommandError::Refused { message: "the turn is not over, so it has no messages yet".to_owned(), hint };
+    };
+    let hint = format!(
+        "give it on the dashboard's page Calls, or by `POST /api/v1/interactions/{input}`; then `{again}` completes the turn"
+    );
+    CommandError::Refused {
+        message: "a call waits for input, so the turn has no messages yet".to_owned(),
+        hint: Some(hint),
+    }
+}
+
 /// What became of one call, for people.
 fn line(call: &Value) -> String {
     let text = |pointer| output::text(call, pointer);
-    let status = text("/status").replace('_', " ");
-    let error = text("/error");
-    let why = if error.is_empty() { String::new() } else { format!(": {error}") };
-    let approval = text("/approval_id");
-    let approval = if approval.is_empty() { String::new() } else { format!(" ({approval})") };
-    format!("{}: {status}{approval}{why}", text("/name"))
+    let status = text("/status");
+    let status = match status.as_str() {
+        "not_ours" => "not a tool of callsheet, so your program answers it".to_owned(),
+        status => status.replace('_', " "),
+    };
+    let details = [text("/error"), text("/interaction/message")].into_iter().find(|detail| !detail.is_empty());
+    let details = details.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let ids = [text("/approval_id"), text("/operation_id"), text("/interaction/id")];
+    let id = ids.into_iter().find(|id| !id.is_empty()).map(|id| format!(" ({id})")).unwrap_or_default();
+    format!("{}: {status}{id}{details}", text("/name"))
 }
 
-/// The first approval that the turn waits for.
-fn waiting(turn: &Value) -> Option<String> {
-    if turn["status"] != "waiting" {
-        return None;
-    }
-    output::list(turn, "calls").iter().find_map(|call| call["approval_id"].as_str()).map(str::to_owned)
+/// What the first call with this status waits for: the text at this place.
+fn waiting(turn: &Value, status: &str, pointer: &str) -> Option<String> {
+    let call = output::list(turn, "calls").iter().find(|call| call["status"] == status)?;
+    Some(call.pointer(pointer)?.as_str()?.to_owned())
 }

@@ -13,6 +13,12 @@ impl Manifest {
         digest(self, true)
     }
 
+    /// The same offer, with the digest of its content.
+    #[must_use]
+    pub fn digested(self) -> Self {
+        Self { digest: self.content_digest(), ..self }
+    }
+
     /// The digest of what shows in a list of tools: the content without what is offered besides
     /// them.
     pub fn list_digest(&self) -> Digest {

@@ -35,6 +35,22 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The offer of a scenario of which only its tools are known, sorted by name. It has no digest
+    /// before it is [`digested`](Self::digested).
+    pub fn new(scenario: ScenarioInfo, tools: Vec<Arc<Tool>>) -> Self {
+        Self {
+            protocol_version: "".into(),
+            scenario,
+            tools,
+            categories: Arc::default(),
+            generated_at: None,
+            extra: Extra::default(),
+            relayed: RelayedOffers::default(),
+            digest: Digest::default(),
+            sent_findings: SentFindings::default(),
+        }
+    }
+
     /// Whether a protocol version is a revision of MCP: a date, which no other protocol has.
     pub fn is_revision_of_mcp(protocol_version: &str) -> bool {
         let is_place = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };

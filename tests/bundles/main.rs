@@ -19,6 +19,7 @@ mod processes;
 mod repeats;
 mod routes;
 mod templates;
+mod turns;
 
 use std::path::PathBuf;
 

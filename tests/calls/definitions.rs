@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use callsheet::app::Builder;
 use callsheet::calls::{CallMode, CallResponse, ExecuteError, Request};
 use callsheet::catalog::ViewQuery;
-use callsheet::model::{ApprovalPolicy, FindingCode, SettingsPatch};
+use callsheet::model::{ApprovalPolicy, FindingCode, ScenarioName, SettingsPatch};
 use callsheet::native::NativeTools;
 use callsheet::protocols::definitions::Definition;
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
 
-use crate::support::callee::{Callee, manifest, tool, tool_with};
+use crate::support::callee::{Callee, PATIENCE, manifest, tool, tool_with};
 use crate::support::house::{House, request, switched};
 
 /// A definition of a tool that rates a text.
@@ -86,6 +86,21 @@ async fn a_scenario_with_a_tool_of_that_name_makes_a_definition_explicit_and_its
     // The definition is the contract, whatever the scenario takes.
     assert_eq!(house.refusal(request("rate", &json!({"text": 7}))).await, "invalid_arguments");
     assert_eq!(ratings.ran().len(), 1);
+
+    // Once its scenario is gone for good, the definition is what it was before.
+    house.remove("ratings");
+    drop(ratings);
+    let forgotten = async {
+        let ratings: ScenarioName = "ratings".parse().unwrap();
+        while house.app.engine().forget(ratings.clone()).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, forgotten).await.expect("it is removed and forgotten");
+    until_run(&house, "rate", "latent").await;
+    assert_eq!(house.revision(&ViewQuery::default()), latent);
+    let answered = house.call("rate", &json!({"text": "good", "_output": {"stars": 1}})).await;
+    assert_eq!(result(answered), json!({"stars": 1}));
     house.finish().await;
 }
 

@@ -30,7 +30,8 @@ async fn run(mode: CallMode, parallel: usize, script: &[(u64, bool)]) -> (Vec<Op
             succeeds
         }
     };
-    let outcomes = run_several(mode, (script.len(), parallel), call, |succeeded| *succeeded).await;
+    let decides = |succeeded: &bool| mode.is_decided_by(true, *succeeded);
+    let outcomes = run_several((script.len(), parallel), call, decides).await;
     (outcomes, most.load(Ordering::SeqCst), stopped.load(Ordering::SeqCst))
 }
 
@@ -96,6 +97,11 @@ async fn only_idempotent_tools_compete_and_the_loser_is_left_alone() {
 
     let race = house.app.calls().execute_several(calls(&["slow", "fast"]), CallMode::Race, 8).await.unwrap();
     assert!(race[0].is_none());
+    // A call that is refused before it is sent is no end of a race.
+    let race = house.app.calls().execute_several(calls(&["gone", "fast"]), CallMode::Race, 1).await.unwrap();
+    assert_eq!(race[0].as_ref().unwrap().as_ref().unwrap_err().kind(), "unknown_tool");
+    assert!(race[1].as_ref().unwrap().is_ok());
+    let race = house.app.calls().execute_several(calls(&["slow", "fast"]), CallMode::Race, 8).await.unwrap();
     let first = race[1].as_ref().unwrap().as_ref().unwrap();
     assert_eq!(first.outcome.result.as_ref().unwrap().get(), "\"fast\"");
     release.send_replace(true);

@@ -3,9 +3,12 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use callsheet::runtime::Tasks;
 use serde_json::json;
 
 use crate::support::command::{Home, Ran, Running};
+use crate::support::house::House;
+use crate::support::mcp_server::{self, McpServer};
 
 /// Runs the command with this response on standard input.
 fn turn(home: &Home, args: &[&str], response: &str) -> Ran {
@@ -49,7 +52,9 @@ fn a_response_comes_to_messages_and_says_what_became_of_its_calls() {
     let ran = turn(&home, &at, &mail);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert!(ran.err.contains("send_mail: waiting for approval") && ran.err.contains("--turn-id"), "{ran:?}");
-    assert!(ran.err.contains("`callsheet turn --wait SECONDS --turn-id "), "{ran:?}");
+    assert_eq!(ran.out, "", "a script gets no messages");
+    assert!(ran.err.contains("`callsheet turn --format anthropic --turn-id "), "{ran:?}");
+    assert!(ran.err.contains(" --wait SECONDS < RESPONSE` waits for that"), "{ran:?}");
     let ran = turn(&home, &[&at[..], &["--tell-approvals"]].concat(), &mail);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("waits for the approval of a person"), "{ran:?}");
@@ -74,4 +79,44 @@ fn what_is_no_response_is_refused_with_the_next_step() {
         assert!(error.contains("is not JSON") && error.contains("< response.json"), "{error}");
     }
     turn(&home, &["--format", "native"], "{}").failed(2);
+    // A name that no tool has may be one of the program that made the request.
+    let own = r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look_up", "input": {}}]}"#;
+    let ran = turn(&home, &at, own);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "[]\n"), "{ran:?}");
+    assert!(ran.err.contains("look_up: not a tool of callsheet, so your program answers it"), "{ran:?}");
+    let ran = turn(&home, &[&at[..], &["--own-tool", "other"]].concat(), own);
+    assert!(ran.out.contains("There is no tool `look_up`") && ran.err.contains("look_up: refused"), "{ran:?}");
+}
+
+/// A turn whose messages are not there must not look like one that is complete.
+#[tokio::test]
+async fn a_turn_that_waits_for_input_fails_with_the_next_step() {
+    let mut own = mcp_server::modern(&json!([mcp_server::tool("guide")]));
+    let server = McpServer::start(move |came| match came.message["params"].get("inputResponses") {
+        None if came.method() == "tools/call" => {
+            let form = json!({"message": "Which city?", "requestedSchema": {"type": "object", "properties": {}}});
+            let requests = json!({"city": {"method": "elicitation/create", "params": form}});
+            came.result(&json!({"resultType": "input_required", "inputRequests": requests}))
+        }
+        Some(given) => came.result(&json!({"resultType": "complete", "content": [], "structuredContent": given})),
+        None => own(came),
+    })
+    .await;
+    let house = House::of(&[("guides", server.url())]).await;
+    let url = format!("http://{}", house.serve().await);
+    let said = json!({"calls": [{"_tool": "guide"}]}).to_string();
+    let ran = Tasks::new().spawn_blocking(move || {
+        let home = Home::new();
+        turn(&home, &["--format", "calls", "--turn-id", "turn-with-a-question", "--url", &url], &said)
+    });
+    let ran = ran.await.unwrap();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.err.contains("): Which city?"), "{ran:?}");
+    assert!(ran.err.contains("a call waits for input, so the turn has no messages yet"), "{ran:?}");
+    assert!(ran.err.contains("`POST /api/v1/interactions/"), "{ran:?}");
+    assert!(
+        ran.err.contains("--turn-id turn-with-a-question --wait SECONDS < RESPONSE` completes the turn"),
+        "{ran:?}"
+    );
+    house.finish().await;
 }

@@ -73,6 +73,8 @@ fn the_result_is_required_of_latent_calls_only_and_meta_fields_come_first() {
         let call = encoded(&tool, "calls");
         let keys: Vec<_> = call["properties"].as_object().unwrap().keys().collect();
         assert_eq!(keys, ["_tool", "_activity", "_reasoningForCall", "_output", "text"]);
+        assert_eq!(call["description"], "Rates a text");
+        assert_eq!(call["properties"]["text"], rating()["properties"]["text"]);
         assert_eq!(call["properties"]["_tool"], json!({"type": "string", "const": "rateText"}));
         assert_eq!(call["properties"]["_activity"], json!({"type": "string", "const": activity}));
         assert_eq!(call["required"], required);

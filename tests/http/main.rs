@@ -35,5 +35,8 @@ mod search;
 mod tool_selection;
 mod tools;
 mod turns;
+mod turns_operations;
+mod turns_results;
 mod turns_several;
+mod turns_shapes;
 mod turns_waiting;

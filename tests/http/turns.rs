@@ -123,7 +123,7 @@ async fn streams_and_what_is_no_response_are_refused_with_the_next_step() {
             r#"{"choices":[{"message":{"tool_calls":[{"id":"1","function":{"name":"a"}}]}},{"message":{"tool_calls":[{"id":"2","function":{"name":"a"}}]}}]}"#,
             json!("several_choices"),
         ),
-        ("calls", r#"{"calls":[{"path":"a"}]}"#, json!("malformed_response")),
+        ("calls", r#"{"calls":[7]}"#, json!("malformed_response")),
         ("openai", r#"{"response":{"role":"assistant"},"paralel":2}"#, Value::Null),
         ("openai", r#"{"response":{"role":"assistant"},"parallel":0}"#, Value::Null),
         ("openai", r#"{"response":{"role":"assistant"},"wait":601}"#, Value::Null),

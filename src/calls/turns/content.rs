@@ -17,6 +17,10 @@ pub(super) struct ContentLimits<'a> {
     pub(super) all: usize,
     /// Whether the vendor takes files of a media type.
     pub(super) takes: &'a dyn Fn(&str) -> bool,
+    /// Whether the call failed.
+    pub(super) is_error: bool,
+    /// Whether the vendor takes files from a call that failed.
+    pub(super) takes_files_in_errors: bool,
     /// The id under which the whole result is kept.
     pub(super) kept_as: &'a str,
 }
@@ -88,17 +92,20 @@ fn block(sent: McpContentBlock<'_>) -> ModelBlock {
     }
 }
 
-fn file(media_type: Option<String>, data: String) -> ModelBlock {
+/// A file. Some encoders break its text into lines, which no vendor takes.
+fn file(media_type: Option<String>, mut data: String) -> ModelBlock {
+    data.retain(|character| !character.is_ascii_whitespace());
     ModelBlock::File { media_type: media_type.unwrap_or_else(|| "application/octet-stream".to_owned()), data }
 }
 
 /// The blocks within the limits, and whether any was cut or left out for its size. There is at
-/// least one block.
+/// least one block, and no blank one: vendors refuse a whole request for a blank text.
 pub(super) fn within(blocks: Vec<ModelBlock>, limits: &ContentLimits<'_>) -> (Vec<ModelBlock>, bool) {
     let total: usize = blocks.iter().map(text_bytes).sum();
     let (mut shown, mut files, mut is_cut, mut fitting) = (0, 0, false, Vec::new());
     for block in blocks {
         match block {
+            ModelBlock::Text(text) if text.trim().is_empty() => {}
             ModelBlock::Text(text) => {
                 let room = limits.text.min(limits.all.saturating_sub(files)).saturating_sub(shown);
                 if text.len() <= room {
@@ -117,20 +124,46 @@ pub(super) fn within(blocks: Vec<ModelBlock>, limits: &ContentLimits<'_>) -> (Ve
             ModelBlock::File { media_type, data } => {
                 let bytes = data.len();
                 let fits = shown + files + bytes <= limits.all;
-                if fits && (limits.takes)(&media_type) {
-                    files += bytes;
-                    fitting.push(ModelBlock::File { media_type, data });
-                } else {
-                    is_cut |= !fits;
-                    fitting.push(ModelBlock::Text(unshown(&media_type, bytes, fits, limits.kept_as)));
+                is_cut |= !fits;
+                let why =
+                    if fits { limits.why_not_shown(&media_type, &data) } else { Some("it is too large to be shown") };
+                match why {
+                    None => {
+                        files += bytes;
+                        fitting.push(ModelBlock::File { media_type, data });
+                    }
+                    Some(why) => fitting.push(ModelBlock::Text(unshown(&media_type, bytes, why, limits.kept_as))),
                 }
             }
         }
     }
-    if fitting.iter().all(|block| matches!(block, ModelBlock::Text(text) if text.is_empty())) {
-        fitting = vec![ModelBlock::Text("(no output)".to_owned())];
+    if fitting.is_empty() {
+        let said = if limits.is_error { "the tool failed without a message" } else { "(no output)" };
+        fitting.push(ModelBlock::Text(said.to_owned()));
     }
     (fitting, is_cut)
+}
+
+impl ContentLimits<'_> {
+    /// Why a file that fits is not shown.
+    fn why_not_shown(&self, media_type: &str, data: &str) -> Option<&'static str> {
+        if !(self.takes)(media_type) {
+            Some("it cannot be shown to this model")
+        } else if self.is_error && !self.takes_files_in_errors {
+            Some("it cannot be shown with an error")
+        } else if !is_base64(data) {
+            Some("its content is not base64")
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a text is base64 of at least one byte. A vendor refuses a whole request otherwise.
+fn is_base64(data: &str) -> bool {
+    let digits = data.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !digits.is_empty() && data.len().is_multiple_of(4) && data.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
 }
 
 fn text_bytes(block: &ModelBlock) -> usize {
@@ -146,8 +179,7 @@ fn mark(shown: usize, total: usize, id: &str) -> String {
 }
 
 /// What is said in place of a file.
-fn unshown(media_type: &str, base64: usize, fits: bool, id: &str) -> String {
-    let why = if fits { "it cannot be shown to this model" } else { "it is too large to be shown" };
+fn unshown(media_type: &str, base64: usize, why: &str, id: &str) -> String {
     let bytes = base64 / 4 * 3;
     let media_type = truncate_at_char_boundary(media_type, 100).text;
     format!("[file of type {media_type}, {bytes} bytes: {why}; the whole result is kept as {id}]")
@@ -162,7 +194,12 @@ mod tests {
     }
 
     fn fitted(blocks: Vec<ModelBlock>, text: usize, all: usize) -> (Vec<ModelBlock>, bool) {
-        within(blocks, &ContentLimits { text, all, takes: &|kind| kind == "image/png", kept_as: "t.0" })
+        within(blocks, &limits(text, all, false))
+    }
+
+    fn limits(text: usize, all: usize, is_error: bool) -> ContentLimits<'static> {
+        let takes = &|kind: &str| kind == "image/png";
+        ContentLimits { text, all, takes, is_error, takes_files_in_errors: false, kept_as: "t.0" }
     }
 
     #[test]
@@ -187,6 +224,22 @@ mod tests {
     #[test]
     fn a_result_without_output_says_so() {
         assert_eq!(fitted(Vec::new(), 9, 9), (texts(&["(no output)"]), false));
-        assert_eq!(fitted(texts(&[""]), 9, 9), (texts(&["(no output)"]), false));
+        assert_eq!(fitted(texts(&["", " \n"]), 9, 9), (texts(&["(no output)"]), false));
+        let failed = within(texts(&[""]), &limits(9, 9, true));
+        assert_eq!(failed, (texts(&["the tool failed without a message"]), false));
+    }
+
+    #[test]
+    fn what_a_vendor_would_refuse_the_whole_request_for_is_named() {
+        let png = |data: &str| file(Some("image/png".into()), data.into());
+        assert_eq!(fitted(vec![texts(&[""]).remove(0), png("AA\r\nA=\n")], 9, 99), (vec![png("AAA=")], false));
+        for data in ["", "====", "AAA", "data:image/png;base64,AAAA", "AA-_"] {
+            let (named, _) = fitted(vec![png(data)], 9, 99);
+            let ModelBlock::Text(named) = &named[0] else { panic!("{named:?}") };
+            assert!(named.contains("its content is not base64"), "{data}: {named}");
+        }
+        let (named, is_cut) = within(vec![png("AAAA")], &limits(9, 99, true));
+        let ModelBlock::Text(named) = &named[0] else { panic!("{named:?}") };
+        assert!(named.contains("it cannot be shown with an error") && !is_cut, "{named}");
     }
 }

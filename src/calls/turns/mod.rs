@@ -2,7 +2,8 @@
 //! their results in that shape.
 //!
 //! [`read`](self::read_response) takes the calls out of a response. `run` looks their names up in
-//! one snapshot and sends each by the usual way of a call. [`Turn::messages`] writes what the model
+//! one snapshot and sends each by the usual way of a call; `follow` waits for those that do not end
+//! at once, and ends those that are not needed. [`Turn::messages`] writes what the model
 //! gets: a call that is refused or fails is an answer to the model too. [`Turns`] keeps turns, so
 //! that a turn with an id of its caller is never run twice.
 //!
@@ -10,8 +11,9 @@
 
 mod content;
 mod document;
+mod follow;
 mod meaning;
-mod members;
+mod messages;
 mod model_answer;
 mod read;
 mod register;

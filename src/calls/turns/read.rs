@@ -19,7 +19,7 @@ pub struct ReadTurn {
 pub struct ReadCall {
     /// The vendor's id of the call; `None` where there is none.
     pub id: Option<String>,
-    /// The name that the model used.
+    /// The name that the model used; empty if it used none.
     pub name: String,
     /// The arguments, as one JSON object. Those of the Tool Protocol have their meta fields, which
     /// the path of a call takes out.
@@ -83,9 +83,14 @@ impl ReadCall {
         name: Option<String>,
         arguments: Option<&RawValue>,
     ) -> Result<Self, ReadError> {
-        match id {
-            Some(id) if !id.is_empty() => Ok(Self::new(Some(id), name, arguments)),
-            _ => Err(ReadError::NoId(name.unwrap_or_default())),
+        Self::new(id, name, arguments).needing_id()
+    }
+
+    /// A call of a vendor that takes no result without an id. Fails if it has none.
+    pub(super) fn needing_id(self) -> Result<Self, ReadError> {
+        match &self.id {
+            Some(id) if !id.is_empty() => Ok(self),
+            _ => Err(ReadError::NoId(self.name)),
         }
     }
 

@@ -1,5 +1,4 @@
-//! Runs the calls of a turn, each by the usual way of a call, and follows those that wait for a
-//! person or go on as operations.
+//! Runs the calls of a turn, each by the usual way of a call.
 //!
 //! The names of all calls are looked up in one snapshot, before the first one is sent.
 
@@ -7,9 +6,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
+use super::follow::TurnCallRun;
 use super::meaning::TurnNames;
 use super::read::ReadCall;
 use super::register::{TurnAdmission, TurnError};
@@ -17,25 +16,16 @@ use super::request::{TurnRequest, is_id};
 use super::settled::{Settled, TurnCallStatus};
 use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
 use super::words;
-use crate::calls::active::{ActiveCall, Attended, CallPhase};
+use crate::calls::active::Attended;
 use crate::calls::approval::binding;
-use crate::calls::track::FollowUp;
-use crate::calls::{CallMode, CallResponse, Calls, ExecuteError, GivenArgumentsError, Request, run_several};
+use crate::calls::{CallMode, Calls, ExecuteError, GivenArgumentsError, Request, run_several};
 use crate::config::TurnsConfig;
 use crate::model::ToolId;
 use crate::protocols::LogLevel;
-use crate::runtime::Stop;
-
-/// How long one look at an approval or operation lasts. Both end, so this only bounds the wait.
-const LOOK: Duration = Duration::from_secs(600);
-/// Why a call that waits for approval is rejected when its turn needs it no more.
-const UNNEEDED: &str = "another call of the same turn was enough";
+use crate::runtime::{Stop, StopTrigger};
 
 /// The calls of a turn that are still to be sent, by their numbers.
 type CallsToSend = Vec<(usize, Request)>;
-
-/// Waits until a call that did not end at once is over.
-type Following = BoxFuture<'static, ()>;
 
 impl Calls {
     /// Begins a turn, or finds the one that was begun with the same request. Its calls go on
@@ -101,10 +91,13 @@ impl Calls {
 
     /// Follows the calls of stored turns that wait for approval.
     pub(in crate::calls) fn resume_turns(&self) {
+        // No call of a stored turn is sent any more, so none becomes needless.
+        let (_, unneeded) = StopTrigger::new();
         for turn in self.turns().map(super::Turns::open).unwrap_or_default() {
             for (number, phase) in turn.phases().into_iter().enumerate() {
                 if let TurnPhase::WaitsForApproval(id) = phase {
-                    self.0.tasks.spawn(self.clone().follow_approval(Arc::clone(&turn), number, id));
+                    let following = self.clone().follow_approval(Arc::clone(&turn), number, id, unneeded.clone());
+                    self.0.tasks.spawn(following);
                 }
             }
         }
@@ -157,199 +150,57 @@ impl Calls {
     /// needless, a call that waits for a person or an operation keeps its place.
     async fn run_turn(self, turn: Arc<Turn>, names: Arc<TurnNames>, to_send: CallsToSend, parallel: Option<usize>) {
         let (calls, turn, names, to_send) = (&self, &turn, &names, &to_send);
-        let run = |index: usize, stop: Stop| async move {
+        let run = |index: usize, unneeded: Stop| async move {
             let Some((number, request)) = to_send.get(index).cloned() else { return false };
+            let call = TurnCallRun { turn: Arc::clone(turn), names: Arc::clone(names), number, unneeded };
             // A task of its own, so that a call is not cut off when it is not needed any more: it
             // is cancelled, and what became of it is known.
-            let run = calls.clone().run_one(Arc::clone(turn), Arc::clone(names), (number, request), stop);
-            match calls.0.tasks.spawn(run).await.ok().flatten() {
-                Some(following) if turn.mode == CallMode::All || turn.reports_approval(number) => {
-                    // Other calls are not kept waiting by a person.
-                    calls.0.tasks.spawn(following);
-                }
-                Some(following) => following.await,
-                None => {}
-            }
-            turn.has_result(number)
+            let _ = calls.0.tasks.spawn(calls.clone().run_one(call, request)).await;
+            turn.decides(number)
         };
-        let at_once = parallel.unwrap_or(usize::MAX);
-        let ended = run_several(turn.mode, (to_send.len(), at_once), run, |succeeded| *succeeded).await;
+        run_several((to_send.len(), parallel.unwrap_or(usize::MAX)), run, |decides| *decides).await;
         if self.is_stopped() {
             return;
         }
-        for ((number, _), ended) in to_send.iter().zip(ended) {
-            if ended.is_none() {
+        if turn.is_decided() {
+            for (number, _) in to_send {
                 self.end_unneeded(turn, *number).await;
             }
         }
         turn.set_run();
     }
 
-    /// Ends a call that is not needed any more. One that is under way was cancelled already.
-    async fn end_unneeded(&self, turn: &Turn, number: usize) {
-        let Some(before) = turn.phases().into_iter().nth(number) else { return };
-        let was_begun = !matches!(before, TurnPhase::Queued | TurnPhase::WaitsForApproval(_));
-        self.release(before).await;
-        self.settle(turn, number, words::not_needed(was_begun)).await;
-    }
-
-    /// Ends what an unneeded call left: its approval, or its operation. What cannot be ended runs
-    /// on, as the words for such a call say.
-    async fn release(&self, phase: TurnPhase) {
-        match phase {
-            TurnPhase::WaitsForApproval(id) => {
-                if let Some(approvals) = self.approvals() {
-                    let _ = approvals.reject(&id, "callsheet", Some(UNNEEDED)).await;
-                }
-            }
-            TurnPhase::GoesOn(begun) => {
-                if let Some(id) = &begun.operation_id {
-                    let _ = self.cancel(id).await;
-                }
-            }
-            _ => {}
-        }
-    }
-
     fn is_stopped(&self) -> bool {
         self.parts().is_some_and(|parts| parts.stop.is_stopped())
     }
 
-    /// Runs one call until it is over, or waits for a person or an operation.
-    async fn run_one(
-        self,
-        turn: Arc<Turn>,
-        names: Arc<TurnNames>,
-        (number, request): (usize, Request),
-        stop: Stop,
-    ) -> Option<Following> {
+    /// Runs one call until it is over. One that waits for a person or goes on as an operation is
+    /// followed beside the others, unless it competes with them.
+    async fn run_one(self, call: TurnCallRun, request: Request) {
         if self.is_stopped() {
-            return None;
+            return;
         }
-        turn.set(number, TurnPhase::Running);
-        let call = match self.attend(&request, Some(turn.call_id(number)), LogLevel::Info) {
-            Ok(call) => call,
+        let TurnCallRun { turn, number, .. } = &call;
+        turn.set(*number, TurnPhase::Running);
+        let attended = match self.attend(&request, Some(turn.call_id(*number)), LogLevel::Info) {
+            Ok(attended) => attended,
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");
-                self.settle(&turn, number, Settled::with_text(TurnCallStatus::Refused, "busy", text)).await;
-                return None;
+                return self.settle(turn, *number, Settled::with_text(TurnCallStatus::Refused, "busy", text)).await;
             }
         };
-        call.cancel_on(stop);
-        match self.execute_attended(request, Arc::clone(&call)).await {
-            Attended::Over(ended) => self.ended(&turn, &names, number, &ended).await,
-            Attended::NeedsInput(input) => {
-                turn.set(number, TurnPhase::NeedsInput(input));
-                Some(Box::pin(self.follow_input(turn, names, number, call)))
-            }
-        }
-    }
-
-    /// A call was answered, refused, or waits for approval.
-    async fn ended(
-        &self,
-        turn: &Arc<Turn>,
-        names: &TurnNames,
-        number: usize,
-        ended: &Result<CallResponse, ExecuteError>,
-    ) -> Option<Following> {
-        let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        if let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = ended {
-            let id = Arc::clone(&waiting.id);
-            let phase = TurnPhase::WaitsForApproval(Arc::clone(&id));
-            if !turn.set(number, phase.clone()) {
-                self.release(phase).await;
-                return None;
-            }
-            // The turn outlives a restart as the approval does.
-            if let Some(turns) = self.turns()
-                && let Err(error) = turns.save(turn).await
-            {
-                tracing::error!(error = %error, "a turn that waits for approval could not be stored");
-            }
-            return Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), number, id)));
-        }
-        let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
-        let Ok(CallResponse { going: FollowUp::Followed(operation), .. }) = ended else {
-            self.settle(turn, number, settled).await;
-            return None;
+        attended.cancel_on(call.unneeded.clone());
+        let following = match self.execute_attended(request, Arc::clone(&attended)).await {
+            Attended::Over(ended) => self.ended(&call, &ended).await,
+            Attended::NeedsInput(input) => Some(self.clone().needs_input(call.clone(), attended, input)),
         };
-        let settled = Arc::new(settled);
-        let phase = TurnPhase::GoesOn(Arc::clone(&settled));
-        if !turn.set(number, phase.clone()) {
-            self.release(phase).await;
-            return None;
-        }
-        let id = Arc::clone(&operation.id);
-        Some(Box::pin(self.clone().follow_operation(Arc::clone(turn), number, settled, id)))
-    }
-
-    async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {
-        turn.set(number, TurnPhase::Over(Arc::new(settled)));
-        self.keep_turn(turn).await;
-    }
-
-    async fn keep_turn(&self, turn: &Turn) {
-        if let Some(turns) = self.turns() {
-            turns.keep(turn).await;
-        }
-    }
-
-    /// Waits until a call that needed input is over.
-    async fn follow_input(self, turn: Arc<Turn>, names: Arc<TurnNames>, number: usize, call: Arc<ActiveCall>) {
-        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
-        let mut known: Arc<str> = call.pending_input().map_or_else(|| "".into(), |input| Arc::clone(&input.id));
-        loop {
-            let phase = tokio::select! {
-                phase = call.settled(&known) => phase,
-                () = stop.wait() => return,
-            };
-            match phase {
-                CallPhase::Over(ended) => {
-                    if let Some(following) = self.ended(&turn, &names, number, &ended).await {
-                        following.await;
-                    }
-                    return;
-                }
-                CallPhase::NeedsInput(input) => {
-                    known = Arc::clone(&input.id);
-                    turn.set(number, TurnPhase::NeedsInput(input));
-                }
-                CallPhase::Running | CallPhase::Abandoned => {
-                    return self.settle(&turn, number, words::unknown_outcome()).await;
-                }
+        match following {
+            Some(following) if turn.mode == CallMode::All || turn.reports_approval(*number) => {
+                // Other calls are not kept waiting by a person.
+                self.0.tasks.spawn(following);
             }
-        }
-    }
-
-    /// Waits until a call was approved and is over, or will never be sent.
-    async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>) {
-        let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
-        let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        let settled = loop {
-            let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
-            let request = approvals.wait_until_over(request, LOOK).await;
-            if let Some(settled) = words::of_approval(name, &request) {
-                approvals.set_collected(&id);
-                break settled;
-            }
-            if parts.stop.is_stopped() {
-                return;
-            }
-        };
-        self.settle(&turn, number, settled).await;
-    }
-
-    /// Waits until an operation is over.
-    async fn follow_operation(self, turn: Arc<Turn>, number: usize, begun: Arc<Settled>, id: Arc<str>) {
-        let (Some(operations), Some(parts)) = (self.operations(), self.parts()) else { return };
-        while let Some(operation) = operations.wait_until_over(&id, LOOK).await {
-            if let Some(settled) = words::of_operation(&begun, &operation) {
-                return self.settle(&turn, number, settled).await;
-            }
-            if parts.stop.is_stopped() || turn.is_over() {
-                return;
-            }
+            Some(following) => following.await,
+            None => {}
         }
     }
 }
@@ -359,6 +210,10 @@ fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<
     let own = request.own_tools.as_ref();
     if read.is_foreign || own.is_some_and(|own| own.contains(&read.name)) {
         return Err(Box::new(Settled::new(TurnCallStatus::NotOurs)));
+    }
+    // No program can know which of its tools is meant, so the model has to say it.
+    if read.name.trim().is_empty() {
+        return Err(Box::new(words::nameless()));
     }
     let tool = names.find(&read.name).map_err(|refused| {
         Box::new(match refused {

@@ -12,6 +12,12 @@ use super::read::ReadError;
 const CHAT: &[&str] = &["openai", "mistral", "cohere", "ollama"];
 /// The vendors whose messages hold a text, or blocks with a `type`.
 const TYPED: &[&str] = &["openai", "anthropic", "mistral", "cohere", "ollama"];
+/// The vendors whose messages may hold an empty list.
+const EMPTY: &[&str] = &["openai", "anthropic", "bedrock", "mistral", "cohere", "ollama"];
+/// What a message consists of: blocks of its content, or its calls. Without the message around
+/// them, they are of several vendors.
+const PARTS_OF_MESSAGES: &[&str] =
+    &["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "function"];
 
 /// The members by which bodies differ.
 #[derive(Default, Deserialize)]
@@ -47,6 +53,25 @@ struct BodyMarks<'a> {
     calls: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    index: Option<&'a RawValue>,
+    /// What Gemini says of a response that may be without a candidate.
+    #[serde(borrow, rename = "promptFeedback", alias = "prompt_feedback")]
+    prompt_feedback: Option<&'a RawValue>,
+    #[serde(borrow, rename = "usageMetadata", alias = "usage_metadata")]
+    usage_metadata: Option<&'a RawValue>,
+    /// The events of Bedrock, each under its own name.
+    #[serde(
+        borrow,
+        rename = "messageStart",
+        alias = "contentBlockStart",
+        alias = "contentBlockDelta",
+        alias = "contentBlockStop",
+        alias = "messageStop"
+    )]
+    converse_event: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 /// One block of a message's content.
@@ -96,12 +121,15 @@ fn object(body: &str) -> Result<&'static [&'static str], ReadError> {
 /// A list: of output items, or of what a vendor streamed.
 fn list(body: &str) -> Result<&'static [&'static str], ReadError> {
     let items: Vec<BodyMarks<'_>> = serde_json::from_str(body)?;
-    match items.first() {
-        None => Ok(&["openai-responses"]),
-        Some(first) if first.candidates.is_some() || first.choices.is_some() => Err(ReadError::Stream),
-        Some(first) if first.kind.is_some() => Ok(&["openai-responses"]),
-        Some(_) => Ok(&[]),
+    let Some(first) = items.first() else { return Ok(&["openai-responses"]) };
+    if first.candidates.is_some() || first.choices.is_some() || first.done.is_some() || first.is_event() {
+        return Err(ReadError::Stream);
     }
+    Ok(match text(first.kind) {
+        "" => &[],
+        kind if PARTS_OF_MESSAGES.contains(&kind) => &[],
+        _ => &["openai-responses"],
+    })
 }
 
 impl BodyMarks<'_> {
@@ -115,13 +143,15 @@ impl BodyMarks<'_> {
             &["openai-responses"]
         } else if begins(self.output, '{') {
             &["bedrock"]
-        } else if self.candidates.is_some() || self.parts.is_some() {
+        } else if self.is_gemini() {
             &["gemini"]
         } else if self.calls.is_some() {
             &["calls"]
         } else if begins(self.message, '{') {
             if self.done.is_some() || self.created_at.is_some() {
                 &["ollama"]
+            } else if self.index.is_some() {
+                &["openai", "mistral"]
             } else if self.finish_reason.is_some() {
                 &["cohere"]
             } else {
@@ -129,9 +159,18 @@ impl BodyMarks<'_> {
             }
         } else if self.role.is_some() {
             self.of_message()
+        } else if self.error.is_some() {
+            let what = "it is an error of the vendor, not a response of its model";
+            return Err(ReadError::Malformed(what.to_owned()));
         } else {
             &[]
         })
+    }
+
+    /// Whether it is a response of Gemini, one of its candidates, or the content of one.
+    fn is_gemini(&self) -> bool {
+        let marks = [self.candidates, self.parts, self.prompt_feedback, self.usage_metadata];
+        marks.iter().any(Option::is_some) || begins(self.content, '{') || text(self.role) == "model"
     }
 
     /// Whether it is one part of a stream.
@@ -140,6 +179,7 @@ impl BodyMarks<'_> {
         let events = ["message_", "content_block_", "response.", "content-", "tool-call-", "message-"];
         text(self.object) == "chat.completion.chunk"
             || events.iter().any(|event| kind.starts_with(event))
+            || self.converse_event.is_some()
             || (self.delta.is_some() && self.role.is_none())
     }
 
@@ -153,6 +193,9 @@ impl BodyMarks<'_> {
         }
         let blocks = self.content.map(|content| serde_json::from_str::<Vec<BlockMarks<'_>>>(content.get()));
         let Some(Ok(blocks)) = blocks else { return TYPED };
+        if blocks.is_empty() {
+            return if text(self.kind) == "message" { &["anthropic", "openai-responses"] } else { EMPTY };
+        }
         if blocks.iter().any(|block| block.tool_use.is_some() || block.kind.is_none()) {
             return &["bedrock"];
         }

@@ -1,16 +1,13 @@
-//! One turn: its calls, how far each is, and the messages once all are over.
+//! One turn: its calls, and how far each is.
 //!
 //! A call that is over stays as it is: the messages of a turn are always the same bytes.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::content::{self, ContentLimits};
-use super::model_answer::{ModelAnswer, ModelBlock};
 use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
@@ -117,11 +114,8 @@ impl TurnPhase {
 
     /// Whether it makes the other calls of its turn needless.
     fn decides(&self, mode: CallMode) -> bool {
-        match mode {
-            CallMode::All => false,
-            CallMode::Any => self.status() == TurnCallStatus::Result,
-            CallMode::Race => matches!(self.status(), TurnCallStatus::Result | TurnCallStatus::Failed),
-        }
+        let succeeded = self.status() == TurnCallStatus::Result;
+        mode.is_decided_by(succeeded || self.status() == TurnCallStatus::Failed, succeeded)
     }
 
     fn is_over(&self) -> bool {
@@ -174,6 +168,11 @@ impl Turn {
     /// How far each call is.
     pub fn phases(&self) -> Vec<TurnPhase> {
         self.locked().clone()
+    }
+
+    /// How far one call is.
+    pub(super) fn phase(&self, number: usize) -> Option<TurnPhase> {
+        self.locked().get(number).cloned()
     }
 
     /// Whether every call is over.
@@ -249,7 +248,9 @@ impl Turn {
         self.until(|phases| {
             let is_run = self.mode == CallMode::All || self.is_run.load(Ordering::Acquire);
             let is_decided = phases.iter().any(|phase| phase.decides(self.mode));
-            let is_held = !is_run && !is_decided && phases.iter().any(TurnPhase::waits);
+            // A call for which the model gets a text that it waits holds no other one.
+            let holds = |phase: &TurnPhase| phase.waits() && !self.is_said_to_wait(phase);
+            let is_held = !is_run && !is_decided && phases.iter().any(holds);
             let is_under_way = phases.iter().any(|phase| match phase {
                 TurnPhase::Running => true,
                 TurnPhase::Queued => !is_held,
@@ -268,13 +269,21 @@ impl Turn {
 
     /// Whether the model gets a text that a call waits for approval, so that it is over for it.
     pub(super) fn reports_approval(&self, number: usize) -> bool {
-        let waits = |phase: &TurnPhase| matches!(phase, TurnPhase::WaitsForApproval(_));
-        self.settings.tells_approvals && self.locked().get(number).is_some_and(waits)
+        self.phase(number).is_some_and(|phase| self.is_said_to_wait(&phase))
     }
 
-    /// Whether the tool of a call succeeded.
-    pub(super) fn has_result(&self, number: usize) -> bool {
-        self.locked().get(number).is_some_and(|phase| phase.status() == TurnCallStatus::Result)
+    fn is_said_to_wait(&self, phase: &TurnPhase) -> bool {
+        self.settings.tells_approvals && matches!(phase, TurnPhase::WaitsForApproval(_))
+    }
+
+    /// Whether a call makes the others needless.
+    pub(super) fn decides(&self, number: usize) -> bool {
+        self.phase(number).is_some_and(|phase| phase.decides(self.mode))
+    }
+
+    /// Whether any call makes the others needless.
+    pub(super) fn is_decided(&self) -> bool {
+        self.locked().iter().any(|phase| phase.decides(self.mode))
     }
 
     /// Waits until every call is over.
@@ -294,8 +303,7 @@ impl Turn {
         let mut phases = self.locked();
         let ends = |phase: &TurnPhase| match phase {
             TurnPhase::Over(_) | TurnPhase::GoesOn(_) => true,
-            TurnPhase::WaitsForApproval(_) => self.settings.tells_approvals,
-            _ => false,
+            waiting => self.is_said_to_wait(waiting),
         };
         if !phases.iter().all(ends) {
             return;
@@ -313,66 +321,6 @@ impl Turn {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// The messages for the next request, as a JSON array; `None` while a call is not over. Calls
-    /// of others are left out.
-    pub fn messages(&self) -> Option<String> {
-        let phases = self.phases();
-        let settled: Option<Vec<&Arc<Settled>>> = phases
-            .iter()
-            .map(|phase| match phase {
-                TurnPhase::Over(settled) => Some(settled),
-                _ => None,
-            })
-            .collect();
-        let mut answered = HashSet::new();
-        let mut answers: Vec<ModelAnswer<'_>> = Vec::new();
-        for (number, (call, settled)) in self.calls.iter().zip(settled?).enumerate() {
-            if settled.status == TurnCallStatus::NotOurs {
-                continue;
-            }
-            let id = call.read.id.as_deref().filter(|id| !id.is_empty());
-            if id.is_some_and(|id| !answered.insert(id)) {
-                // A vendor takes one result for each id, so the first one has to say it.
-                if let Some(first) = answers.iter_mut().find(|answer| answer.call.id.as_deref() == id) {
-                    add_text(first, settled.said.as_deref());
-                }
-                continue;
-            }
-            answers.push(self.answer(number, &call.read, settled).0);
-        }
-        Some(self.format.write(&answers))
-    }
-
-    /// Whether the model gets less than the whole result of a call that is over.
-    pub fn is_cut(&self, number: usize, settled: &Settled) -> bool {
-        self.calls.get(number).is_some_and(|call| self.answer(number, &call.read, settled).1)
-    }
-
-    fn answer<'a>(&self, number: usize, call: &'a ReadCall, settled: &Settled) -> (ModelAnswer<'a>, bool) {
-        let id = self.call_id(number);
-        let limits = ContentLimits {
-            text: self.settings.text_bytes,
-            all: self.settings.result_bytes,
-            takes: &|media_type| self.format.takes(media_type, self.settings.model.as_deref()),
-            kept_as: &id,
-        };
-        let blocks = match (&settled.said, &settled.content, &settled.result) {
-            (Some(text), ..) => vec![ModelBlock::Text(text.clone())],
-            (None, Some(whole), _) => content::of_mcp(whole).unwrap_or_default(),
-            (None, None, Some(value)) => vec![content::of_value(value)],
-            (None, None, None) => Vec::new(),
-        };
-        let (blocks, is_cut) = content::within(blocks, &limits);
-        let mut answer = ModelAnswer { call, is_error: settled.status.is_error(), blocks, value: None };
-        if !is_cut && settled.note.is_none() && answer.is_text() {
-            answer.value.clone_from(&settled.result);
-        }
-        if let Some(note) = &settled.note {
-            answer.blocks.push(ModelBlock::Text(note.clone()));
-        }
-        (answer, is_cut)
-    }
-
     /// The whole result of a call, with the call, by its id.
     pub fn result(&self, id: &str) -> Option<(&TurnCall, Arc<Settled>)> {
         let number: usize = id.strip_prefix(&*self.id)?.strip_prefix('.')?.parse().ok()?;
@@ -384,15 +332,5 @@ impl Turn {
 
     fn locked(&self) -> MutexGuard<'_, Vec<TurnPhase>> {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Says more behind an answer. Its value alone does not say that.
-fn add_text(answer: &mut ModelAnswer<'_>, text: Option<&str>) {
-    let Some(text) = text else { return };
-    let known = |block: &ModelBlock| matches!(block, ModelBlock::Text(known) if known == text);
-    if !answer.blocks.iter().any(known) {
-        answer.blocks.push(ModelBlock::Text(text.to_owned()));
-        answer.value = None;
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::settled::{Settled, TurnCallStatus};
-use crate::calls::track::FollowUp;
+use crate::calls::request::UNTRACKED;
 use crate::calls::{CallResponse, ExecuteError, Violation};
-use crate::model::{ApprovalRequest, ApprovalState, Operation, OperationState, ToolId};
+use crate::model::{ApprovalRequest, ApprovalState, Operation, OperationState, StoredAnswer, ToolId};
 
 /// What became of a call that was answered, refused, or failed. `name` is the one that the model
 /// used, and `names` gives a tool's name in the model's list.
@@ -25,42 +25,41 @@ pub(super) fn of_call(
 }
 
 fn of_answer(answered: &CallResponse) -> Settled {
-    let outcome = &answered.outcome;
-    let took_ms = u64::try_from(answered.took.as_millis()).ok();
-    let settled = Settled {
-        result: outcome.result.clone(),
-        content: outcome.content.clone().filter(|whole| whole.get().starts_with('{')),
-        took_ms,
-        adjusted: answered.adjusted.clone(),
-        ..Settled::new(TurnCallStatus::Result)
-    };
-    if outcome.input_required.is_some() {
+    let settled = Settled { adjusted: answered.adjusted.clone(), ..of_stored(&answered.to_stored()) };
+    if answered.outcome.input_required.is_some() {
         let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
-        return Settled { took_ms, ..Settled::with_text(TurnCallStatus::Failed, "input_required", text) };
+        return Settled { said: Some(text.to_owned()), code: Some("input_required".to_owned()), ..settled };
     }
-    if !outcome.success {
-        let error = outcome.error.as_deref().unwrap_or("the tool failed");
-        let text = settled.content.is_none().then(|| with_code(error, outcome.code.as_deref()));
-        let code = outcome.code.clone();
-        return Settled { status: TurnCallStatus::Failed, said: text, code, result: None, ..settled };
-    }
-    match &answered.going {
-        FollowUp::Over => settled,
-        FollowUp::Followed(operation) => {
-            Settled { operation_id: Some(Arc::clone(&operation.id)), ..goes_on(settled, &operation.id) }
-        }
-        FollowUp::Untracked(why) => Settled {
-            status: TurnCallStatus::Operation,
-            code: Some("untracked".to_owned()),
-            note: Some(format!("The tool goes on, and it cannot be followed: {why}.")),
-            ..settled
-        },
-    }
+    settled
 }
 
-fn goes_on(settled: Settled, operation: &str) -> Settled {
-    let note = format!("The tool goes on in the background as operation {operation}; its outcome is not known yet.");
-    Settled { status: TurnCallStatus::Operation, note: Some(note), ..settled }
+/// What became of a call whose answer may have been kept for a while.
+fn of_stored(answer: &StoredAnswer) -> Settled {
+    let settled = Settled {
+        result: answer.result.clone(),
+        content: answer.content.clone().filter(|whole| whole.get().starts_with('{')),
+        code: answer.code.as_deref().map(str::to_owned),
+        took_ms: Some(answer.took_ms),
+        ..Settled::new(TurnCallStatus::Result)
+    };
+    if !answer.success {
+        let error = answer.error.as_deref().unwrap_or("the tool failed");
+        let text = settled.content.is_none().then(|| with_code(error, settled.code.as_deref()));
+        return Settled { status: TurnCallStatus::Failed, said: text, result: None, ..settled };
+    }
+    let status = TurnCallStatus::Operation;
+    match (&answer.operation, answer.error.as_deref()) {
+        (Some(id), _) => {
+            let note = format!("The tool goes on in the background as operation {id}; its outcome is not known yet.");
+            Settled { status, note: Some(note), operation_id: Some(Arc::clone(id)), ..settled }
+        }
+        (None, Some(why)) if settled.code.as_deref() == Some(UNTRACKED) => {
+            Settled { status, note: Some(format!("The tool answered, and {why}.")), ..settled }
+        }
+        // An answer that is too large to be kept until it is handed out.
+        (None, Some(why)) => Settled { said: Some(format!("The tool succeeded, but {why}.")), ..settled },
+        (None, None) => settled,
+    }
 }
 
 fn with_code(error: &str, code: Option<&str>) -> String {
@@ -68,10 +67,7 @@ fn with_code(error: &str, code: Option<&str>) -> String {
 }
 
 fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> Settled {
-    let status = match refused {
-        ExecuteError::Failed { .. } | ExecuteError::Internal(_) => TurnCallStatus::Failed,
-        _ => TurnCallStatus::Refused,
-    };
+    let status = if refused.is_refusal() { TurnCallStatus::Refused } else { TurnCallStatus::Failed };
     let mut settled = Settled::with_text(status, refused.kind(), refusal_text(name, refused, names));
     match refused {
         ExecuteError::Invalid { violations, .. } | ExecuteError::OutputUnfit { violations, .. } => {
@@ -159,6 +155,12 @@ pub(super) fn unknown(name: &str, near: &[String]) -> Settled {
     Settled { candidates: near.to_vec(), ..Settled::with_text(TurnCallStatus::Refused, "unknown_tool", text) }
 }
 
+/// A call without the name of a tool.
+pub(super) fn nameless() -> Settled {
+    let text = "The call names no tool, so no tool ran. Call it again with the name of a tool that is in your list.";
+    Settled::with_text(TurnCallStatus::Refused, "unknown_tool", text)
+}
+
 /// A call whose arguments cannot be read.
 pub(super) fn unreadable(name: &str, why: &str) -> Settled {
     let text = format!(
@@ -218,23 +220,7 @@ pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settl
         return None;
     }
     let settled = match (request.state, &request.answer) {
-        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) => {
-            let settled = Settled {
-                result: answer.result.clone(),
-                code: answer.code.as_deref().map(str::to_owned),
-                took_ms: Some(answer.took_ms),
-                ..Settled::new(TurnCallStatus::Result)
-            };
-            match &answer.operation {
-                _ if !answer.success => {
-                    let error = answer.error.as_deref().unwrap_or("the tool failed");
-                    let text = Some(with_code(error, answer.code.as_deref()));
-                    Settled { status: TurnCallStatus::Failed, said: text, result: None, ..settled }
-                }
-                Some(operation) => Settled { operation_id: Some(Arc::clone(operation)), ..goes_on(settled, operation) },
-                None => settled,
-            }
-        }
+        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) => of_stored(answer),
         (ApprovalState::Rejected, _) => {
             let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();

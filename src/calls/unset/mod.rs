@@ -12,7 +12,7 @@ use crate::model::JsonText;
 use crate::model::finding::push_step;
 
 mod intended;
-pub(in crate::calls) mod rewrite;
+mod rewrite;
 
 use intended::Schemas;
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// The text without the members that `kept`, the same value, does not have. `None` if they are not
 /// the same value.
-pub(in crate::calls) fn without_removed(text: &str, kept: &Value) -> Option<String> {
+pub(super) fn without_removed(text: &str, kept: &Value) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
     Copy { kept, out: &mut out }.deserialize(&mut reader).ok()?;

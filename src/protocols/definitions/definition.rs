@@ -204,6 +204,27 @@ mod tests {
     }
 
     #[test]
+    fn an_activity_is_named_once_in_the_schema_or_beside_it() {
+        let with = |activity: Value| {
+            let mut schema = schema();
+            schema["properties"]["_activity"] = activity;
+            Definition::from_schema(None, schema)
+        };
+        let named = |definition: &Definition| definition.tool().definition.unwrap().named.clone();
+        let judged = with(json!({"type": "string", "const": "ratings/judge"})).unwrap();
+        assert_eq!(named(&judged).as_deref(), Some("ratings/judge"));
+        assert!(!judged.tool().parameters.get().contains("_activity"));
+        let twice = DefinitionError::TwoActivities("others/judge".to_owned());
+        assert_eq!(judged.run_by("others/judge"), Err(twice));
+        // An empty one names none, so that the name of the tool may bind.
+        let open = with(json!({"type": "string", "const": ""})).unwrap();
+        assert_eq!(named(&open), None);
+        assert_eq!(named(&open.run_by("others/judge").unwrap()).as_deref(), Some("others/judge"));
+        assert_eq!(with(json!({"type": "string"})), Err(DefinitionError::Activity));
+        assert_eq!(with(json!({"const": 7})), Err(DefinitionError::Activity));
+    }
+
+    #[test]
     fn what_is_not_whole_is_refused_with_the_place() {
         let with = |pointer: &str, value: Value| {
             let mut schema = schema();

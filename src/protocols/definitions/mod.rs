@@ -13,9 +13,7 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
 use super::{ConnectError, Fits, Hint, ListError, ListRequest, Listing, Protocol, ProtocolId, Session, Validity};
-use crate::model::{
-    DEFINITIONS, Digest, Extra, InProcessId, Manifest, RelayedOffers, ScenarioInfo, SentFindings, Target,
-};
+use crate::model::{DEFINITIONS, InProcessId, Manifest, ScenarioInfo, Target};
 use crate::runtime::Clock;
 use crate::transports::Transports;
 
@@ -114,22 +112,12 @@ impl Session for DefinitionSession {
 }
 
 fn manifest(definitions: &BTreeMap<String, Definition>) -> Manifest {
-    let mut manifest = Manifest {
-        protocol_version: "".into(),
-        scenario: ScenarioInfo {
-            name: DEFINITIONS.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            description: "Tools that are defined by their schemas".into(),
-            ..ScenarioInfo::default()
-        },
-        tools: definitions.values().map(|definition| Arc::new(definition.tool())).collect(),
-        categories: Arc::default(),
-        generated_at: None,
-        extra: Extra::default(),
-        relayed: RelayedOffers::default(),
-        digest: Digest::default(),
-        sent_findings: SentFindings::default(),
+    let scenario = ScenarioInfo {
+        name: DEFINITIONS.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        description: "Tools that are defined by their schemas".into(),
+        ..ScenarioInfo::default()
     };
-    manifest.digest = manifest.content_digest();
-    manifest
+    let tools = definitions.values().map(|definition| Arc::new(definition.tool()));
+    Manifest::new(scenario, tools.collect()).digested()
 }

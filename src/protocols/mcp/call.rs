@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::call_result::{Step, needs_input, step};
 use super::connection::McpServer;
 use super::headers;
+use super::http::until_cancelled;
 use super::inputs;
 use super::request::{McpRequest, RequestError};
 use crate::model::{Interaction, JsonText};
@@ -101,7 +102,10 @@ pub(super) async fn converse(
         if offers.resumes && !are_answered_here(&requests, interaction) {
             return Ok(needs_input(Some(required.clone()), "it needs input to continue".to_owned()));
         }
-        more = match responses(&requests, interaction, io).await {
+        let cancelled = io.cancelled();
+        let given = until_cancelled(responses(&requests, interaction, io), cancelled).await;
+        let cancelled = || Failed::Other(RequestError::Cancelled.into_call_error(address));
+        more = match given.ok_or_else(cancelled)? {
             Ok(responses) => resumed(&ResumedInput { responses, state: required.state.clone() }),
             Err(why) => return Ok(needs_input(None, why)),
         };

@@ -16,8 +16,8 @@ use super::listing::{NextPage, ServerList};
 use super::server::ServerDescription;
 use crate::lint;
 use crate::model::{
-    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, RelayedOffers, ScenarioInfo, SentFindings,
-    Tool, gives_hints,
+    Bounds, Digest, Extra, Facts, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, SentFindings, Tool,
+    gives_hints,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
@@ -116,18 +116,7 @@ pub(super) fn decode(
         remark(tool, &mut findings);
     }
     tools.shrink_to_fit();
-    let mut manifest = Manifest {
-        protocol_version: revision.into(),
-        scenario: scenario(server),
-        tools,
-        categories: Arc::default(),
-        generated_at: None,
-        extra: Extra::default(),
-        relayed: RelayedOffers::default(),
-        digest: Digest::default(),
-        sent_findings: SentFindings::default(),
-    };
-    manifest.digest = manifest.content_digest();
+    let manifest = Manifest { protocol_version: revision.into(), ..Manifest::new(scenario(server), tools) }.digested();
     Ok(DecodedTools { manifest, findings: findings.finish(), quarantined, headers: table })
 }
 

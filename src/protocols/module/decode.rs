@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use super::parameters;
-use crate::model::{
-    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, RelayedOffers, ScenarioInfo,
-    SentFindings, Tool,
-};
+use crate::model::{Bounds, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 use crate::protocols::ListError;
 use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
 use crate::protocols::json::envelope::Members;
@@ -55,18 +52,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         description: description.as_ref().into(),
         ..ScenarioInfo::default()
     };
-    let mut manifest = Manifest {
-        protocol_version: "".into(),
-        scenario,
-        tools,
-        categories: Arc::default(),
-        generated_at: None,
-        extra,
-        relayed: RelayedOffers::default(),
-        digest: Digest::default(),
-        sent_findings: SentFindings::default(),
-    };
-    manifest.digest = manifest.content_digest();
+    let manifest = Manifest { extra, ..Manifest::new(scenario, tools) }.digested();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
 }
 

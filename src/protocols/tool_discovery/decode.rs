@@ -12,8 +12,7 @@ use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{kind, string};
 use super::{Decoded, head, tool};
 use crate::model::{
-    AcceptedVersions, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, RelayedOffers,
-    ScenarioInfo, SentFindings, Tool,
+    AcceptedVersions, Bounds, Category, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
@@ -56,18 +55,8 @@ pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> 
     };
     let (tools, malformed) = tools(items, (protojson, bounds), &mut shared, &mut findings);
     let quarantined = malformed + beyond;
-    let mut manifest = Manifest {
-        protocol_version,
-        scenario,
-        tools,
-        categories,
-        generated_at,
-        extra,
-        relayed: RelayedOffers::default(),
-        digest: Digest::default(),
-        sent_findings: SentFindings::default(),
-    };
-    manifest.digest = manifest.content_digest();
+    let listed = Manifest::new(scenario, tools);
+    let manifest = Manifest { protocol_version, categories, generated_at, extra, ..listed }.digested();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })
 }
 

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::RELAYED;
 use crate::model::{
-    Category, Digest, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers,
-    ScenarioInfo, SentFindings, Tool, gives_hints,
+    Category, Extra, Facts, JsonText, Manifest, Permission, RelayedKind, RelayedOffer, RelayedOffers, ScenarioInfo,
+    Tool, gives_hints,
 };
 
 /// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
@@ -34,19 +34,16 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
         return Err(Error::custom("`categories`: not in the order of their ids"));
     }
     let stamp = members.take::<Cow<'_, str>>("generated_at")?.map(|text| text.parse());
-    let mut manifest = Manifest {
+    let listed = Manifest::new(scenario(members.need("scenario")?)?, tools);
+    let manifest = Manifest {
         protocol_version,
-        scenario: scenario(members.need("scenario")?)?,
-        tools,
         categories,
         relayed: members.take(RELAYED)?.map(relayed).transpose()?.unwrap_or_default(),
         generated_at: stamp.transpose().map_err(|error| in_member("generated_at", &error))?,
         extra: members.rest(),
-        digest: Digest::default(),
-        sent_findings: SentFindings::default(),
+        ..listed
     };
-    manifest.digest = manifest.content_digest();
-    Ok(manifest)
+    Ok(manifest.digested())
 }
 
 /// What is offered besides tools. A kind that is not there has none.

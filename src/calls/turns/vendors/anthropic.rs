@@ -53,6 +53,11 @@ impl TurnFormat for AnthropicTurns {
         matches!(media_type, "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "application/pdf")
     }
 
+    /// The vendor refuses a request with `is_error` beside anything but text.
+    fn takes_files_in_errors(&self) -> bool {
+        false
+    }
+
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {
         if answers.is_empty() {
             return "[]".to_owned();

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::members::CallMembers;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
+use crate::calls::members::CallMembers;
 use crate::model::JsonText;
 
 /// `format=calls`.
@@ -42,9 +42,7 @@ impl TurnFormat for ProtocolTurns {
 
 fn call(sent: &RawValue) -> Result<ReadCall, ReadError> {
     let members = CallMembers::parse(sent.get())?;
-    let name = members.get("_tool").and_then(|value| serde_json::from_str::<String>(value).ok());
-    let name = name.filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| ReadError::Malformed("a call has no `_tool`, the name of its tool".to_owned()))?;
+    let name = members.get("_tool").and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default();
     let whole = JsonText::known(sent.get());
     Ok(ReadCall { id: None, name, arguments: Ok(whole.clone()), whole: Some(whole), is_foreign: false })
 }

@@ -5,7 +5,10 @@ use serde_json::value::RawValue;
 
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 
-/// A response with choices, a response with one message, or a message.
+/// What is said of a call in the form before `tool_calls`.
+const LEGACY: &str = "its call is a `function_call`, which `tool_calls` replaced; give the vendor the list as `tools`, not as `functions`";
+
+/// A response with choices, one of its choices, a response with one message, or a message.
 #[derive(Deserialize)]
 struct ChatBody<'a> {
     #[serde(borrow)]
@@ -14,18 +17,25 @@ struct ChatBody<'a> {
     message: Option<ChatMessage<'a>>,
     #[serde(borrow)]
     tool_calls: Option<Vec<ChatCall<'a>>>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatMessage<'a>>,
+    /// A part of a message, in a stream.
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct ChatMessage<'a> {
     #[serde(borrow)]
     tool_calls: Option<Vec<ChatCall<'a>>>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -52,13 +62,26 @@ struct ChatCustom {
 /// Reads the calls of a response or of a message.
 pub(super) fn read(body: &str) -> Result<ReadTurn, ReadError> {
     let body: ChatBody<'_> = serde_json::from_str(body)?;
-    let messages = body.choices.into_iter().flatten().filter_map(|choice| choice.message).chain(body.message);
-    let mut calling = messages.filter_map(|message| message.tool_calls).filter(|calls| !calls.is_empty());
-    let calls = calling.next().or(body.tool_calls).unwrap_or_default();
-    if calling.next().is_some() {
+    let choices = body.choices.unwrap_or_default();
+    if choices.iter().any(|choice| choice.message.is_none() && choice.delta.is_some()) {
+        return Err(ReadError::Stream);
+    }
+    let alone = ChatMessage { tool_calls: body.tool_calls, function_call: body.function_call };
+    let messages = choices.into_iter().filter_map(|choice| choice.message).chain(body.message).chain([alone]);
+    let mut calling = Vec::new();
+    for message in messages {
+        let calls = message.tool_calls.unwrap_or_default();
+        if calls.is_empty() && message.function_call.is_some() {
+            return Err(ReadError::Malformed(LEGACY.to_owned()));
+        }
+        if !calls.is_empty() {
+            calling.push(calls);
+        }
+    }
+    if calling.len() > 1 {
         return Err(ReadError::Several("choices"));
     }
-    Ok(ReadTurn { calls: calls.into_iter().map(call).collect(), model: None })
+    Ok(ReadTurn { calls: calling.into_iter().flatten().map(call).collect(), model: None })
 }
 
 fn call(sent: ChatCall<'_>) -> ReadCall {

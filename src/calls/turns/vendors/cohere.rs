@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::model_answer::ModelAnswer;
-use super::super::read::{ReadError, ReadTurn};
+use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::{TurnFormat, chat};
 
 /// `format=cohere`.
@@ -16,13 +16,8 @@ impl TurnFormat for CohereTurns {
     }
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
-        let mut turn = chat::read(body)?;
-        let ids = turn.calls.drain(..).map(|call| match &call.id {
-            Some(_) => Ok(call),
-            None => Err(ReadError::NoId(call.name)),
-        });
-        let calls = ids.collect::<Result<_, _>>()?;
-        Ok(ReadTurn { calls, ..turn })
+        let ReadTurn { calls, model } = chat::read(body)?;
+        Ok(ReadTurn { calls: calls.into_iter().map(ReadCall::needing_id).collect::<Result<_, _>>()?, model })
     }
 
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String {

@@ -16,12 +16,14 @@ use super::TurnFormat;
 #[derive(Debug)]
 pub(super) struct GeminiTurns;
 
-/// A response, or the content of one of its candidates. Their Python library writes names with
+/// A response, one of its candidates, or the content of one. Their Python library writes names with
 /// underscores, and reads both.
 #[derive(Deserialize)]
 struct GeminiBody<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<GeminiCandidate<'a>>>,
+    #[serde(borrow)]
+    content: Option<GeminiContent<'a>>,
     #[serde(borrow)]
     parts: Option<Vec<GeminiPart<'a>>>,
     #[serde(rename = "modelVersion", alias = "model_version")]
@@ -61,7 +63,8 @@ impl TurnFormat for GeminiTurns {
 
     fn read(&self, body: &str) -> Result<ReadTurn, ReadError> {
         let body: GeminiBody<'_> = serde_json::from_str(body)?;
-        let contents = body.candidates.into_iter().flatten().filter_map(|candidate| candidate.content?.parts);
+        let contents = body.candidates.into_iter().flatten().map(|candidate| candidate.content).chain([body.content]);
+        let contents = contents.filter_map(|content| content?.parts);
         let calls = |parts: Vec<GeminiPart<'_>>| -> Vec<ReadCall> {
             let calls = parts.into_iter().filter_map(|part| part.call);
             calls.map(|call| ReadCall::new(call.id, call.name, call.args)).collect()

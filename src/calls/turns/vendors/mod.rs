@@ -34,6 +34,11 @@ pub trait TurnFormat: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether a result of a call that failed may hold files.
+    fn takes_files_in_errors(&self) -> bool {
+        true
+    }
+
     /// The messages that follow the assistant's in the next request, as a JSON array.
     fn write(&self, answers: &[ModelAnswer<'_>]) -> String;
 }

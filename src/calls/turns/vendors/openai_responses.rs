@@ -66,7 +66,8 @@ impl TurnFormat for ResponsesTurns {
             let output = if answer.is_text() {
                 answer.marked_text().into()
             } else {
-                answer.blocks.iter().map(part).collect::<Value>()
+                let mark = answer.is_error.then(|| json!({"type": "input_text", "text": "Error:"}));
+                mark.into_iter().chain(answer.blocks.iter().map(part)).collect::<Value>()
             };
             json!({"type": "function_call_output", "call_id": id, "output": output})
         };

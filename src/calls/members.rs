@@ -1,0 +1,88 @@
+//! The members of one JSON object as they were written, in their order. No value is read, so none
+//! has to fit a type of Rust.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of an object. A name may stand there twice.
+#[derive(Debug, Default)]
+pub(super) struct CallMembers<'a>(Vec<CallMember<'a>>);
+
+#[derive(Debug)]
+struct CallMember<'a> {
+    name: String,
+    /// The name as it was written, with its quotes.
+    written: &'a str,
+    value: &'a str,
+}
+
+impl<'a> CallMembers<'a> {
+    /// Takes an object apart. Fails for anything else.
+    pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|member| member.name.as_str())
+    }
+
+    /// The text of the value of the first member with this name.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|member| member.name == name).map(|member| member.value)
+    }
+
+    /// The text of the object with those members only that pass.
+    pub(super) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
+        let members = self.0.iter().filter(|member| passes(&member.name));
+        let members: Vec<String> = members.map(|member| format!("{}:{}", member.written, member.value)).collect();
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+struct CallMembersVisitor;
+
+impl<'de> Visitor<'de> for CallMembersVisitor {
+    type Value = CallMembers<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((written, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let (written, value) = (written.get(), value.get());
+            let name = serde_json::from_str(written).map_err(A::Error::custom)?;
+            members.push(CallMember { name, written, value });
+        }
+        Ok(CallMembers(members))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CallMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CallMembersVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_text_and_their_order() {
+        let text = r#"{ "b\u0061" : 1e999, "_x":{"y": [ 1 ]}, "b":2, "b":3 }"#;
+        let members = CallMembers::parse(text).unwrap();
+        assert_eq!(members.names().collect::<Vec<_>>(), ["ba", "_x", "b", "b"]);
+        assert_eq!(members.get("ba"), Some("1e999"));
+        assert_eq!(members.get("b"), Some("2"));
+        assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
+        assert_eq!(CallMembers::parse("{}").unwrap().filtered(|_| true), "{}");
+        for text in ["[]", "7", "{", "null"] {
+            assert!(CallMembers::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What becomes of the calls of a turn: of those that end at once, those that wait for a person or
+//! go on as operations, and those that another call made needless.
+//!
+//! Never done here: sending.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::meaning::TurnNames;
+use super::settled::Settled;
+use super::turn::{Turn, TurnPhase};
+use super::words;
+use crate::calls::active::{ActiveCall, CallPhase, PendingInput};
+use crate::calls::track::FollowUp;
+use crate::calls::{CallResponse, Calls, ExecuteError};
+use crate::model::{ApprovalState, ToolId};
+use crate::runtime::Stop;
+
+/// How long one look at an approval or operation lasts. Both end, so this only bounds the wait.
+const LOOK: Duration = Duration::from_secs(600);
+/// Why a call that waits for approval is rejected when its turn needs it no more.
+const UNNEEDED: &str = "another call of the same turn was enough";
+
+/// Waits until a call that did not end at once is over.
+pub(super) type Following = BoxFuture<'static, ()>;
+
+/// One call of a turn that is run.
+#[derive(Clone)]
+pub(super) struct TurnCallRun {
+    pub(super) turn: Arc<Turn>,
+    pub(super) names: Arc<TurnNames>,
+    pub(super) number: usize,
+    /// Requested once another call makes this one needless. What becomes of it then is not its
+    /// result any more.
+    pub(super) unneeded: Stop,
+}
+
+impl Calls {
+    /// A call was answered, refused, or waits for approval.
+    pub(super) async fn ended(
+        &self,
+        call: &TurnCallRun,
+        ended: &Result<CallResponse, ExecuteError>,
+    ) -> Option<Following> {
+        let TurnCallRun { turn, names, number, unneeded } = call;
+        let name = turn.calls.get(*number).map_or("", |call| &call.read.name);
+        if let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = ended {
+            let id = Arc::clone(&waiting.id);
+            let phase = TurnPhase::WaitsForApproval(Arc::clone(&id));
+            if !turn.set(*number, phase.clone()) {
+                self.release(phase).await;
+                return None;
+            }
+            // The turn outlives a restart as the approval does.
+            if let Some(turns) = self.turns()
+                && let Err(error) = turns.save(turn).await
+            {
+                tracing::error!(error = %error, "a turn that waits for approval could not be stored");
+            }
+            return Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), *number, id, unneeded.clone())));
+        }
+        let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
+        let Ok(CallResponse { going: FollowUp::Followed(operation), .. }) = ended else {
+            self.settle(turn, *number, settled).await;
+            return None;
+        };
+        let settled = Arc::new(settled);
+        let phase = TurnPhase::GoesOn(Arc::clone(&settled));
+        if !turn.set(*number, phase.clone()) {
+            self.release(phase).await;
+            return None;
+        }
+        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, Arc::clone(&operation.id))))
+    }
+
+    /// A call needs input.
+    pub(super) fn needs_input(
+        self,
+        call: TurnCallRun,
+        attended: Arc<ActiveCall>,
+        input: Arc<PendingInput>,
+    ) -> Following {
+        let known = Arc::clone(&input.id);
+        call.turn.set(call.number, TurnPhase::NeedsInput(input));
+        Box::pin(self.follow_input(call, attended, known))
+    }
+
+    /// Waits until a call that needed input is over.
+    async fn follow_input(self, call: TurnCallRun, attended: Arc<ActiveCall>, mut known: Arc<str>) {
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        let TurnCallRun { turn, number, .. } = &call;
+        loop {
+            let phase = tokio::select! {
+                phase = attended.settled(&known) => phase,
+                () = stop.wait() => return,
+            };
+            match phase {
+                CallPhase::Over(ended) => {
+                    if let Some(following) = self.ended(&call, &ended).await {
+                        following.await;
+                    }
+                    return;
+                }
+                CallPhase::NeedsInput(input) => {
+                    known = Arc::clone(&input.id);
+                    turn.set(*number, TurnPhase::NeedsInput(input));
+                }
+                CallPhase::Running | CallPhase::Abandoned => {
+                    return self.settle(turn, *number, words::unknown_outcome()).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until a call was approved and is over, or will never be sent.
+    pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
+        let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
+        let name = turn.calls.get(number).map_or("", |call| &call.read.name);
+        let settled = loop {
+            let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
+            let request = tokio::select! {
+                biased;
+                () = unneeded.wait() => return,
+                request = approvals.wait_until_over(request, LOOK) => request,
+            };
+            if let Some(settled) = words::of_approval(name, &request) {
+                approvals.set_collected(&id);
+                break settled;
+            }
+            if parts.stop.is_stopped() {
+                return;
+            }
+        };
+        self.settle(&turn, number, settled).await;
+    }
+
+    /// Waits until an operation is over.
+    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
+        let (Some(operations), Some(parts)) = (self.operations(), self.parts()) else { return };
+        let TurnCallRun { turn, number, unneeded, .. } = &call;
+        loop {
+            let operation = tokio::select! {
+                biased;
+                () = unneeded.wait() => return,
+                operation = operations.wait_until_over(&id, LOOK) => operation,
+            };
+            let Some(operation) = operation else { return };
+            if let Some(settled) = words::of_operation(&begun, &operation) {
+                return self.settle(turn, *number, settled).await;
+            }
+            if parts.stop.is_stopped() || turn.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Ends a call that is not needed any more, unless it is over.
+    pub(super) async fn end_unneeded(&self, turn: &Turn, number: usize) {
+        let may_have_run = match turn.phase(number) {
+            None | Some(TurnPhase::Over(_)) => return,
+            Some(TurnPhase::Queued) => false,
+            Some(phase) => self.release(phase).await,
+        };
+        self.settle(turn, number, words::not_needed(may_have_run)).await;
+    }
+
+    /// Ends what an unneeded call left: its approval, or its operation. A call that is under way was
+    /// cancelled before; what cannot be cancelled runs on. Returns whether the tool may have run.
+    async fn release(&self, phase: TurnPhase) -> bool {
+        match phase {
+            TurnPhase::WaitsForApproval(id) => {
+                let Some(approvals) = self.approvals() else { return true };
+                let _ = approvals.reject(&id, "callsheet", Some(UNNEEDED)).await;
+                // A person may have approved it just before.
+                let was_not_run = [ApprovalState::Rejected, ApprovalState::Expired];
+                approvals.get(&id).is_none_or(|request| !was_not_run.contains(&request.state))
+            }
+            TurnPhase::GoesOn(begun) => {
+                if let Some(id) = &begun.operation_id {
+                    let _ = self.cancel(id).await;
+                }
+                true
+            }
+            _ => true,
+        }
+    }
+
+    pub(super) async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {
+        turn.set(number, TurnPhase::Over(Arc::new(settled)));
+        self.keep_turn(turn).await;
+    }
+
+    pub(super) async fn keep_turn(&self, turn: &Turn) {
+        if let Some(turns) = self.turns() {
+            turns.keep(turn).await;
+        }
+    }
+}
