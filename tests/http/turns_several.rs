@@ -238,9 +238,11 @@ async fn with_tell_a_call_that_waits_for_approval_takes_no_further_part() {
             let waits = expected[0] == "waiting_for_approval";
             let said = answered["messages"][0].to_string();
             assert_eq!(said.contains("waits for the approval of a person"), waits, "{about}: {said}");
-            assert_eq!(said.contains("so this one was not made"), !waits && parallel == 1, "{about}: {said}");
-            let approvals = stage.get("/api/v1/approvals").await;
-            assert_eq!(approvals["waiting"], u32::from(waits), "{about}: {approvals}");
+            // Side by side, it may have been cancelled before it waited.
+            let is_sure = waits || parallel > 1 || said.contains("so this one was not made");
+            assert!(is_sure, "{about}: {said}");
+            // A call that asked for its approval only then is rejected beside the answer.
+            until(|| stage.get("/api/v1/approvals"), |list| list["waiting"] == u32::from(waits)).await;
             if waits {
                 let target = format!("/api/v1/approvals/{}/reject", stage.waiting_approval().await);
                 assert_eq!(ask(stage.address, "POST", &target, &[JSON], "{}").await.status, 200);
@@ -258,7 +260,8 @@ async fn a_race_with_a_call_that_waits_for_a_person_ends_with_the_first_other_en
         let answer = stage.turn("race", &["careful", "fail"], json!({"parallel": parallel})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(statuses(&answer.json()), ["not_needed", "failed"], "{answer:?}");
-        assert_eq!(stage.get("/api/v1/approvals").await["waiting"], 0);
+        // A call that asked for its approval only then is rejected beside the answer.
+        until(|| stage.get("/api/v1/approvals"), |list| list["waiting"] == 0).await;
     }
     stage.house.finish().await;
 }

@@ -142,7 +142,6 @@ async fn parts_of_streams_are_refused_in_every_form_and_a_joined_stream_is_a_res
         ("openai", json!([piece.clone(), piece])),
         ("anthropic", json!([{"type": "message_start", "message": {}}, {"type": "content_block_start", "index": 0}])),
         ("openai-responses", json!([{"type": "response.created", "response": {}}])),
-        ("openai-responses", json!({"type": "response.completed", "response": {"output": []}})),
         ("bedrock", json!([{"messageStart": {"role": "assistant"}}, {"contentBlockDelta": {"delta": {}}}])),
         ("bedrock", json!({"contentBlockStart": {"start": {"toolUse": {"name": "look"}}}})),
         ("ollama", json!([{"message": {"role": "assistant"}, "done": false}, {"message": {}, "done": true}])),
