@@ -122,8 +122,7 @@ test('an alias, a priority and a pin are set from the page of a tool', async () 
   await form.getByLabel('Pinned').selectOption('true');
   await form.getByRole('button', { name: 'Set' }).click();
   const shown = page.locator('tr[data-target="tool:mail/send_mail"]');
-  await shown.waitFor();
-  assert.match(await shown.innerText(), /write_letter\s+-3\s+yes/);
+  await until('the row shows them', async () => /write_letter\s+-3\s+yes/.test(await shown.innerText()));
   const [set] = (await daemon.json('/api/v1/preferences?target=tool:mail/send_mail')).preferences;
   assert.deepEqual([set.alias, set.priority, set.pinned], ['write_letter', -3, true]);
   await close(page);
