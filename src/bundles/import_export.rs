@@ -71,15 +71,12 @@ impl BundleStore {
         let archived = if as_new { renewed(archived, now) } else { archived };
         built_in::refuse(archived.definition.id)?;
         self.change(move |root, set| {
-            let outcome = match checked(set, &archived, most)? {
-                Some(before) => {
-                    put_into(before, &archived, now)?;
-                    PutOutcome::Replaced
-                }
-                None => {
-                    put_new(root, &archived, now)?;
-                    PutOutcome::Created
-                }
+            let outcome = if let Some(before) = checked(set, &archived, most)? {
+                put_into(before, &archived, now)?;
+                PutOutcome::Replaced
+            } else {
+                put_new(root, &archived, now)?;
+                PutOutcome::Created
             };
             Ok(ImportedBundle { id: archived.definition.id, outcome, tools: archived.tools.len() })
         })

@@ -68,7 +68,7 @@ test('a bundle and a tool are added, and the tool is tried on its page', async (
   await shoot(page, 'tool-tried');
   assert.deepEqual(await barriers(page), []);
 
-  // Arguments that do not fit are refused with the reason, and nothing is sent.
+  // Arguments that do not fit are refused with the reason, and no request is sent.
   await form.locator('textarea').fill('{"city": 7}');
   await form.getByRole('button', { name: 'Call' }).click();
   await answer.getByText('/city').waitFor();

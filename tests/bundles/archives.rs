@@ -100,7 +100,8 @@ async fn import(daemon: &Daemon, archive: &[u8], query: &str) -> Answer {
     ask_bytes(daemon.address, "POST", &format!("/tools/bundles/archive{query}"), &ZIP, archive).await
 }
 
-/// An import that is refused with this status and code, and leaves the folder as it is. Returns why.
+/// An import that is refused with this status and code, and leaves the folder as it is. Returns
+/// why.
 async fn refused(daemon: &Daemon, home: &Home, archive: &[u8], status: u16, code: &str) -> String {
     let before = everything(&folder(home));
     let answer = import(daemon, archive, "").await;
@@ -261,7 +262,7 @@ async fn bad_archives_are_refused_with_the_reason() {
     let names: Vec<String> = (0..300).map(|n| format!("{n}.json")).collect();
     let bomb: Vec<_> = names.iter().map(|name| (name.as_str(), large.replacen("00000", "", 2), FILE)).collect();
     for (archive, reason) in [
-        (b"not at all".to_vec(), "no ZIP"),
+        (b"no archive".to_vec(), "no ZIP"),
         (Vec::new(), "no ZIP"),
         (zip(&[("x.json", one.clone(), FILE)]), "no `bundle.json`"),
         (zip(&[good.clone(), ("../x.json", one.clone(), FILE)]), "leads out"),
@@ -285,7 +286,7 @@ async fn bad_archives_are_refused_with_the_reason() {
     daemon.stop().await;
 }
 
-/// Nothing of a new bundle is shared with the one that was exported.
+/// A new bundle shares no id with the one that was exported.
 #[tokio::test]
 async fn as_a_new_bundle_it_has_ids_and_times_of_its_own() {
     let home = Home::new();

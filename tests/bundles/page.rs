@@ -36,6 +36,10 @@ async fn the_page_lists_switches_and_adds() {
     let at = format!("/dashboard/bundles/{NET}");
     post(format!("{at}/switch"), json!({"enabled": false, "tool": "weather", "version": "v1"})).await;
     assert_eq!(daemon.json(&tool(NET, "weather", "v1")).await["isEnabled"], false);
+    assert!(
+        text.contains("aria-label=\"Disable net\"") && text.contains("\"Delete version v1 of far for good?\""),
+        "{text}"
+    );
     let link = format!("href=\"/tools/bundles/{NET}/archive\" download");
     assert!(text.contains(&link) && text.contains("hx-post=\"/tools/bundles/archive\""), "{text}");
     // A new version begins with the document of another one.

@@ -183,7 +183,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 20] = [
+    const RESERVED: [&str; 21] = [
         "acceptStateLoss",
         "addScenario",
         "approveCall",
@@ -194,6 +194,7 @@ mod tests {
         "deleteStoredTool",
         "finishLogin",
         "forgetScenario",
+        "importBundle",
         "logout",
         "putBundle",
         "putStoredTool",
@@ -216,8 +217,10 @@ mod tests {
     async fn head(address: SocketAddr, method: &str, target: &str, shown: &[&str]) -> String {
         let lines: Vec<String> = shown.iter().map(|line| format!("Authorization: {line}\r\n")).collect();
         let body = if method == "GET" { "" } else { "{}" };
+        // The guard stands before the rights.
+        let media = if target.ends_with("/archive") { "application/zip" } else { "application/json" };
         let request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{body}",
+            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {media}\r\nContent-Length: {}\r\n{}\r\n{body}",
             body.len(),
             lines.concat(),
         );

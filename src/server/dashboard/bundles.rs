@@ -14,7 +14,7 @@ use crate::protocols::bundle;
 use crate::server::SharedState;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::text::{count, foreign, segment};
+use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, once};
@@ -101,7 +101,7 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
             p class="actions" {
                 (switch(&id, None, about.is_enabled, about.slug.as_str()))
                 @if !about.is_built_in && about.is_enabled { a href={ (PAGE) "/" (id) "/edit" } { "Add a tool" } " " }
-                @if !about.is_built_in { a href={ "/tools/bundles/" (id) "/archive" } download aria-label={ "Export " (foreign(about.slug.as_str(), 64)) } { "Export" } }
+                @if !about.is_built_in { a href={ "/tools/bundles/" (id) "/archive" } download aria-label={ "Export " (foreign_plain(about.slug.as_str(), 64)) } { "Export" } }
             }
             @if !stored.tools.is_empty() {
                 table class="cards" {
@@ -130,7 +130,7 @@ fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup
                 @if !stored.definition.is_built_in {
                     @if stored.definition.is_enabled { a href={ (PAGE) "/" (id) "/edit?tool=" (segment(slug)) "&version=" (segment(version)) } { "New version" } " " }
                     button type="button" class="danger" hx-delete={ "/tools/bundles/" (id) "/tools/" (segment(slug)) "/version/" (segment(version)) } hx-swap="none"
-                        hx-confirm={ "Delete version " (foreign(version, 64)) " of " (foreign(slug, 64)) " for good?" } { "Delete" }
+                        hx-confirm={ "Delete version " (foreign_plain(version, 64)) " of " (foreign_plain(slug, 64)) " for good?" } { "Delete" }
                 }
             }
         }
@@ -147,7 +147,7 @@ fn switch(id: &str, tool: Option<(&str, &str)>, is_enabled: bool, name: &str) ->
     let word = if is_enabled { "Disable" } else { "Enable" };
     html! {
         button type="button" hx-post={ (PAGE) "/" (id) "/switch" } hx-vals=(values) hx-swap="none" hx-disabled-elt="this"
-            aria-label={ (word) " " (foreign(name, 64)) } { (word) }
+            aria-label={ (word) " " (foreign_plain(name, 64)) } { (word) }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) const LOCKED: RefusalSpec =
 pub(super) const NO_FILES: RefusalSpec =
     refusal(403, "The bundle is built in, so it has no files; or the request has a `Host` that is not the daemon's.")
         .with_example(|| BundleError::NoFiles.into());
-/// An archive that is not one, or that nobody should unpack.
+/// An archive that cannot be imported.
 pub(super) const BAD_ARCHIVE: RefusalSpec = refusal(
     400,
     "The archive cannot be imported (`code` is `invalid_archive`), or a parameter is not known. `detail` says what is \
@@ -43,7 +43,7 @@ pub(super) const BAD_ARCHIVE: RefusalSpec = refusal(
 /// An archive beyond the limit.
 pub(super) const TOO_LARGE: RefusalSpec =
     refusal(413, "The archive is larger than 64 MiB.").with_example(|| Problem::larger_than_taken(ARCHIVE_MAX));
-/// A body that is no archive by its own words.
+/// A body of another content type.
 pub(super) const NOT_ZIP: RefusalSpec = refusal(415, "The body must say that it is `application/zip`.")
     .with_example(|| other_media(ZIP, Some("application/json")));
 /// Too many archives at once.
