@@ -181,7 +181,7 @@ async fn pipes_are_not_waited_for() {
     daemon.stop().await;
 }
 
-/// Whoever can open the lock can hold it.
+/// Every user that can open the lock can hold it.
 #[cfg(unix)]
 #[tokio::test]
 async fn only_its_owner_can_lock_the_folder() {
