@@ -186,7 +186,7 @@ impl BodyNode {
     }
 
     /// Adds its JSON with the values of a call, and says whether it has all of them. Without one
-    /// there is nothing to add. The body does not become much longer than `most` bytes.
+    /// it adds no text. The body does not become much longer than `most` bytes.
     fn fill(&self, values: &CallValues<'_>, body: &mut String, most: usize) -> Result<bool, NotFilled<'_>> {
         match self {
             Self::Literal(value) => body.push_str(&value.to_string()),

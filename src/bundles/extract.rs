@@ -37,9 +37,9 @@ pub enum Extraction {
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotExtracted {
-    /// The expression fits nothing.
+    /// The expression fits no part of the answer.
     #[error("`extractExpr` finds nothing in the answer of the API")]
-    Nothing,
+    NoMatch,
     /// A path would go too many ways through a document of this size.
     #[error(
         "the answer of the API is too large for its `extractExpr`; write a path with fewer `..`, filters and commas"
@@ -75,7 +75,7 @@ impl Extraction {
         let nodes = path.query(document);
         let mut text = LimitedText { bytes: Vec::new(), left: most };
         let written = match nodes.first() {
-            None if *single => return Err(NotExtracted::Nothing),
+            None if *single => return Err(NotExtracted::NoMatch),
             Some(node) if *single => serde_json::to_writer(&mut text, node),
             _ => serde_json::to_writer(&mut text, &nodes.all()),
         };
@@ -83,14 +83,14 @@ impl Extraction {
         text.ok_or(NotExtracted::TooLarge(most))
     }
 
-    /// The JSON of the value in a text; a path finds nothing there.
+    /// The JSON of the value in a text; a path has no value there.
     pub fn in_text(&self, text: &str) -> Result<String, NotExtracted> {
         let found = match self {
             Self::Path { .. } => None,
             Self::Pattern(pattern) => pattern.captures(text),
         };
         let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
-        group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::Nothing)
+        group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::NoMatch)
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
             ("nope", None),
         ] {
             let found = Extraction::parse(expression).unwrap().in_json(&document, 100);
-            let expected = expected.map(|value: Value| value.to_string()).ok_or(NotExtracted::Nothing);
+            let expected = expected.map(|value: Value| value.to_string()).ok_or(NotExtracted::NoMatch);
             assert_eq!(found, expected, "{expression}");
         }
         assert_eq!(Extraction::parse("(b+)").unwrap().in_text("abbc"), Ok("\"bb\"".to_owned()));

@@ -259,7 +259,7 @@ fn headers(members: DocumentMembers<'_>) -> Result<Vec<(HeaderName, TextTemplate
     };
     let headers: Vec<_> = templates(members, "headers")?.into_iter().map(header).collect::<Result<_, _>>()?;
     let mut names = BTreeSet::new();
-    // Letter case is no difference, so one of two would be sent, and the body be written for the other.
+    // Letter case is no difference: one of two would be sent, and the body written for the other.
     match headers.iter().find(|(name, _)| !names.insert(name.as_str())) {
         Some((twice, _)) => Err(members.wrong(&format!("headers/{twice}"), "is there twice")),
         None => Ok(headers),

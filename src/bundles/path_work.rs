@@ -5,7 +5,7 @@
 //! grow with its nesting, and running one may give more nodes than the document has: each
 //! descendant segment, and each further selector in brackets, gives the nodes of the one before
 //! once more. So the nesting is bounded before a path is read, and the work before it is run.
-//! Nothing is read or run here: what is no path gets some estimate, too.
+//! It reads and runs no path: a text that is none gets some estimate, too.
 
 use serde_json::Value;
 

@@ -66,3 +66,28 @@ pub(crate) fn path_of(file: &File) -> Option<PathBuf> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_file_is_known_by_where_it_is_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::write(folder.join("real"), "").unwrap();
+        std::os::unix::fs::symlink("real", folder.join("link")).unwrap();
+        let file = open_regular(&folder.join("link")).unwrap();
+        assert_eq!(path_of(&file), Some(folder.join("real")));
+        std::fs::rename(folder.join("real"), folder.join("other")).unwrap();
+        assert_eq!(path_of(&file), Some(folder.join("other")));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(open_regular(folder.path()).is_err());
+        assert_eq!(open_regular(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -159,7 +159,7 @@ fn search(folders: &[PathBuf], arguments: &Map<String, Value>, stop: &Stop) -> F
     Ok(json!(found))
 }
 
-/// Fails once the caller waits no longer, who does not see the error.
+/// Fails once the caller waits no longer; the error is not shown.
 fn go_on(stop: &Stop) -> Result<(), String> {
     if stop.is_stopped() { Err("the call ended".to_owned()) } else { Ok(()) }
 }

@@ -50,14 +50,14 @@ pub(super) fn check<'a>(
             host(http.url.origin(), settings)?;
             let secrets = secrets(tool, http, settings)?;
             for name in &secrets {
-                shown_to(("the secret", name), http.url.origin(), settings)?;
+                shown_to(("the secret", *name), http.url.origin(), settings)?;
             }
             if let Some(ToolAuth::OAuth { token_url, client_secret, .. }) = &http.auth {
                 host(token_url, settings)?;
                 if let Some(name) = client_secret {
-                    shown_to(("the secret", name), token_url, settings)?;
+                    shown_to(("the secret", name.as_str()), token_url, settings)?;
                     // A token gives the access of the secret that it was requested with.
-                    shown_to(("a token for the secret", name), http.url.origin(), settings)?;
+                    shown_to(("a token for the secret", name.as_str()), http.url.origin(), settings)?;
                 }
             }
             Ok(secrets)
