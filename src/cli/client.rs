@@ -366,8 +366,8 @@ impl DaemonClient {
         }
     }
 
-    /// Why a call has no answer. One that reached the daemon may have run, so a script must not take
-    /// it for one that was never sent.
+    /// Why a call has no answer. One that reached the daemon may have run, so a script must not
+    /// take it for one that was never sent.
     fn unanswered(&self, error: &reqwest::Error) -> CommandError {
         if error.is_connect() {
             return self.unreachable(error);

@@ -226,7 +226,8 @@ pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
     if seconds >= 0 { format!("{span} ago") } else { format!("in {span}") }
 }
 
-/// When something is due, such as `in 20s`: `now` once that time is there; a dash when there is none.
+/// When something is due, such as `in 20s`: `now` once that time is there; a dash when there is
+/// none.
 pub(super) fn due(value: &Value, pointer: &str, now: Timestamp) -> String {
     match text(value, pointer).parse::<Timestamp>() {
         Ok(at) if at <= now => "now".to_owned(),
@@ -275,6 +276,16 @@ mod tests {
         {
             assert_eq!(short(seconds), shown);
         }
+    }
+
+    #[test]
+    fn what_was_due_a_moment_ago_is_due_now() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        for (at, shown) in [(999, "now"), (1_000, "now"), (1_020, "in 20s")] {
+            let at = Timestamp::from_second(at).unwrap();
+            assert_eq!(due(&serde_json::json!({"at": at.to_string()}), "/at", now), shown);
+        }
+        assert_eq!(due(&serde_json::json!({}), "/at", now), "-");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn published(address: SocketAddr, config: Option<PathBuf>, options: &LoadOptions
 pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(listen).await.map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::AddrInUse => "another program listens there, which `callsheet doctor` names; stop it, or",
+            ErrorKind::AddrInUse => "another program listens there, perhaps a callsheet daemon (`callsheet doctor` names it); stop that one, or",
             ErrorKind::AddrNotAvailable => "this machine has no such address;",
             ErrorKind::PermissionDenied => "this user may not use that port;",
             _ => "",

@@ -36,8 +36,8 @@ impl<'f> RuleContext<'f> {
         self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"))
     }
 
-    /// Whether this is in the schema of a tool's results, which no LLM vendor gets and whose members
-    /// no caller fills in.
+    /// Whether this is in the schema of a tool's results, which no LLM vendor gets and whose
+    /// members no caller fills in.
     pub(super) fn is_in_output(&self) -> bool {
         self.pointer.split('/').nth(3) == Some("outputSchema")
     }

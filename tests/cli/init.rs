@@ -100,6 +100,21 @@ fn a_named_file_is_read_too_and_its_programs_run_in_its_folder() {
     assert!(unusable.code == Some(2) && unusable.err.contains("none.json cannot be used"), "{unusable:?}");
 }
 
+/// Otherwise the first news of it is a scenario that is down.
+#[test]
+fn a_command_that_is_not_there_is_named_before_the_file_is_written() {
+    let home = Home::new();
+    let servers = json!({"mcpServers": {
+        "ghost": {"command": "no-such-command"}, "lost": {"command": "/no/such/file"}, "real": {"command": "sh"}}});
+    home.write("mcp.json", &servers.to_string());
+    let shown = init(&home, &["mcp.json"], &[]).ok();
+    for (name, command) in [("ghost", "no-such-command"), ("lost", "/no/such/file")] {
+        let note = format!("note: {name}: the command `{command}` is not there; install it to start this one");
+        assert!(shown.contains(&note), "{shown}");
+    }
+    assert!(!shown.contains("note: real"), "{shown}");
+}
+
 #[test]
 fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
     let home = Home::new();

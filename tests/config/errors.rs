@@ -85,6 +85,18 @@ work/callsheet.toml:23:10: preferences[5].target: `tag:z` has a preference in th
 }
 
 #[test]
+fn a_file_of_a_client_in_place_of_the_configuration_is_recognised() {
+    let error = Machine::new().file("{\"mcpServers\": {}}\n").error();
+    assert!(error.starts_with("work/callsheet.toml:1:1: this is not TOML: "), "{error}");
+    assert!(
+        error.ends_with(
+            "\n  hint: this looks like JSON: `callsheet import FILE --write` takes over a file with `mcpServers`"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
 fn unknown_keys_are_refused_wherever_they_stand() {
     refuses(
         "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\n\n[[scenarios]]\nnam = \"b\"\nurl = \"http://h\"\n",
@@ -101,6 +113,11 @@ fn unknown_keys_are_refused_wherever_they_stand() {
     refuses(
         "concurrency = 3\n",
         "work/callsheet.toml:1:1: concurrency: unknown key\n  hint: did you mean `refresh.concurrency`?",
+    );
+    // A key of another section is a guess.
+    refuses(
+        "[state]\nport = 3\n",
+        "work/callsheet.toml:2:1: state.port: unknown key\n  hint: did you mean `discovery.mdns.port`? known here: path",
     );
     refuses("[state]\nredis = 3\n", "work/callsheet.toml:2:1: state.redis: unknown key\n  hint: known here: path");
     refuses(

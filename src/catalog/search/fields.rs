@@ -99,8 +99,8 @@ pub(super) fn each_text(
         }
     }
     each(Field::Description, &tool.description);
-    // The hints of MCP servers are no words for what a tool does: nearly every tool would be found by
-    // `read` in `hint:read-only`.
+    // The hints of MCP servers are no words for what a tool does: nearly every tool would be found
+    // by `read` in `hint:read-only`.
     let tags = tool.facts.tags.iter().filter(|tag| !tag.starts_with(HINT));
     tags.for_each(|tag| each(Field::Tag, tag));
     if let Some(id) = &tool.category {

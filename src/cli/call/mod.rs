@@ -131,12 +131,13 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
-    /// The failure to find a tool with what became of it, if that is known: its scenario may be down
-    /// or blocked, or may not offer it any more.
+    /// The failure to find a tool with what became of it, if that is known: its scenario may be
+    /// down or blocked, or may not offer it any more.
     async fn with_verdict(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
-        let CommandError::Problem { hint, document, .. } = &failure else { return failure };
+        let CommandError::Problem { message, hint, document } = &failure else { return failure };
         let is_near = hint.as_ref().is_some_and(|hint| hint.starts_with("did you mean"));
-        if is_near || document["status"] != 404 {
+        // Any other text says more than that already.
+        if is_near || document["status"] != 404 || !message.starts_with("no tool is called") {
             return failure;
         }
         let path = [&["tools"], &self.path(name)[..], &["explain"]].concat();
