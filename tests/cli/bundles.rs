@@ -38,6 +38,8 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
         assert!(told.starts_with(&format!("{slug} v1 is stored: ")), "{told}");
     }
     let file = write(&home, "tool.json", &tool_file("tides"));
+    let refused = bundle(&home, &daemon, &["put", &file]).failed(2);
+    assert!(refused.contains("it names no bundle"), "{refused}");
     let refused = bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).failed(1);
     assert!(refused.contains("already has a tool `tides` with version `v1`"), "{refused}");
 
@@ -62,6 +64,11 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
     assert!(imported.starts_with("net with 2 tools is stored: "), "{imported}");
     let several = bundle(&home, &daemon, &["list", "net"]).failed(1);
     assert!(several.contains("several bundles"), "{several}");
+    let all = json(&bundle(&home, &daemon, &["list", "--json"]).ok());
+    let second = all["bundles"].as_array().unwrap().iter().find(|bundle| bundle["id"] != ID).unwrap();
+    let scenario = second["scenario"].as_str().unwrap();
+    assert!(bundle(&home, &daemon, &["list"]).ok().contains(scenario), "{scenario}");
+    assert_eq!(json(&bundle(&home, &daemon, &["show", scenario]).ok()), *second);
 
     let other = self::home();
     let second = other.serve(&[]);

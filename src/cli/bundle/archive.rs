@@ -15,7 +15,7 @@ use crate::cli::{CommandError, RemoteArgs, output};
 /// Arguments of `bundle export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The bundle: its id or its slug.
+    /// The bundle: its id, its slug, or the name of its scenario.
     bundle: String,
     /// The archive to write; it must not be there yet.
     file: PathBuf,

@@ -25,8 +25,8 @@ pub(super) struct BundleArgs {
 enum BundleCommand {
     /// List the bundles, or the tools of one.
     List(ListBundlesArgs),
-    /// Show one version of a tool.
-    Show(StoredToolArgs),
+    /// Show a bundle, or one version of a tool, as JSON.
+    Show(SubjectArgs),
     /// Store a bundle or a version of a tool that stands in a file of JSON.
     Put(put::PutArgs),
     /// Enable a bundle, or one version of a tool.
@@ -43,7 +43,7 @@ enum BundleCommand {
 
 #[derive(Debug, Args)]
 struct ListBundlesArgs {
-    /// List the tools of this bundle: its id or its slug.
+    /// List the tools of this bundle: its id, its slug, or the name of its scenario.
     bundle: Option<String>,
     /// Also what is disabled, and why tools are left out of the list of tools.
     #[arg(long)]
@@ -53,20 +53,8 @@ struct ListBundlesArgs {
 }
 
 #[derive(Debug, Args)]
-struct StoredToolArgs {
-    /// The bundle: its id or its slug.
-    bundle: String,
-    /// The slug of the tool.
-    slug: String,
-    /// Its version.
-    version: String,
-    #[command(flatten)]
-    remote: RemoteArgs,
-}
-
-#[derive(Debug, Args)]
 struct SubjectArgs {
-    /// The bundle: its id or its slug.
+    /// The bundle: its id, its slug, or the name of its scenario.
     bundle: String,
     /// The slug of a tool in it; without one the bundle itself is meant.
     #[arg(requires = "version")]
@@ -82,7 +70,7 @@ impl BundleArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
             BundleCommand::List(list) => list.run().await,
-            BundleCommand::Show(show) => show.run().await,
+            BundleCommand::Show(subject) => subject.show().await,
             BundleCommand::Put(put) => put.run().await,
             BundleCommand::Enable(subject) => subject.switch(true).await,
             BundleCommand::Disable(subject) => subject.switch(false).await,
@@ -106,9 +94,15 @@ impl ListBundlesArgs {
         if self.remote.json {
             output::json(&json!({ member: rows }));
         } else if rows.is_empty() {
-            output::line(&format!("no {member}; `--all` shows those that are disabled, too"));
+            let disabled = if self.all { "" } else { "; `--all` shows those that are disabled, too" };
+            let folder = if member == "bundles" { "; the daemon keeps them in the folder `bundles.path`" } else { "" };
+            output::line(&format!("no {member}{disabled}{folder}"));
         } else if member == "bundles" {
-            table(&rows, &[("ID", "/id"), ("SLUG", "/slug"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")]);
+            let scenario = ("SCENARIO", "/scenario");
+            table(
+                &rows,
+                &[("ID", "/id"), ("SLUG", "/slug"), scenario, ("NAME", "/displayName"), ("ENABLED", "/isEnabled")],
+            );
         } else {
             let mut columns =
                 vec![("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")];
@@ -131,17 +125,21 @@ fn table(rows: &[Value], columns: &[(&'static str, &str)]) {
     table.print();
 }
 
-impl StoredToolArgs {
-    async fn run(self) -> Result<(), CommandError> {
+impl SubjectArgs {
+    async fn show(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let id = bundle_id(&daemon, &self.bundle).await?;
-        let path = ["bundles", &id, "tools", &self.slug, "version", &self.version];
-        output::json(&daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await?.value);
+        let shown = match (&self.slug, &self.version) {
+            (Some(slug), Some(version)) => {
+                let path = ["bundles", &id, "tools", slug, "version", version];
+                daemon.stored_tools(Method::GET, &path, QueryPairs::new(), None).await?.value
+            }
+            _ => one_bundle(&daemon, &id).await?,
+        };
+        output::json(&shown);
         Ok(())
     }
-}
 
-impl SubjectArgs {
     async fn switch(self, is_enabled: bool) -> Result<(), CommandError> {
         let answer = self.send(Method::PATCH, Some(&json!({"isEnabled": is_enabled}))).await?;
         self.report(&answer, if is_enabled { "is enabled" } else { "is disabled" });
@@ -176,21 +174,23 @@ impl SubjectArgs {
     }
 }
 
-/// The id of the bundle with this id or slug.
+/// The id of the bundle with this id, scenario or slug. Bundles may share a slug, and no scenario.
 async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandError> {
     if name.parse::<uuid::Uuid>().is_ok() {
         return Ok(name.to_owned());
     }
     let all = bundles(daemon, true).await?;
-    let mut meant = all.iter().filter(|bundle| bundle["slug"] == name).filter_map(|bundle| bundle["id"].as_str());
+    let with = |member: &str| -> Vec<&str> {
+        all.iter().filter(|bundle| bundle[member] == name).filter_map(|bundle| bundle["id"].as_str()).collect()
+    };
     let refused = |message: String, hint: &str| CommandError::Refused { message, hint: Some(hint.to_owned()) };
-    match (meant.next(), meant.next()) {
-        (Some(id), None) => Ok(id.to_owned()),
-        (None, _) => Err(refused(
+    match (&with("slug")[..], &with("scenario")[..]) {
+        ([id], _) | ([], [id]) => Ok((*id).to_owned()),
+        ([], _) => Err(refused(
             format!("no bundle is called `{}`", output::sanitize(name)),
             "`callsheet bundle list --all` lists those that there are",
         )),
-        (Some(_), Some(_)) => Err(refused(
+        _ => Err(refused(
             format!("several bundles are called `{}`", output::sanitize(name)),
             "name it by its id, as `callsheet bundle list --all` shows it",
         )),
@@ -201,6 +201,15 @@ async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandE
 async fn bundles(daemon: &DaemonClient, all: bool) -> Result<Vec<Value>, CommandError> {
     let query = vec![("pageSize", PAGE.to_owned()), ("includeDisabled", all.to_string())];
     pages(daemon, "bundles", query).await
+}
+
+/// The bundle with this id.
+async fn one_bundle(daemon: &DaemonClient, id: &str) -> Result<Value, CommandError> {
+    let bundle = bundles(daemon, true).await?.into_iter().find(|bundle| bundle["id"] == id);
+    bundle.ok_or_else(|| CommandError::Refused {
+        message: format!("no bundle has the id `{id}`"),
+        hint: Some("`callsheet bundle list --all` lists those that there are".to_owned()),
+    })
 }
 
 /// All tools of a bundle.

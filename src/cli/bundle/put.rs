@@ -21,7 +21,8 @@ pub(super) struct PutArgs {
     /// The file: a bundle with `slug` and `displayName`, or a tool with `slug`, `version` and
     /// `type`.
     file: PathBuf,
-    /// The bundle that a tool goes into: its id or its slug; `bundleID` of the file by default.
+    /// The bundle that a tool goes into: its id, its slug, or the name of its scenario; `bundleID` of
+    /// the file by default.
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<String>,
     #[command(flatten)]
@@ -42,9 +43,9 @@ impl PutArgs {
         }
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let answer = if document.contains_key("type") {
-            let named = self.bundle.clone().or_else(|| document["bundleID"].as_str().map(str::to_owned));
+            let named = self.bundle.as_deref().or_else(|| document.get("bundleID")?.as_str());
             let named = named.ok_or_else(|| usage(&self.file, "it names no bundle", "name one with `--bundle`"))?;
-            put_tool(&daemon, &bundle_id(&daemon, &named).await?, &document).await?
+            put_tool(&daemon, &bundle_id(&daemon, named).await?, &document).await?
         } else {
             put_bundle(&daemon, document.get("id").and_then(Value::as_str), &document).await?
         };
