@@ -370,7 +370,7 @@ async fn the_rest_of_an_import_that_did_not_end_is_removed() {
     }
     let left: Vec<_> =
         everything(&folder(&home)).into_keys().filter(|path| path.to_string_lossy().contains(".new-")).collect();
-    assert_eq!(left, [PathBuf::new(); 0]);
+    assert_eq!(left, Vec::<PathBuf>::new());
     let listed = daemon.json("/tools/tools").await;
     assert_eq!(listed["tools"].as_array().unwrap().len(), 3, "{listed}");
     daemon.stop().await;

@@ -14,7 +14,7 @@ pub(super) fn section(tool: &ViewTool) -> Markup {
             form id="try-tool" hx-post="/api/v1/tools/execute" hx-swap="none" hx-disabled-elt="find button" {
                 input type="hidden" name="tool_name" value=(tool.id);
                 label { "Arguments (JSON)" textarea name="arguments" rows="6" cols="60" spellcheck="false" { (arguments(tool.tool.parameters.get())) } }
-                button type="submit" class="primary" { "Call" }
+                p { button type="submit" class="primary" { "Call" } }
             }
             p class="quiet" { "This is a call like any other: what needs approval waits for it, and the call is recorded." }
             pre id="tried" tabindex="0" aria-label="Answer" aria-live="polite" hidden { code {} }
