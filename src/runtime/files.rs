@@ -73,9 +73,9 @@ impl FileWatch {
     }
 
     fn watch(&mut self, names: &BTreeSet<PathBuf>) -> Result<(), String> {
-        let (watched, wake) = (names.clone(), self.wake.clone());
+        let (followed, wake) = (names.clone(), self.wake.clone());
         let handler = move |event: notify::Result<Event>| {
-            if concerns(&watched, event) {
+            if concerns(&followed, event) {
                 wake.send_replace(());
             }
         };

@@ -37,7 +37,8 @@ const WORTH: u64 = 8 << 20;
 const HEAPS: libc::c_int = 2;
 
 /// The number of bytes from which a block is mapped by itself, unless the environment sets it
-/// (`MALLOC_MMAP_THRESHOLD_`). Lists of usual size are smaller, bodies of hostile scenarios are not.
+/// (`MALLOC_MMAP_THRESHOLD_`). Lists of usual size are smaller; bodies of hostile scenarios are
+/// larger.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 1 << 20;
 

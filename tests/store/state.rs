@@ -395,6 +395,16 @@ async fn damage_within_the_same_second_overwrites_nothing() {
     assert!(read("20260102T030405Z-2").starts_with("second"));
 }
 
+/// Makes six rows unreadable.
+const ODD_ROWS: &str = "
+    UPDATE manifests SET source = 'pigeon' WHERE scenario = 'odd-source';
+    UPDATE manifests SET document = CAST(x'7bff7d' AS TEXT) WHERE scenario = 'odd-text';
+    UPDATE preferences SET scope = 'everyone' WHERE scope = 'chat:1';
+    UPDATE preferences SET enabled = 7 WHERE scope = 'chat:2';
+    UPDATE decisions SET decision = 'maybe' WHERE scenario = 'odd';
+    UPDATE meta SET updated_at = 'yesterday' WHERE key = 'revision';
+";
+
 #[tokio::test]
 async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
     let (_folder, path) = place();
@@ -410,17 +420,7 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         Write::Revision("aa".to_owned(), "2026-01-01T00:00:00Z".parse().unwrap()),
     ];
     save(&path, writes).await;
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "UPDATE manifests SET source = 'pigeon' WHERE scenario = 'odd-source';
-             UPDATE manifests SET document = CAST(x'7bff7d' AS TEXT) WHERE scenario = 'odd-text';
-             UPDATE preferences SET scope = 'everyone' WHERE scope = 'chat:1';
-             UPDATE preferences SET enabled = 7 WHERE scope = 'chat:2';
-             UPDATE decisions SET decision = 'maybe' WHERE scenario = 'odd';
-             UPDATE meta SET updated_at = 'yesterday' WHERE key = 'revision';",
-        )
-        .unwrap();
+    Connection::open(&path).unwrap().execute_batch(ODD_ROWS).unwrap();
 
     let restored = load(&path).await;
     assert_eq!(restored.manifests, [manifest("good", "{}")]);
