@@ -44,7 +44,8 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
     assert!(refused.contains("already has a tool `tides` with version `v1`"), "{refused}");
 
     let listed = bundle(&home, &daemon, &["list"]).ok();
-    assert_eq!(rows(&listed)[1][..2], [ID, "net"]);
+    assert_eq!(rows(&listed)[1][..3], [ID, "net", "net"]);
+    assert_eq!(rows(&listed)[1].last().map(|cell| &**cell), Some("yes"), "{listed}");
     bundle(&home, &daemon, &["disable", "net", "tides", "v1"]).ok();
     let tools = bundle(&home, &daemon, &["list", "net", "--json"]).ok();
     assert_eq!(json(&tools)["tools"].as_array().unwrap().len(), 1);

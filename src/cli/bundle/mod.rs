@@ -120,7 +120,12 @@ fn table(rows: &[Value], columns: &[(&'static str, &str)]) {
     let heads: Vec<_> = columns.iter().map(|(head, _)| (*head, fit(*head))).collect();
     let mut table = TextTable::new(&heads);
     for row in rows {
-        table.row(columns.iter().map(|(_, pointer)| cell(output::text(row, pointer))));
+        table.row(columns.iter().map(|(_, pointer)| {
+            cell(match row.pointer(pointer).and_then(Value::as_bool) {
+                Some(is_on) => if is_on { "yes" } else { "no" }.to_owned(),
+                None => output::text(row, pointer),
+            })
+        }));
     }
     table.print();
 }
