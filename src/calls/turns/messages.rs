@@ -64,9 +64,11 @@ impl Turn {
             (None, None, Some(value)) => vec![content::of_value(value)],
             (None, None, None) => Vec::new(),
         };
+        // A file that is not shown is named by a text beside the value.
+        let has_files = blocks.iter().any(|block| matches!(block, ModelBlock::File { .. }));
         let (blocks, is_cut) = content::within(blocks, &limits);
         let mut answer = ModelAnswer { call, is_error, blocks, value: None };
-        if !is_cut && settled.note.is_none() && answer.is_text() {
+        if !is_cut && settled.note.is_none() && !has_files {
             answer.value.clone_from(&settled.result);
         }
         if let Some(note) = &settled.note {
