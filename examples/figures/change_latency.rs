@@ -73,10 +73,10 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
     let mut tag = daemon_list::whole(&daemon, tools).await?.header("etag").context("no tag")?.to_owned();
     let guard = guard.watch(daemon.address, Duration::from_secs(60), false);
 
-    let (send, mut heard) = mpsc::channel(16);
+    let (received, mut events) = mpsc::channel(16);
     let bytes = Arc::new(AtomicU64::new(0));
     let stream = events::begin(daemon.address, FollowTransport::Stream).await?;
-    tasks.spawn(events::listen(stream, FollowTransport::Stream, Clock::system(), Arc::clone(&bytes), send));
+    tasks.spawn(events::listen(stream, FollowTransport::Stream, Clock::system(), Arc::clone(&bytes), received));
     // It is told all names first.
     let mut before = None;
     while before != Some(bytes.load(Ordering::Relaxed)) {
@@ -94,13 +94,13 @@ async fn measure(scenarios: usize, changes: usize) -> Result<ChangeTimes> {
         let (refreshed, (at, fresh)) = (refreshed?, listed?);
         ensure!(refreshed.status == 200, "{}", refreshed.status);
         let event =
-            tokio::time::timeout(PATIENCE, heard.recv()).await.context("no event")?.context("nobody follows")?;
+            tokio::time::timeout(PATIENCE, events.recv()).await.context("no event")?.context("nobody follows")?;
         let sent = mover.sent()?;
         times.list.push(milliseconds(sent, at));
         times.event.push(milliseconds(sent, event));
         tag = fresh;
     }
-    ensure!(heard.try_recv().is_err(), "an event more than changes");
+    ensure!(events.try_recv().is_err(), "an event more than changes");
     guard.end().await?;
     let list = daemon_list::whole(&daemon, tools).await?;
     let edition = |at: usize| movers.get(at).map_or(0, ChangingScenario::edition);

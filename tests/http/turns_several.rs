@@ -269,6 +269,7 @@ async fn a_race_with_a_call_that_waits_for_a_person_ends_with_the_first_other_en
 #[tokio::test]
 async fn a_call_that_was_approved_just_before_may_have_run() {
     let stage = stage().await;
+    #[expect(clippy::async_yields_async, reason = "the approval is answered after the turn only")]
     let approving = async {
         let approval = stage.waiting_approval().await;
         let (address, target) = (stage.address, format!("/api/v1/approvals/{approval}/approve"));
