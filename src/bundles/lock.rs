@@ -35,8 +35,9 @@ impl FolderLock {
     }
 }
 
-/// How the lock is opened. Every user that may read a file may lock it and keep the daemon from each
-/// change, so it is for its owner only. A pipe in its place is an error, and is not waited for.
+/// How the lock is opened. Every user that may read a file may lock it, and so keep the daemon from
+/// each change; so it is for its owner only. A pipe in its place is an error, and is not waited
+/// for.
 fn lock_file() -> OpenOptions {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);

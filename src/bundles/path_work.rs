@@ -67,7 +67,7 @@ pub(super) struct NestsTooDeep;
 impl PathWork {
     /// Scans the text of a path, which begins with `$`.
     pub(super) fn scan(text: &str) -> Result<Self, NestsTooDeep> {
-        Scan { bytes: text.as_bytes(), at: 1, filters: 0, parentheses: 0 }.path()
+        PathScan { bytes: text.as_bytes(), at: 1, filters: 0, parentheses: 0 }.path()
     }
 
     /// The work in a document of this size, in steps from one node to the next.
@@ -136,7 +136,7 @@ impl DocumentSize {
 }
 
 /// A pass over the text of a path.
-struct Scan<'a> {
+struct PathScan<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Filters and parentheses that are open.
@@ -144,7 +144,7 @@ struct Scan<'a> {
     parentheses: usize,
 }
 
-impl Scan<'_> {
+impl PathScan<'_> {
     fn next(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -15,8 +15,8 @@ pub enum CallMode {
     All,
     /// The first one that succeeds, or all if none does.
     Any,
-    /// The first one that ends, whether or not it succeeds. A call that is refused before it is sent
-    /// does not take part.
+    /// The first one that ends, whether or not it succeeds. A call that is refused before it is
+    /// sent does not take part.
     Race,
 }
 

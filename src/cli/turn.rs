@@ -49,7 +49,8 @@ pub(super) struct TurnArgs {
     /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// An id for this turn, such as a UUID: the same response sent again with it runs no call twice.
+    /// An id for this turn, such as a UUID. The same response sent again with it runs no call
+    /// twice.
     #[arg(long, value_name = "ID")]
     turn_id: Option<String>,
     /// Run at most so many calls at once. With 1 they run in the model's order.

@@ -35,6 +35,27 @@ fn of_calls<'a>(turn: &'a Value, member: &str) -> Vec<&'a str> {
     turn["calls"].as_array().unwrap().iter().map(|call| call[member].as_str().unwrap_or_default()).collect()
 }
 
+/// The same calls in the Tool Protocol.
+async fn in_the_tool_protocol(daemon: &Daemon) {
+    // One after the other.
+    let calls =
+        json!([{"_tool": "read_text", "path": "b"}, {"_tool": "weather_v1", "city": "Oslo"}, {"_tool": "draw"}]);
+    let answered = turn(daemon, "calls", &json!({"response": {"calls": calls}, "parallel": 1})).await;
+    assert_eq!(of_calls(&answered, "status"), ["result", "result", "result"], "{answered}");
+    let outputs: Vec<&Value> = answered["messages"].as_array().unwrap().iter().map(|call| &call["_output"]).collect();
+    assert_eq!(outputs[..2], [&json!({"path": "b"}), &json!(21)]);
+    assert!(outputs[2].as_str().unwrap().starts_with("a drawing\n[file of type image/png"), "{answered}");
+
+    // Only what declares that it may run twice competes, whatever its provider.
+    let body = json!({"response": {"calls": calls}, "mode": "any"});
+    let refused = daemon.send_json("POST", "/api/v1/turns?format=calls", &body).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert_eq!(refused.json()["code"], "cannot_compete");
+    assert_eq!(refused.json()["tools"][0], "files/read_text", "{refused:?}");
+    let draw = json!({"response": {"calls": [calls[2], calls[2]]}, "mode": "any", "parallel": 1});
+    assert_eq!(of_calls(&turn(daemon, "calls", &draw).await, "status"), ["result", "not_needed"]);
+}
+
 #[tokio::test]
 async fn calls_of_every_kind_of_provider_stand_side_by_side_in_one_turn() {
     let api = Api::answering(|target, _| match target {
@@ -79,23 +100,7 @@ async fn calls_of_every_kind_of_provider_stand_side_by_side_in_one_turn() {
     assert!(results[4]["content"].as_str().unwrap().contains("\"city\" is a required property"), "{answered}");
     assert_eq!(results[3]["is_error"], true);
 
-    // The same in the Tool Protocol, one after the other.
-    let calls =
-        json!([{"_tool": "read_text", "path": "b"}, {"_tool": "weather_v1", "city": "Oslo"}, {"_tool": "draw"}]);
-    let answered = turn(&daemon, "calls", &json!({"response": {"calls": calls}, "parallel": 1})).await;
-    assert_eq!(of_calls(&answered, "status"), ["result", "result", "result"], "{answered}");
-    let outputs: Vec<&Value> = answered["messages"].as_array().unwrap().iter().map(|call| &call["_output"]).collect();
-    assert_eq!(outputs[..2], [&json!({"path": "b"}), &json!(21)]);
-    assert!(outputs[2].as_str().unwrap().starts_with("a drawing\n[file of type image/png"), "{answered}");
-
-    // Only what declares that it may run twice competes, whatever its provider.
-    let body = json!({"response": {"calls": calls}, "mode": "any"});
-    let refused = daemon.send_json("POST", "/api/v1/turns?format=calls", &body).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
-    assert_eq!(refused.json()["code"], "cannot_compete");
-    assert_eq!(refused.json()["tools"][0], "files/read_text", "{refused:?}");
-    let draw = json!({"response": {"calls": [calls[2], calls[2]]}, "mode": "any", "parallel": 1});
-    assert_eq!(of_calls(&turn(&daemon, "calls", &draw).await, "status"), ["result", "not_needed"]);
+    in_the_tool_protocol(&daemon).await;
     assert_eq!(files.ran().len(), 2);
     daemon.stop().await;
 }

@@ -82,7 +82,8 @@ fn what_is_no_response_is_refused_with_the_next_step() {
     // A name that no tool has may be one of the program that made the request.
     let own = r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look_up", "input": {}}]}"#;
     let ran = turn(&home, &at, own);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "[]\n"), "{ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.out, "[]\n", "{ran:?}");
     assert!(ran.err.contains("look_up: not a tool of callsheet, so your program answers it"), "{ran:?}");
     let ran = turn(&home, &[&at[..], &["--own-tool", "other"]].concat(), own);
     assert!(ran.out.contains("There is no tool `look_up`") && ran.err.contains("look_up: refused"), "{ran:?}");
@@ -110,7 +111,8 @@ async fn a_turn_that_waits_for_input_fails_with_the_next_step() {
         turn(&home, &["--format", "calls", "--turn-id", "turn-with-a-question", "--url", &url], &said)
     });
     let ran = ran.await.unwrap();
-    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.out, "", "{ran:?}");
     assert!(ran.err.contains("): Which city?"), "{ran:?}");
     assert!(ran.err.contains("a call waits for input, so the turn has no messages yet"), "{ran:?}");
     assert!(ran.err.contains("`POST /api/v1/interactions/"), "{ran:?}");

@@ -1,5 +1,5 @@
-//! Responses as client libraries, servers and models really write them: parts of a response, streams,
-//! errors, and calls that are not as they should be.
+//! Responses as client libraries, servers and models really write them: parts of a response,
+//! streams, errors, and calls that are not as they should be.
 
 use serde_json::{Value, json};
 

@@ -165,7 +165,7 @@ fn assert_refused(answer: &torn::Whole) {
     assert!(answer.head.contains("application/problem+json"), "{answer:?}");
     let detail = answer.json()["detail"].as_str().unwrap().to_owned();
     assert!(
-        detail.starts_with("the change could not be stored because ") && detail.contains("nothing changed"),
+        detail.starts_with("the change could not be stored because ") && detail.contains("so it has no effect"),
         "{detail}"
     );
 }

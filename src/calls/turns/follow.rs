@@ -166,8 +166,9 @@ impl Calls {
         self.settle(turn, number, words::not_needed(may_have_run)).await;
     }
 
-    /// Ends what an unneeded call left: its approval, or its operation. A call that is under way was
-    /// cancelled before; what cannot be cancelled runs on. Returns whether the tool may have run.
+    /// Ends what an unneeded call left: its approval, or its operation. A call that is under way
+    /// was cancelled before; what cannot be cancelled runs on. Returns whether the tool may have
+    /// run.
     async fn release(&self, phase: TurnPhase) -> bool {
         match phase {
             TurnPhase::WaitsForApproval(id) => {

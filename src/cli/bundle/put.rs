@@ -21,8 +21,8 @@ pub(super) struct PutArgs {
     /// The file: a bundle with `slug` and `displayName`, or a tool with `slug`, `version` and
     /// `type`.
     file: PathBuf,
-    /// The bundle that a tool goes into: its id, its slug, or the name of its scenario; `bundleID` of
-    /// the file by default.
+    /// The bundle that a tool goes into: its id, its slug, or the name of its scenario;
+    /// `bundleID` of the file by default.
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<String>,
     #[command(flatten)]
