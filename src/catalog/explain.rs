@@ -104,7 +104,7 @@ fn offer(entry: &CatalogEntry) -> ExplainStep {
     let manifest = &entry.manifest;
     let made = manifest
         .generated_at
-        .map_or_else(|| "not dated".to_owned(), |at| at.strftime("generated %Y-%m-%d %H:%M:%S UTC").to_string());
+        .map_or_else(|| "not dated".to_owned(), |at| at.strftime("generated %Y-%m-%dT%H:%M:%SZ").to_string());
     let version = match manifest.protocol_version.as_ref() {
         "" => String::new(),
         version => format!(", protocol {version}"),
