@@ -37,10 +37,9 @@ const WORTH: u64 = 8 << 20;
 const HEAPS: libc::c_int = 2;
 
 /// The number of bytes from which a block is mapped by itself, unless the environment sets it
-/// (`MALLOC_MMAP_THRESHOLD_`). Lists of usual size are smaller; bodies of hostile scenarios are
-/// larger.
+/// (`MALLOC_MMAP_THRESHOLD_`). It is the value with which glibc begins.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE: libc::c_int = 1 << 20;
+const LARGE: libc::c_int = 128 << 10;
 
 /// Makes the allocator keep little. To be called before there are other threads; settings of the
 /// environment (mallopt(3)) are left as they are.

@@ -97,7 +97,7 @@ test('a change that cannot be kept changes nothing, and says why', async () => {
     await pick(page, 'item_021').check();
     await page.locator('#bulk select').selectOption('disable');
     await page.locator('#bulk button').click();
-    assert.match(await toast(page), /the stored state cannot be written, so nothing changed/);
+    assert.match(await toast(page), /the stored state cannot be written, so it has no effect/);
   });
   assert.deepEqual(await daemon.listed(), before);
   assert.ok(await pick(page, 'item_020').isChecked(), 'the ticks stay, to try again');
