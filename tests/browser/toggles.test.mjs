@@ -80,7 +80,7 @@ test('a toggle that cannot be kept is taken back, and says why', async () => {
   await locked(daemon, async () => {
     await box(page, 'mail/send_mail').click();
     await page.locator('#toasts p').waitFor();
-    assert.match(await page.locator('#toasts p').innerText(), /That did not work: .* the stored state cannot be written, so nothing changed/s);
+    assert.match(await page.locator('#toasts p').innerText(), /That did not work: .* the stored state cannot be written, so it has no effect/s);
     assert.ok(await box(page, 'mail/send_mail').isChecked(), 'it shows what holds');
     assert.ok((await daemon.listed()).includes('send_mail'));
   });
