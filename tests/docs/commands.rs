@@ -172,6 +172,9 @@ impl Session {
             let running = Running::start(shell, if is_daemon { "callsheet listens on " } else { "" });
             if is_daemon {
                 until("the daemon is ready", || running.get("/readyz").0 == 200);
+                // It is ready after a while although a scenario has not answered yet.
+                let scenarios = || String::from_utf8(running.get("/api/v1/scenarios").1).unwrap();
+                until("every scenario has answered", || !scenarios().contains("\"connecting\""));
             }
             self.running.push(running);
         }
