@@ -91,10 +91,15 @@ async fn until<F: Future<Output = Value>>(get: impl Fn() -> F, holds: impl Fn(&V
 }
 
 async fn turn(address: SocketAddr, mode: &str, names: &[&str], options: Value) -> Answer {
+    turn_in_chat(address, 0, (mode, names), options).await
+}
+
+async fn turn_in_chat(address: SocketAddr, chat: usize, (mode, names): (&str, &[&str]), options: Value) -> Answer {
     let calls: Vec<Value> = names.iter().map(|name| json!({"_tool": name})).collect();
     let mut body = json!({"response": {"calls": calls}, "mode": mode});
     body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
-    ask(address, "POST", "/api/v1/turns?format=calls", &[JSON], &body.to_string()).await
+    let target = format!("/api/v1/turns?format=calls&chat_id={chat}");
+    ask(address, "POST", &target, &[JSON], &body.to_string()).await
 }
 
 fn statuses(turn: &Value) -> Vec<&str> {
@@ -219,6 +224,8 @@ async fn what_is_not_needed_is_cancelled_where_its_scenario_can() {
 async fn with_tell_a_call_that_waits_for_approval_takes_no_further_part() {
     let stage = stage().await;
     let tell = |parallel: u32| json!({"approvals": "tell", "parallel": parallel});
+    // Turns of one chat would share the approval of an equal call.
+    let mut chat = 0;
     for (mode, names, expected) in [
         // It gives its place to the next one, and is rejected once that decides.
         ("any", ["careful", "fast"], ["not_needed", "result"]),
@@ -230,7 +237,8 @@ async fn with_tell_a_call_that_waits_for_approval_takes_no_further_part() {
     ] {
         for parallel in [1, 8] {
             let about = format!("{mode} {names:?}, {parallel} at once");
-            let answer = stage.turn(mode, &names, tell(parallel)).await;
+            chat += 1;
+            let answer = turn_in_chat(stage.address, chat, (mode, &names), tell(parallel)).await;
             assert_eq!(answer.status, 200, "{about}: {answer:?}");
             let answered = answer.json();
             assert_eq!(statuses(&answered), expected, "{about}: {answered}");
@@ -257,7 +265,9 @@ async fn with_tell_a_call_that_waits_for_approval_takes_no_further_part() {
 async fn a_race_with_a_call_that_waits_for_a_person_ends_with_the_first_other_end() {
     let stage = stage().await;
     for parallel in [2, 8] {
-        let answer = stage.turn("race", &["careful", "fail"], json!({"parallel": parallel})).await;
+        // Turns of one chat would share the approval of an equal call.
+        let calls = ("race", &["careful", "fail"][..]);
+        let answer = turn_in_chat(stage.address, parallel, calls, json!({"parallel": parallel})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(statuses(&answer.json()), ["not_needed", "failed"], "{answer:?}");
         // A call that asked for its approval only then is rejected beside the answer.
