@@ -109,6 +109,14 @@ impl BundleChange {
     }
 }
 
+impl StoredTool {
+    /// What a client sends to store it again, with its slug and version.
+    pub fn content(&self) -> Map<String, Value> {
+        let names = ["slug", "version"].into_iter().chain(TOOL_MEMBERS).filter(|name| *name != "schemaVersion");
+        names.filter_map(|name| Some((name.to_owned(), self.document.get(name)?.clone()))).collect()
+    }
+}
+
 impl ToolContent {
     /// Reads what a client sent.
     pub fn parse(body: Map<String, Value>) -> Result<Self, DocumentError> {

@@ -173,12 +173,12 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
     let (folder, document) = (&bundle.folder, merged(&bundle.definition, &archived.definition, now));
     let (staged, names) = stage(folder, &archived.tools, folder)?;
     let (file, before) = (folder.join(BUNDLE_FILE), &bundle.definition.document);
-    let (mut is_said, mut placed) = (false, Vec::new());
+    let (mut is_written, mut placed) = (false, Vec::new());
     let mut place = || {
         // First, so that no tool is offered before the bundle is disabled.
         if document != *before {
             files::write(&file, &document)?;
-            is_said = true;
+            is_written = true;
         }
         for name in &names {
             rename(&staged.0.join(name), &folder.join(name))?;
@@ -189,7 +189,7 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
     let Err(error) = place() else { return Ok(()) };
     // Each of them is tried, whatever becomes of the others.
     let taken_out = placed.iter().map(|file| files::remove(file));
-    let restored = is_said.then(|| files::write(&file, before));
+    let restored = is_written.then(|| files::write(&file, before));
     for error in taken_out.chain(restored).filter_map(Result::err) {
         tracing::error!(bundle = %bundle.definition.id, %error, "a part of a failed import could not be taken back");
     }

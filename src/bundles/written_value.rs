@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use crate::model::JsonText;
+use crate::model::{JsonMembers, JsonText};
 
 /// Levels of lists and objects at most; arguments that nest deeper are refused before.
 const DEPTH_MAX: usize = 128;
@@ -51,10 +51,10 @@ impl WrittenValue {
                 Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
-                let (written, levels): (TextMembers<'_>, _) = (serde_json::from_str(text)?, below()?);
+                let (written, levels) = (JsonMembers::parse(text)?, below()?);
                 let mut members = WrittenMembers::default();
-                for (name, value) in written.0 {
-                    members.set(name, Self::read(value.get(), levels)?);
+                for (name, value) in written.iter() {
+                    members.set(name.to_owned(), Self::read(value, levels)?);
                 }
                 Self::Object(members)
             }
@@ -113,31 +113,6 @@ impl fmt::Display for WrittenValue {
                 f.write_str("}")
             }
         }
-    }
-}
-
-/// The members of one object, of which each value is still a text.
-struct TextMembers<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> serde::Deserialize<'de> for TextMembers<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextMembersVisitor;
-        impl<'de> serde::de::Visitor<'de> for TextMembersVisitor {
-            type Value = TextMembers<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(TextMembers(members))
-            }
-        }
-        deserializer.deserialize_map(TextMembersVisitor)
     }
 }
 

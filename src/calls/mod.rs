@@ -41,7 +41,6 @@ mod given_arguments;
 mod inner;
 pub mod limits;
 mod loss;
-mod members;
 mod meta_fields;
 mod pending;
 pub mod pending_calls;

@@ -49,6 +49,10 @@ async fn files_that_are_changed_by_hand_are_followed() {
     let mut expected = tool_file("one");
     expected["isEnabled"] = json!(false);
     assert_eq!(document, expected, "nothing else changed");
+    // A new version begins with what the daemon takes, so without members of the author's own.
+    let form = daemon.get(&format!("/dashboard/bundles/{NET}/edit?tool=one&version=v1")).await;
+    let form = String::from_utf8(form.body).unwrap();
+    assert!(form.contains("urlTemplate") && !form.contains("x-note") && !form.contains("createdAt"), "{form}");
     daemon.stop().await;
 }
 

@@ -168,7 +168,7 @@ pub(super) async fn edit(
     let named = |tool: &&std::sync::Arc<StoredTool>| {
         query.optional("tool") == Some(tool.slug.as_str()) && query.optional("version") == Some(tool.version.as_str())
     };
-    let document = stored.tools.iter().find(named).map_or_else(example, |tool| edited(&tool.document));
+    let document = stored.tools.iter().find(named).map_or_else(example, |tool| Value::Object(tool.content()));
     let text = serde_json::to_string_pretty(&document).map_err(|error| Problem::internal(&error))?;
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
@@ -191,16 +191,6 @@ fn example() -> Value {
         "argSchema": {"type": "object", "properties": {}, "required": []},
         "impl": {"method": "GET", "urlTemplate": "https://"},
     })
-}
-
-/// A document without the members that the store sets.
-fn edited(document: &Map<String, Value>) -> Value {
-    let own = ["schemaVersion", "toolID", "id", "bundleID", "isBuiltIn", "createdAt", "modifiedAt"];
-    document
-        .iter()
-        .filter(|(name, _)| !own.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
 }
 
 /// `POST /dashboard/bundles/new` with `slug`, `displayName` and `description`: adds a bundle.

@@ -9,6 +9,9 @@ use url::{Host, Url};
 use crate::model::{HostRule, redacted_url};
 use crate::transports::TransportError;
 
+/// How long the lookup of a host name may take where no other limit is shorter.
+pub(super) const LOOKUP: Duration = Duration::from_secs(10);
+
 /// Why there is no address to connect to.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDestination {

@@ -23,8 +23,6 @@ use crate::transports::http::destination::{self, NoDestination};
 /// How long no further request is sent after one that failed, or after a token that was just
 /// renewed is refused.
 const RETRY: Duration = Duration::from_secs(30);
-/// How long the lookup of a host name may take.
-const LOOKUP: Duration = Duration::from_secs(10);
 /// How long a token is used whose lifetime is unknown, and the longest time that one is used.
 const LIFETIME: Duration = Duration::from_secs(3600);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -81,7 +79,7 @@ impl ClientTokens {
             token_url.ok_or_else(|| CredentialError::Unreadable("its `auth.oauth` has no `token_url`".to_owned()))?;
         let refused = |none: NoDestination| CredentialError::Unreadable(format!("no token can be requested: {none}"));
         let dial = match &self.client.token_hosts {
-            Some(hosts) => Some(destination::find(&token_url, hosts, LOOKUP).await.map_err(refused)?),
+            Some(hosts) => Some(destination::find(&token_url, hosts, destination::LOOKUP).await.map_err(refused)?),
             None => None,
         };
         let server = http.upstream(token_url).map_err(unusable)?.with_dial(dial);

@@ -8,15 +8,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use url::{Host, Url};
 
 use crate::model::{is_public_address, redacted_url};
 use crate::transports::http::{Client, Upstream, destination};
-
-/// How long the lookup of a host name may take.
-const LOOKUP: Duration = Duration::from_secs(10);
 
 /// Checks the addresses that the servers around one scenario name.
 pub(super) struct AddressGuard<'a> {
@@ -36,7 +32,7 @@ impl AddressGuard<'_> {
             return Ok(upstream);
         }
         let unresolved = |_| format!("the host of {} cannot be resolved", redacted_url(url));
-        let addresses = destination::addresses(url, LOOKUP).await.map_err(unresolved)?;
+        let addresses = destination::addresses(url, destination::LOOKUP).await.map_err(unresolved)?;
         if let Some(address) = addresses.iter().find(|address| !self.is_allowed(address.ip())) {
             let (shown, ip) = (redacted_url(url), address.ip());
             return Err(format!(
@@ -101,6 +97,7 @@ mod tests {
     use super::*;
     use crate::runtime::{Clock, Tasks};
     use crate::transports::http::ClientLimits;
+    use crate::transports::http::destination::LOOKUP;
 
     #[test]
     fn the_host_of_a_scenario_counts_as_named_where_no_other_can_answer_for_it() {

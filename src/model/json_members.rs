@@ -8,44 +8,49 @@ use serde_json::value::RawValue;
 
 /// The members of an object. A name may stand there twice.
 #[derive(Debug, Default)]
-pub(super) struct CallMembers<'a>(Vec<CallMember<'a>>);
+pub(crate) struct JsonMembers<'a>(Vec<JsonMember<'a>>);
 
 #[derive(Debug)]
-struct CallMember<'a> {
+struct JsonMember<'a> {
     name: String,
     /// The name as it was written, with its quotes.
     written: &'a str,
     value: &'a str,
 }
 
-impl<'a> CallMembers<'a> {
+impl<'a> JsonMembers<'a> {
     /// Takes an object apart. Fails for anything else.
-    pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
+    /// Each name with the text of its value, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|member| (member.name.as_str(), member.value))
+    }
+
     /// Their names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|member| member.name.as_str())
     }
 
     /// The text of the value of the first member with this name.
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|member| member.name == name).map(|member| member.value)
     }
 
     /// The text of the object with those members only that pass.
-    pub(super) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn filtered(&self, passes: impl Fn(&str) -> bool) -> String {
         let members = self.0.iter().filter(|member| passes(&member.name));
         let members: Vec<String> = members.map(|member| format!("{}:{}", member.written, member.value)).collect();
         format!("{{{}}}", members.join(","))
     }
 }
 
-struct CallMembersVisitor;
+struct JsonMembersVisitor;
 
-impl<'de> Visitor<'de> for CallMembersVisitor {
-    type Value = CallMembers<'de>;
+impl<'de> Visitor<'de> for JsonMembersVisitor {
+    type Value = JsonMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -56,15 +61,15 @@ impl<'de> Visitor<'de> for CallMembersVisitor {
         while let Some((written, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             let (written, value) = (written.get(), value.get());
             let name = serde_json::from_str(written).map_err(A::Error::custom)?;
-            members.push(CallMember { name, written, value });
+            members.push(JsonMember { name, written, value });
         }
-        Ok(CallMembers(members))
+        Ok(JsonMembers(members))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for CallMembers<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(CallMembersVisitor)
+        deserializer.deserialize_map(JsonMembersVisitor)
     }
 }
 
@@ -75,14 +80,14 @@ mod tests {
     #[test]
     fn members_keep_their_text_and_their_order() {
         let text = r#"{ "b\u0061" : 1e999, "_x":{"y": [ 1 ]}, "b":2, "b":3 }"#;
-        let members = CallMembers::parse(text).unwrap();
+        let members = JsonMembers::parse(text).unwrap();
         assert_eq!(members.names().collect::<Vec<_>>(), ["ba", "_x", "b", "b"]);
         assert_eq!(members.get("ba"), Some("1e999"));
         assert_eq!(members.get("b"), Some("2"));
         assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
-        assert_eq!(CallMembers::parse("{}").unwrap().filtered(|_| true), "{}");
+        assert_eq!(JsonMembers::parse("{}").unwrap().filtered(|_| true), "{}");
         for text in ["[]", "7", "{", "null"] {
-            assert!(CallMembers::parse(text).is_err(), "{text}");
+            assert!(JsonMembers::parse(text).is_err(), "{text}");
         }
     }
 }
