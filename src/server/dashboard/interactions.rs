@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::calls::active::{ActiveCall, PendingInput};
+use crate::model::JsonText;
+use crate::server::dashboard::first_value::{FirstMembers, first_value};
 use crate::server::dashboard::text::{IN, count, foreign, relative_time, segment};
 
 /// At most this many are shown.
@@ -36,7 +38,7 @@ fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
             p { (foreign(&input.message, MESSAGE)) }
             p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) "." }
             form hx-post=(at) hx-vals=(accept) hx-swap="none" hx-disabled-elt="find button" {
-                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (template(input)) } }
+                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (first_value(input.schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All)) } }
                 button type="submit" class="primary" { "Give this input" }
             }
             div class="actions" {
@@ -44,14 +46,4 @@ fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
             }
         }
     }
-}
-
-/// An object with the members that the schema names.
-fn template(input: &PendingInput) -> String {
-    let schema: Value =
-        input.schema.as_ref().and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let members: Map<String, Value> =
-        properties.map(|(name, property)| (name.clone(), property["default"].clone())).collect();
-    serde_json::to_string_pretty(&members).unwrap_or_default()
 }

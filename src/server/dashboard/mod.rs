@@ -37,6 +37,7 @@ mod decided_call;
 mod docs;
 mod finding_list;
 mod findings;
+mod first_value;
 mod history;
 mod interactions;
 mod links;
