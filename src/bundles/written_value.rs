@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-use crate::model::{JsonMembers, JsonText};
+use crate::model::{JsonText, MemberTexts};
 
 /// Levels of lists and objects at most; arguments that nest deeper are refused before.
 const DEPTH_MAX: usize = 128;
@@ -51,7 +51,7 @@ impl WrittenValue {
                 Self::List(items.into_iter().map(|item| Self::read(item.get(), levels)).collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
-                let (written, levels) = (JsonMembers::parse(text)?, below()?);
+                let (written, levels) = (MemberTexts::parse(text)?, below()?);
                 let mut members = WrittenMembers::default();
                 for (name, value) in written.iter() {
                     members.set(name.to_owned(), Self::read(value, levels)?);

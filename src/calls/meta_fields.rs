@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Violation;
-use crate::model::{Execution, JsonMembers, JsonText, META_FIELDS, ViewTool};
+use crate::model::{Execution, JsonText, META_FIELDS, MemberTexts, ViewTool};
 
 /// The arguments of a call, and its meta fields.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) fn split(tool: &ViewTool, arguments: JsonText) -> SplitArguments {
     if !arguments.get().contains("\"_") && !arguments.get().contains("\\u005") {
         return plain(arguments);
     }
-    let Ok(members) = JsonMembers::parse(arguments.get()) else { return plain(arguments) };
+    let Ok(members) = MemberTexts::parse(arguments.get()) else { return plain(arguments) };
     let listed: ListedParameters = serde_json::from_str(tool.tool.parameters.get()).unwrap_or_default();
     let is_meta = |name: &str| META_FIELDS.contains(&name) && !listed.properties.contains_key(name);
     if !members.names().any(is_meta) {
@@ -93,5 +93,5 @@ pub(super) fn with_output(arguments: &JsonText, output: &JsonText) -> JsonText {
 
 /// The result within the arguments of a latent call.
 pub(super) fn output(arguments: &JsonText) -> Option<JsonText> {
-    JsonMembers::parse(arguments.get()).ok()?.get("_output").map(JsonText::known)
+    MemberTexts::parse(arguments.get()).ok()?.get("_output").map(JsonText::known)
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::super::model_answer::ModelAnswer;
 use super::super::read::{ReadCall, ReadError, ReadTurn};
 use super::TurnFormat;
-use crate::model::{JsonMembers, JsonText};
+use crate::model::{JsonText, MemberTexts};
 
 /// `format=calls`.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl TurnFormat for ProtocolTurns {
 }
 
 fn call(sent: &RawValue) -> Result<ReadCall, ReadError> {
-    let members = JsonMembers::parse(sent.get())?;
+    let members = MemberTexts::parse(sent.get())?;
     let name = members.get("_tool").and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default();
     let whole = JsonText::known(sent.get());
     Ok(ReadCall { id: None, name, arguments: Ok(whole.clone()), whole: Some(whole), is_foreign: false })
@@ -48,7 +48,7 @@ fn call(sent: &RawValue) -> Result<ReadCall, ReadError> {
 
 fn message(answer: &ModelAnswer<'_>) -> String {
     let whole = answer.call.whole.as_ref().map_or("{}", JsonText::get);
-    let call = JsonMembers::parse(whole).unwrap_or_default().filtered(|name| name != "_output" && name != "_error");
+    let call = MemberTexts::parse(whole).unwrap_or_default().filtered(|name| name != "_output" && name != "_error");
     let (name, value) = match &answer.value {
         _ if answer.is_error => ("_error", json!(answer.text()).to_string()),
         Some(value) => ("_output", value.get().to_owned()),

@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 
 /// The members of an object. A name may stand there twice.
 #[derive(Debug, Default)]
-pub(crate) struct JsonMembers<'a>(Vec<JsonMember<'a>>);
+pub(crate) struct MemberTexts<'a>(Vec<MemberText<'a>>);
 
 #[derive(Debug)]
-struct JsonMember<'a> {
+struct MemberText<'a> {
     name: String,
     /// The name as it was written, with its quotes.
     written: &'a str,
     value: &'a str,
 }
 
-impl<'a> JsonMembers<'a> {
+impl<'a> MemberTexts<'a> {
     /// Takes an object apart. Fails for anything else.
     pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
@@ -47,10 +47,10 @@ impl<'a> JsonMembers<'a> {
     }
 }
 
-struct JsonMembersVisitor;
+struct MemberTextsVisitor;
 
-impl<'de> Visitor<'de> for JsonMembersVisitor {
-    type Value = JsonMembers<'de>;
+impl<'de> Visitor<'de> for MemberTextsVisitor {
+    type Value = MemberTexts<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -61,15 +61,15 @@ impl<'de> Visitor<'de> for JsonMembersVisitor {
         while let Some((written, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             let (written, value) = (written.get(), value.get());
             let name = serde_json::from_str(written).map_err(A::Error::custom)?;
-            members.push(JsonMember { name, written, value });
+            members.push(MemberText { name, written, value });
         }
-        Ok(JsonMembers(members))
+        Ok(MemberTexts(members))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for MemberTexts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(JsonMembersVisitor)
+        deserializer.deserialize_map(MemberTextsVisitor)
     }
 }
 
@@ -80,14 +80,14 @@ mod tests {
     #[test]
     fn members_keep_their_text_and_their_order() {
         let text = r#"{ "b\u0061" : 1e999, "_x":{"y": [ 1 ]}, "b":2, "b":3 }"#;
-        let members = JsonMembers::parse(text).unwrap();
+        let members = MemberTexts::parse(text).unwrap();
         assert_eq!(members.names().collect::<Vec<_>>(), ["ba", "_x", "b", "b"]);
         assert_eq!(members.get("ba"), Some("1e999"));
         assert_eq!(members.get("b"), Some("2"));
         assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
-        assert_eq!(JsonMembers::parse("{}").unwrap().filtered(|_| true), "{}");
+        assert_eq!(MemberTexts::parse("{}").unwrap().filtered(|_| true), "{}");
         for text in ["[]", "7", "{", "null"] {
-            assert!(JsonMembers::parse(text).is_err(), "{text}");
+            assert!(MemberTexts::parse(text).is_err(), "{text}");
         }
     }
 }
