@@ -105,7 +105,9 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
         [("expressions", &nested), ("doubled_any", &hostile), ("doubled_all", &hostile), ("plain", &json!({"n": 1}))]
     {
         assert_eq!(Call::start(&daemon, name, arguments).status(), 200, "{name}");
-        assert_eq!(files.ran().last().unwrap().arguments, *arguments, "{name}");
+        // Calls of those who went away may still arrive between these.
+        let ran = files.ran();
+        assert_eq!(ran.iter().rfind(|ran| ran.tool == name).unwrap().arguments, *arguments, "{name}");
     }
     assert_eq!(Call::start(&daemon, "plain", &json!({"n": "one"})).status(), 400);
     assert_eq!(Call::start(&daemon, "expressions", &json!({"c": {"c": 5}})).status(), 400, "shallow ones are checked");
