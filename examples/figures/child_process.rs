@@ -26,9 +26,21 @@ impl Child {
         Self::of(&std::env::current_exe()?, core, arguments)
     }
 
+    /// Starts a role that stands for programs of other machines: it gets the processor after all
+    /// others, on a system with `nice`, so that its own work is not measured as the daemon's.
+    pub(crate) fn start_last(arguments: &[String]) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        if !Path::new("/usr/bin/nice").exists() {
+            return Self::of(&program, None, arguments);
+        }
+        let mut command = Command::new("/usr/bin/nice");
+        command.args(["-n", "19"]).arg(program);
+        Self::run(command, arguments)
+    }
+
     /// Starts a program, held on `core` in the same way.
     fn of(program: &Path, core: Option<usize>, arguments: &[String]) -> Result<Self> {
-        let mut command = match core {
+        let command = match core {
             Some(core) if Path::new("/usr/bin/taskset").exists() => {
                 let mut command = Command::new("/usr/bin/taskset");
                 command.args(["-c", &core.to_string()]).arg(program);
@@ -36,6 +48,10 @@ impl Child {
             }
             _ => Command::new(program),
         };
+        Self::run(command, arguments)
+    }
+
+    fn run(mut command: Command, arguments: &[String]) -> Result<Self> {
         let mut process = command.args(arguments).stdout(Stdio::piped()).spawn().context("cannot start a child")?;
         let out = process.stdout.take().context("a child without output")?;
         Ok(Self { process, out: BufReader::new(out) })
