@@ -1,10 +1,10 @@
 //! What becomes of child processes when the daemon ends.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::support::command::{Home, until};
 
@@ -60,18 +60,22 @@ fn the_watchdog_ends_with_the_daemon_and_not_before() {
     let mut watchdog = Command::new(env!("CARGO_BIN_EXE_callsheet"));
     let mut watchdog = watchdog.arg("watchdog").stdin(Stdio::piped()).spawn().unwrap();
     let id = watchdog.id().to_string();
-    let catches_signals = || {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        // SIGTERM is the fifteenth.
-        caught.is_some_and(|caught| u64::from_str_radix(caught.trim(), 16).unwrap_or_default() & (1 << 14) != 0)
+    let signals = |line: &str| {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let mask = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':')).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
     };
-    until("it catches signals", catches_signals);
+    // SIGTERM is the fifteenth.
+    until("it catches signals", || signals("SigCgt") & (1 << 14) != 0);
     for signal in ["-TERM", "-INT", "-HUP"] {
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
-    sleep(Duration::from_millis(200));
-    assert!(watchdog.try_wait().unwrap().is_none(), "it was ended by a signal");
-    drop(watchdog.stdin.take());
+    until("they have been delivered", || signals("SigPnd") == 0 && signals("ShdPnd") == 0);
+    // It still takes note of a child, and ends it when the daemon is gone.
+    let mut child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    let mut input = watchdog.stdin.take().unwrap();
+    writeln!(input, "+{}", child.id()).unwrap();
+    drop(input);
+    until("the child has been ended", || child.try_wait().unwrap().is_some());
     assert!(watchdog.wait().unwrap().success());
 }
