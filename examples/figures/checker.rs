@@ -110,6 +110,18 @@ pub(crate) struct Verdict {
     pub(crate) explained: Vec<String>,
 }
 
+impl Verdict {
+    /// Adds what was found in another part of a run.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.looks += other.looks;
+        for (kind, (cases, looks)) in other.wrong {
+            let count = self.wrong.entry(kind).or_default();
+            *count = (count.0 + cases, count.1 + looks);
+        }
+        self.explained.extend(other.explained);
+    }
+}
+
 /// Goes on until `stop`. Scenarios that are not `watched` and list tools must be among `others`.
 pub(crate) async fn check(
     address: SocketAddr,

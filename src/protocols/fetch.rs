@@ -1,5 +1,4 @@
-//! What every protocol over HTTP does: one conditional request for its manifest, and reading what
-//! came without holding up other work.
+//! What every protocol over HTTP does: one conditional request for its manifest.
 //!
 //! Never here: what a document means.
 
@@ -10,11 +9,6 @@ use super::{ConnectError, ListError, ListRequest, Validity};
 use crate::model::Target;
 use crate::transports::Transports;
 use crate::transports::http::{HttpFreshness, HttpValidators, Upstream};
-
-/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that
-/// received it: at most two milliseconds even in the slowest spelling, while most manifests take a
-/// tenth of one. A larger one goes to the blocking pool.
-const AT_ONCE: usize = 256 * 1024;
 
 /// What came of a request for a manifest.
 pub(super) enum Fetched {
@@ -49,13 +43,4 @@ pub(super) async fn fetch(upstream: &Upstream, path: &str, request: &ListRequest
         }
         _ => Ok(Fetched::Document(answer.body, freshness.into())),
     }
-}
-
-/// Reads something of so many bytes where it does not hold up other work.
-pub(super) async fn decode_off_thread<T: Send + 'static>(
-    upstream: &Upstream,
-    bytes: usize,
-    work: impl Fn() -> T + Clone + Send + 'static,
-) -> T {
-    if bytes <= AT_ONCE { work() } else { upstream.tasks().off_thread(work).await }
 }

@@ -20,6 +20,7 @@ use crate::transports::Transports;
 pub mod bundle;
 mod call;
 mod call_log;
+mod decoding;
 pub mod definitions;
 mod fetch;
 mod input;

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -72,6 +73,19 @@ fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R +
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a text"))
+}
+
+/// How much nicer than the daemon a thread of [`Tasks::in_background`] is: it gets about a tenth of
+/// the share of another thread.
+#[cfg(target_os = "linux")]
+const BACKGROUND: i32 = 10;
+
+/// Lowers the priority of the calling thread, for good: raising it again takes a right. On Linux
+/// each thread has its own (nice(2), "C library/kernel differences"). If that fails, the work is
+/// as urgent as other work.
+#[cfg(target_os = "linux")]
+fn lower_priority() {
+    let _ = rustix::process::nice(BACKGROUND);
 }
 
 /// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a
@@ -197,6 +211,36 @@ impl Tasks {
         }
     }
 
+    /// Runs long work that may take its time on a thread of its own with a low priority, and waits
+    /// for it: while cores are scarce, other work goes first. Where a thread has no priority of its
+    /// own (other systems than Linux), or none can be started, it is [`Self::off_thread`]. A panic
+    /// in it continues here.
+    pub async fn in_background<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+        #[cfg(not(target_os = "linux"))]
+        return self.off_thread(work).await;
+        #[cfg(target_os = "linux")]
+        self.on_a_slower_thread(work).await
+    }
+
+    /// See [`Self::in_background`].
+    #[cfg(target_os = "linux")]
+    async fn on_a_slower_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+        let (sender, made) = tokio::sync::oneshot::channel();
+        let (own, counted) = (work.clone(), self.0.token());
+        let started = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
+            lower_priority();
+            let made = std::panic::catch_unwind(AssertUnwindSafe(own));
+            // Whoever waited may be gone.
+            let _ = sender.send(made);
+            drop(counted);
+        });
+        match (started, made.await) {
+            (Ok(_), Ok(Ok(made))) => made,
+            (Ok(_), Ok(Err(panic))) => std::panic::resume_unwind(panic),
+            _ => self.off_thread(work).await,
+        }
+    }
+
     /// Runs blocking work once, on the blocking pool, and waits for it. Never completes when the
     /// runtime shuts down before that. A panic in it continues here.
     pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -232,6 +276,30 @@ mod tests {
         let panicked =
             std::panic::catch_unwind(|| in_parallel((0..10 * SHARE).collect(), |item| assert!(item < SHARE)));
         assert!(panicked.is_err());
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn background_work_has_a_low_priority_of_its_own_and_is_waited_for() {
+        let tasks = Tasks::new();
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let ours = nice();
+        assert_eq!(tasks.in_background(nice).await, (ours + BACKGROUND).min(19));
+        assert_eq!(nice(), ours, "only that thread is slower");
+        assert_eq!(tasks.off_thread(nice).await, ours, "no thread of the pool is");
+
+        let background = tasks.clone();
+        let panicked = tasks.spawn(async move { background.in_background(|| panic!("in the background")).await });
+        assert_eq!(panic_text(&*panicked.await.unwrap_err().into_panic()), "panic: in the background");
+
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(1);
+        let gone = std::sync::Arc::new(std::sync::Mutex::new(gone));
+        let mut begun = Box::pin(tasks.in_background(move || gone.lock().unwrap().recv()));
+        assert!(futures_util::poll!(begun.as_mut()).is_pending());
+        drop(begun);
+        assert_eq!(tasks.finish(Duration::ZERO).await, Finish::Cut(1), "it still runs");
+        go.send(()).unwrap();
+        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean);
     }
 
     #[tokio::test]

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::HeaderMap;
 
 use crate::model::JsonText;
+use crate::protocols::decoding::decode_answer;
 use crate::protocols::json_rpc::{self, RpcError, RpcMessage};
 use crate::protocols::{Call, CallError, ListError, ListRequest, Outcome};
 use crate::transports::Transports;
@@ -49,7 +51,7 @@ impl Exchange {
         let sent = self.upstream.post(self.path, json_rpc::request(REQUEST, method, "{}"), &limits).await;
         let answer = sent.map_err(|failed| RequestFailure::Unusable(failed.error.into()))?;
         let status = answer.head.status;
-        let answered = result(&answer.body);
+        let answered = self.result(&answer.body).await;
         let is_refused = ERROR_STATUSES.contains(&status.as_u16()) && matches!(answered, Ok(Err(_)));
         if !status.is_success() && !is_refused {
             return Err(RequestFailure::Unusable(answer.refused(self.upstream.shown()).into()));
@@ -75,7 +77,7 @@ impl Exchange {
         let params = format!(r#"{{"name":{tool},"arguments":{}}}"#, call.arguments.get());
         let answer = self.upstream.post(self.path, json_rpc::request(REQUEST, "tools/call", &params), &limits).await?;
         let status = Some(answer.head.status.as_u16());
-        match result(&answer.body) {
+        match self.result(&answer.body).await {
             Ok(Ok(result)) => Ok(Outcome { status, ..Outcome::done(result) }),
             Ok(Err(RpcError { code, message, .. })) => {
                 let why =
@@ -85,6 +87,11 @@ impl Exchange {
             }
             Err(why) => Err(CallError::not_this_protocol(&answer, &why)),
         }
+    }
+
+    async fn result(&self, body: &Bytes) -> Result<Result<JsonText, RpcError>, String> {
+        let (length, body) = (body.len(), body.clone());
+        decode_answer(self.upstream.tasks(), length, move || result(&body)).await
     }
 }
 

@@ -22,7 +22,8 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::fetch::{decode_off_thread, upstream};
+use super::decoding::decode_manifest;
+use super::fetch::upstream;
 use super::mcp::decode_list;
 use super::tool_discovery::Decoded;
 use super::{
@@ -139,7 +140,8 @@ impl JsonRpcSession {
         let (bytes, more) = (list.get().len(), further_page(&list));
         let (bounds, judged) = (request.bounds, request.judged);
         let decode = move || decode_list(&list, bounds, judged);
-        let (manifest, mut findings, quarantined) = decode_off_thread(&self.exchange.upstream, bytes, decode).await?;
+        let (manifest, mut findings, quarantined) =
+            decode_manifest(self.exchange.upstream.tasks(), bytes, decode).await?;
         findings.extend(more);
         let same_id = remembered.zip(identity.as_ref()).is_some_and(|(known, id)| known.id == *id);
         if !is_steady {

@@ -19,6 +19,7 @@ use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
 use super::stream_messages::StreamMessages;
 use crate::model::{Interaction, JsonText};
+use crate::protocols::decoding::decode_answer;
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::protocols::{CallError, CallIo, Cancelled, InputMethod};
 use crate::transports::TransportError;
@@ -105,7 +106,7 @@ impl HttpConnection {
             )
         });
         let result = match answered {
-            Ok(StreamedResponse::Document(answer)) => self.document(id, answer),
+            Ok(StreamedResponse::Document(answer)) => self.document(id, answer).await,
             Ok(StreamedResponse::Events(head, events)) => {
                 let reply = self.follow(id, events, (request, deadline, &mut questions), io).await;
                 reply.map(|reply| Answered { reply, head })
@@ -180,24 +181,22 @@ impl HttpConnection {
     }
 
     /// Reads a whole answer.
-    fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
+    async fn document(&self, id: u64, answer: HttpResponse) -> Result<Answered, RequestError> {
         let status = answer.head.status;
         // What the body says of it is for people: the head says which credential is missing.
         if answer.challenge().is_some_and(|challenge| challenge.wants_another()) {
             return Err(RequestError::Unanswered(answer.refused(self.upstream.to_string())));
         }
-        let messages =
-            std::str::from_utf8(&answer.body).map_err(|_| "it is not a text".to_owned()).and_then(json_rpc::parse);
-        let reply = match messages {
-            Ok(messages) => messages.into_iter().find_map(|message| match message {
-                // Servers that refuse a request before reading it answer without its id.
-                RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
-                    Some((given, result))
-                }
-                _ => None,
-            }),
-            Err(_) => None,
-        };
+        let body = answer.body.clone();
+        let parse = move || std::str::from_utf8(&body).ok().and_then(|text| json_rpc::parse(text).ok());
+        let messages = decode_answer(self.upstream.tasks(), answer.body.len(), parse).await;
+        let reply = messages.into_iter().flatten().find_map(|message| match message {
+            // Servers that refuse a request before reading it answer without its id.
+            RpcMessage::Response { id: given, result } if given.is_none_or(|given| given == id) => {
+                Some((given, result))
+            }
+            _ => None,
+        });
         // Some servers answer 400 instead of 404 for a session that they do not know (any more).
         let refused_whole = reply.as_ref().is_none_or(|(given, _)| given.is_none());
         if matches!(self.dialect, Dialect::Session(_, Some(_)))

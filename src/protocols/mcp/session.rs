@@ -30,6 +30,7 @@ use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, Finding, FindingCode, RelayedOffers, StdioTarget, Target};
+use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
     Validity,
@@ -222,7 +223,7 @@ impl McpSession {
         let results = Arc::new(results);
         let pages = Arc::clone(&results);
         let work = move || decode(&results, (&info, revision), (bounds, wants_headers));
-        let decoded = self.transports.tasks().off_thread(work).await?;
+        let decoded = decode_manifest(self.transports.tasks(), results_bytes, work).await?;
         let decoded = through_daemons::follow(decoded, &server.info.via, self.transports.own_id())?;
         let DecodedTools { mut manifest, mut findings, quarantined, headers } = decoded;
         let offered = self.offers(&server, (max_body.saturating_sub(results_bytes), bounds)).await;
@@ -235,7 +236,7 @@ impl McpSession {
         if request.judged != Some(manifest.digest) {
             let (judged, decoded) = (manifest.clone(), findings.clone());
             let work = move || sent_findings(&pages, &judged, lint::check_mcp, &decoded);
-            manifest.sent_findings = self.transports.tasks().off_thread(work).await;
+            manifest.sent_findings = decode_manifest(self.transports.tasks(), results_bytes, work).await;
         }
         findings.extend(output_noise(&server));
         *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
+use super::decoding::decode_manifest;
+use super::fetch::{Fetched, fetch, upstream};
 use super::sent_document::SentDocument;
 use super::tool_discovery::Decoded;
 use super::tool_discovery::head::object_text;
@@ -98,7 +99,7 @@ impl Session for ModuleSession {
                 Fetched::Document(body, validity) => (body, validity),
             };
             let (length, bounds, judged) = (body.len(), request.bounds, request.judged);
-            let decoded = decode_off_thread(&self.upstream, length, move || read(&body, bounds, judged)).await?;
+            let decoded = decode_manifest(self.upstream.tasks(), length, move || read(&body, bounds, judged)).await?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })

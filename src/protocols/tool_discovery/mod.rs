@@ -39,7 +39,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
+use super::decoding::decode_manifest;
+use super::fetch::{Fetched, fetch, upstream};
 use super::json::{budget, envelope, first, flaw, node, text};
 use super::sent_document::SentDocument;
 use super::{
@@ -120,7 +121,7 @@ impl Session for ToolDiscoverySession {
             let length = body.len();
             let (request, from) = (request.clone(), upstream.clone());
             let work = move || read(&body, &request, from.own_id());
-            let (is_of_a_daemon, decoded) = decode_off_thread(upstream, length, work).await?;
+            let (is_of_a_daemon, decoded) = decode_manifest(upstream.tasks(), length, work).await?;
             self.events.listed(is_of_a_daemon);
             let Decoded { manifest, findings, quarantined } = decoded?;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })

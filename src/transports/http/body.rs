@@ -34,6 +34,9 @@ pub(crate) async fn read<B: Body<Data = Bytes>>(body: B, limit: usize) -> Result
             return Err(BodyError::TooLarge);
         }
         whole.extend_from_slice(&chunk);
+        // Megabytes may be packed in one piece that arrived. Without this they would be unpacked in
+        // one go, and other tasks of this thread would wait.
+        tokio::task::coop::consume_budget().await;
     }
     // Schemas are kept as slices of the body: growth left over from reading must not stay alive
     // with them.

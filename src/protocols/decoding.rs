@@ -1,0 +1,30 @@
+//! On which thread a document is read, so that a large one holds up no other work.
+//!
+//! Never here: what a document means.
+
+use crate::runtime::Tasks;
+
+/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that
+/// received it: at most two milliseconds even in the slowest spelling, while most manifests take a
+/// tenth of one. A larger one goes to another thread.
+const AT_ONCE: usize = 256 * 1024;
+
+/// Reads a manifest of so many bytes where it holds up no other work. A large one is read on a
+/// thread of low priority, so that lists and calls keep their speed meanwhile.
+pub(super) async fn decode_manifest<T: Send + 'static>(
+    tasks: &Tasks,
+    bytes: usize,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> T {
+    if bytes <= AT_ONCE { work() } else { tasks.in_background(work).await }
+}
+
+/// Reads the answer of a call, of so many bytes, where it holds up no other work. A large one keeps
+/// its priority, because its caller waits for it.
+pub(super) async fn decode_answer<T: Send + 'static>(
+    tasks: &Tasks,
+    bytes: usize,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> T {
+    if bytes <= AT_ONCE { work() } else { tasks.off_thread(work).await }
+}
