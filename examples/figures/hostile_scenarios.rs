@@ -70,7 +70,7 @@ enum HostileAnswer {
 
 /// Starts all of them; their addresses in the order of their names.
 pub(crate) fn start() -> Result<(Child, Vec<SocketAddr>)> {
-    let mut child = Child::start_last(&["play-villains".to_owned()])?;
+    let mut child = Child::start_last(&["play-hostile-scenarios".to_owned()])?;
     let line = child.line()?;
     let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
     Ok((child, addresses))

@@ -116,7 +116,7 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("play-mcp-servers", rest)) => mcp::servers::play_servers(rest),
         Some(("play-mcp-loop", rest)) => mcp::bare::play_loop(rest),
         Some(("play-mcp-hop", rest)) => mcp::bare::play_hop(rest),
-        Some(("play-villains", _)) => hostile_scenarios::serve(),
+        Some(("play-hostile-scenarios", _)) => hostile_scenarios::serve(),
         Some(("play-callers", rest)) => hostile_callers::run(rest),
         Some(("--help" | "-h" | "help", _)) => {
             println!("{}", help());

@@ -98,7 +98,7 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let tasks = Tasks::new();
     let folder = tempfile::tempdir()?;
     let actors = actors(folder.path(), &tasks).await?;
-    let (_villains, addresses) = hostile_scenarios::start()?;
+    let (_hostile, addresses) = hostile_scenarios::start()?;
     let hostile = hostile_scenarios::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
     let daemon = daemon(&actors, hostile, folder.path())?;
     crate::daemon_list::ready(&daemon).await?;
