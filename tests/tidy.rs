@@ -596,3 +596,20 @@ fn circles_are_found_through_what_passes_items_on() {
     let found = circles(&modules(&[("room", user), ("room/a", "pub(super) struct A;\nuse super::Own;\n")]));
     assert_eq!(found, ["room -> room/a -> room"]);
 }
+
+/// Otherwise `.ci/mutants`, which takes too long for every change, stops before it begins.
+#[test]
+fn each_small_fault_has_its_place() {
+    let text = fs::read_to_string(root().join(".ci/mutants.d/mutants.toml")).unwrap();
+    let list: toml::Table = text.parse().unwrap();
+    let mut problems = Vec::new();
+    for fault in list["mutant"].as_array().unwrap() {
+        let (file, find) = (fault["file"].as_str().unwrap(), fault["find"].as_str().unwrap());
+        let found = fs::read_to_string(root().join(file)).unwrap_or_default().matches(find).count();
+        if found != 1 {
+            problems
+                .push(format!("fault {} ({}): its text stands {found} times in {file}", fault["id"], fault["what"]));
+        }
+    }
+    assert_none(&problems, "each small fault of .ci/mutants.d/mutants.toml has one place");
+}
