@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 async fn soak(span: Duration, seed: u64) -> Result<()> {
-    let (before, mut verdict, mut flaps) = without_hostile((span / BEFORE.0).max(BEFORE.1), seed).await?;
+    let (before, mut verdict, flaps) = without_hostile((span / BEFORE.0).max(BEFORE.1), seed).await?;
     println!(
         "without hostile scenarios: list p50, p99, longest {:.1}, {:.1}, {:.1} ms",
         before.p50, before.p99, before.most
@@ -114,9 +114,7 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let attacks = hostile_callers::end(callers)?;
     trigger.stop();
     verdict.add(checked.await?);
-    for (kind, count) in troubled.end().await? {
-        *flaps.entry(kind).or_default() += count;
-    }
+    let flaps = troubled.end(flaps).await?;
     report(span, (&before, &scenarios, &with_callers), &attacks, &flaps, &verdict)
 }
 
@@ -147,7 +145,7 @@ async fn without_hostile(span: Duration, seed: u64) -> Result<(Answers, Verdict,
     let readers = readers::start((daemon.address, LIST), READERS, PACE, span)?;
     watch(&daemon, Clock::system().now() + span).await?;
     trigger.stop();
-    let flaps = troubled.end().await?;
+    let flaps = troubled.end(Flaps::new()).await?;
     Ok((readers::end(readers)?, checked.await?, flaps))
 }
 
@@ -199,9 +197,8 @@ impl Troubled {
         Self { flapping, _steady: steady }
     }
 
-    /// How often each thing happened.
-    async fn end(self) -> Result<Flaps> {
-        let mut flaps = Flaps::new();
+    /// How often each thing happened, besides what happened before.
+    async fn end(self, mut flaps: Flaps) -> Result<Flaps> {
         for each in self.flapping {
             for (kind, count) in each.await?? {
                 *flaps.entry(kind).or_default() += count;

@@ -80,6 +80,10 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
 #[cfg(target_os = "linux")]
 const BACKGROUND: i32 = 10;
 
+/// Bytes of the stack of such a thread: as much as a thread of the blocking pool has.
+#[cfg(target_os = "linux")]
+const BACKGROUND_STACK: usize = 2 * 1024 * 1024;
+
 /// Lowers the priority of the calling thread, for good: raising it again takes a right. On Linux
 /// each thread has its own (nice(2), "C library/kernel differences"). If that fails, the work is
 /// as urgent as other work.
@@ -227,16 +231,16 @@ impl Tasks {
     async fn on_a_slower_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
         let (sender, made) = tokio::sync::oneshot::channel();
         let (own, counted) = (work.clone(), self.0.token());
-        let started = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
+        let started = start_detached_thread("background", BACKGROUND_STACK, move || {
             lower_priority();
             let made = std::panic::catch_unwind(AssertUnwindSafe(own));
-            // Whoever waited may be gone.
+            // The future that waits for it may have been dropped.
             let _ = sender.send(made);
             drop(counted);
         });
         match (started, made.await) {
-            (Ok(_), Ok(Ok(made))) => made,
-            (Ok(_), Ok(Err(panic))) => std::panic::resume_unwind(panic),
+            (Ok(()), Ok(Ok(made))) => made,
+            (Ok(()), Ok(Err(panic))) => std::panic::resume_unwind(panic),
             _ => self.off_thread(work).await,
         }
     }

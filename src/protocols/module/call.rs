@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::decoding;
+use crate::protocols::decoding::decode_answer;
 use crate::protocols::{Call, CallError, Outcome};
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
@@ -38,7 +38,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = Arc::new(answer);
-    decoding::decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
+    decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
 }
 
 /// The message for a call without an answer, as the modules' first consumer writes it.

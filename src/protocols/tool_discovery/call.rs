@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::decoding;
+use crate::protocols::decoding::decode_answer;
 use crate::protocols::{Call, CallError, Outcome, RunningCall};
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
@@ -32,7 +32,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = std::sync::Arc::new(answer);
-    decoding::decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
+    decode_answer(upstream.tasks(), answer.body.len(), move || decode(&answer)).await
 }
 
 /// Arguments go on as they came.
