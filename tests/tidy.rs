@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use callsheet::model::{ApprovalState, FindingCode, OperationState, ScenarioState, Severity};
 
-const MAX_FILE: usize = 400;
+const MAX_FILE: usize = 600;
 const MAX_FUNCTION: usize = 60;
 const MAX_COMMENT: usize = 100;
 
@@ -59,7 +59,7 @@ fn files_stay_small() {
         .filter(|(_, lines)| *lines > MAX_FILE)
         .map(|(path, lines)| format!("{path}: {lines} lines"))
         .collect();
-    assert_none(&problems, "no file has more than 400 lines before its tests");
+    assert_none(&problems, "no file has more than 600 lines before its tests");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What every part needs in one process: the clock, tasks, stopping, signals, watched files, the
-//! limit of open files, readiness.
+//! limit of open files, readiness, the budget of bytes for clients.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
 //! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is
 //! in [`memory`].
 
+pub mod byte_budget;
 pub mod clock;
 pub mod fields;
 pub mod files;
@@ -16,6 +17,7 @@ pub mod signal;
 pub mod stop;
 pub mod tasks;
 
+pub use byte_budget::{BudgetExceeded, ByteBudget, ReservedBytes};
 pub use clock::Clock;
 pub use ready::{Latch, Readiness};
 pub use stop::{Stop, StopTrigger};

@@ -1,0 +1,202 @@
+//! One budget of bytes for everything that is held for clients: bodies being read, calls that wait,
+//! turns, results, and answers being written.
+//!
+//! Bytes are reserved before they are held, and are free again when the reservation is dropped. A
+//! budget has shares, such as one for each connection and each caller: what is reserved in a share
+//! counts in the whole budget too, so that one client cannot use it up. A reservation never waits:
+//! if there is no room, it is refused at once, and the client gets that as its answer.
+//!
+//! It never measures memory: the code that reserves says how many bytes will be held, by their
+//! escaped size where they are escaped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A budget of bytes, or a share of one. Clones share the same count.
+#[derive(Debug, Clone)]
+pub struct ByteBudget(Arc<BudgetLevel>);
+
+#[derive(Debug)]
+struct BudgetLevel {
+    /// The most bytes that may be reserved at once.
+    limit: AtomicUsize,
+    reserved: AtomicUsize,
+    /// The budget that this one is a share of.
+    whole: Option<ByteBudget>,
+}
+
+/// Reserved bytes. Dropping it frees them.
+#[derive(Debug)]
+pub struct ReservedBytes {
+    budget: ByteBudget,
+    bytes: usize,
+}
+
+/// Why bytes could not be reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetExceeded {
+    /// The share of this client has no room; others have. Answered with 429.
+    #[error("this client already uses its share of the memory for clients ({limit} bytes)")]
+    Share {
+        /// The size of the share in bytes.
+        limit: usize,
+    },
+    /// The budget of all clients has no room. Answered with 503.
+    #[error("the memory for clients is in use ({limit} bytes)")]
+    Whole {
+        /// The size of the budget in bytes.
+        limit: usize,
+    },
+}
+
+impl ByteBudget {
+    /// A budget of so many bytes.
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(BudgetLevel { limit: AtomicUsize::new(limit), reserved: AtomicUsize::new(0), whole: None }))
+    }
+
+    /// A share of this budget, of at most so many bytes.
+    #[must_use]
+    pub fn share(&self, limit: usize) -> Self {
+        Self(Arc::new(BudgetLevel {
+            limit: AtomicUsize::new(limit),
+            reserved: AtomicUsize::new(0),
+            whole: Some(self.clone()),
+        }))
+    }
+
+    /// Changes the limit. What is reserved stays reserved.
+    pub fn set_limit(&self, limit: usize) {
+        self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The most bytes that may be reserved at once.
+    pub fn limit(&self) -> usize {
+        self.0.limit.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that are reserved now.
+    pub fn reserved(&self) -> usize {
+        self.0.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Reserves so many bytes, here and in every budget that this one is a share of.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if one of them has no room; then no bytes are reserved in any.
+    pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        self.take(bytes)?;
+        Ok(ReservedBytes { budget: self.clone(), bytes })
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), BudgetExceeded> {
+        let limit = self.limit();
+        let fits = |reserved: usize| reserved.checked_add(bytes).filter(|sum| *sum <= limit);
+        let taken = self.0.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        if taken.is_err() {
+            return Err(match self.0.whole {
+                Some(_) => BudgetExceeded::Share { limit },
+                None => BudgetExceeded::Whole { limit },
+            });
+        }
+        let Some(whole) = &self.0.whole else { return Ok(()) };
+        whole.take(bytes).inspect_err(|_| self.free_here(bytes))
+    }
+
+    fn free(&self, bytes: usize) {
+        self.free_here(bytes);
+        if let Some(whole) = &self.0.whole {
+            whole.free(bytes);
+        }
+    }
+
+    fn free_here(&self, bytes: usize) {
+        self.0.reserved.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl ReservedBytes {
+    /// How many bytes are reserved.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reserves more bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room; what was reserved before stays reserved.
+    pub fn grow(&mut self, more: usize) -> Result<(), BudgetExceeded> {
+        self.budget.take(more)?;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Frees all but so many bytes. It never reserves more.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let freed = self.bytes.saturating_sub(bytes);
+        self.budget.free(freed);
+        self.bytes -= freed;
+    }
+}
+
+impl Drop for ReservedBytes {
+    fn drop(&mut self) {
+        self.budget.free(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_is_free_again_when_it_is_dropped() {
+        let budget = ByteBudget::new(10);
+        let first = budget.reserve(6).unwrap();
+        assert_eq!(budget.reserve(5).unwrap_err(), BudgetExceeded::Whole { limit: 10 });
+        let second = budget.reserve(4).unwrap();
+        assert_eq!(budget.reserved(), 10);
+        drop(first);
+        assert_eq!((second.bytes(), budget.reserved()), (4, 4));
+    }
+
+    #[test]
+    fn a_share_counts_in_the_whole_budget_too() {
+        let budget = ByteBudget::new(10);
+        let one = budget.share(6);
+        let other = budget.share(6);
+        assert_eq!(one.reserve(7).unwrap_err(), BudgetExceeded::Share { limit: 6 });
+        let held = one.reserve(6).unwrap();
+        assert_eq!(other.reserve(5).unwrap_err(), BudgetExceeded::Whole { limit: 10 });
+        assert_eq!(other.reserved(), 0, "a refused reservation leaves no bytes reserved");
+        drop(held);
+        assert_eq!(budget.reserved(), 0);
+    }
+
+    #[test]
+    fn a_reservation_grows_and_shrinks() {
+        let budget = ByteBudget::new(10);
+        let mut held = budget.share(8).reserve(2).unwrap();
+        held.grow(6).unwrap();
+        assert_eq!(held.grow(1).unwrap_err(), BudgetExceeded::Share { limit: 8 });
+        assert_eq!(held.bytes(), 8);
+        held.shrink_to(3);
+        held.shrink_to(5);
+        assert_eq!((held.bytes(), budget.reserved()), (3, 3), "shrinking never reserves more");
+        assert!(budget.reserve(usize::MAX).is_err(), "sums do not overflow");
+        drop(held);
+        assert_eq!(budget.reserved(), 0);
+    }
+
+    #[test]
+    fn a_lower_limit_refuses_until_enough_is_free() {
+        let budget = ByteBudget::new(10);
+        let held = budget.reserve(8).unwrap();
+        budget.set_limit(4);
+        assert!(budget.reserve(1).is_err());
+        drop(held);
+        assert!(budget.reserve(4).is_ok());
+    }
+}
