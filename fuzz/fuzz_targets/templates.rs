@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use callsheet::bundles::{CallValues, StoredTool, ToolImplementation, WrittenValue};
+use callsheet::bundles::{CallValues, StoredDocument, StoredTool, ToolImplementation, WrittenValue};
 use callsheet::model::JsonText;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ fuzz_target!(|data: &[u8]| {
         "createdAt": "2024-05-14T13:44:00Z", "impl": implementation,
     });
     let Value::Object(document) = document else { return };
+    let Ok(document) = StoredDocument::from_members(&document) else { return };
     let Ok(tool) = StoredTool::parse(document, uuid::Uuid::nil()) else { return };
     let ToolImplementation::Http(http) = &tool.implementation else { return };
     let secrets = BTreeMap::new();

@@ -8,14 +8,12 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
+use super::files::{self, BUNDLE_FILE, FILE_MAX};
+use super::{BundleDefinition, BundleError, StoredDocument, StoredTool};
 use flate2::Compression;
 use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use rawzip::{CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecord, ZipSliceArchive};
-use serde_json::{Map, Value};
-
-use super::files::{self, BUNDLE_FILE, FILE_MAX};
-use super::{BundleDefinition, BundleError, StoredTool};
 
 /// Entries of an archive at most.
 const ENTRIES_MAX: usize = 10_000;
@@ -39,7 +37,7 @@ fn refused(why: impl Into<String>) -> BundleError {
 
 /// The archive of a bundle with the documents of its tools. No entry has a time, so the same bundle
 /// gives the same bytes.
-pub fn write(definition: &Map<String, Value>, tools: &[Map<String, Value>]) -> Result<Vec<u8>, BundleError> {
+pub fn write(definition: &StoredDocument, tools: &[StoredDocument]) -> Result<Vec<u8>, BundleError> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
     let mut add = |name: &str, text: &[u8]| -> Result<(), rawzip::Error> {
@@ -51,17 +49,17 @@ pub fn write(definition: &Map<String, Value>, tools: &[Map<String, Value>]) -> R
         entry.finish(descriptor).map(drop)
     };
     let failed = |error: rawzip::Error| refused(error.to_string());
-    add(BUNDLE_FILE, &files::text(definition)?).map_err(failed)?;
+    add(BUNDLE_FILE, files::text(definition).as_bytes()).map_err(failed)?;
     for (at, tool) in tools.iter().enumerate() {
         // A name on every system; slug and version stand in the file.
-        add(&format!("tools/{at:05}.json"), &files::text(tool)?).map_err(failed)?;
+        add(&format!("tools/{at:05}.json"), files::text(tool).as_bytes()).map_err(failed)?;
     }
     archive.finish().map_err(failed)?;
     Ok(bytes)
 }
 
-/// Reads an archive.
-pub fn read(bytes: &[u8]) -> Result<ArchivedBundle, BundleError> {
+/// Reads an archive whose tools take at most so many bytes of memory (`bundles.max_bytes`).
+pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleError> {
     if bytes.len() > ARCHIVE_MAX {
         return Err(refused(format!("it is larger than {} MiB", ARCHIVE_MAX >> 20)));
     }
@@ -92,8 +90,10 @@ pub fn read(bytes: &[u8]) -> Result<ArchivedBundle, BundleError> {
             return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
         }
         left -= text.len() as u64;
-        let document: Map<String, Value> =
-            serde_json::from_slice(&text).map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
+        let text =
+            String::from_utf8(text).map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))?;
+        let document =
+            StoredDocument::parse(&text).map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
         if file == BUNDLE_FILE {
             let read = BundleDefinition::parse(document).map_err(|error| refused(format!("`{name}`: {error}")))?;
             if definition.replace(read).is_some() {
@@ -112,7 +112,7 @@ pub fn read(bytes: &[u8]) -> Result<ArchivedBundle, BundleError> {
     if definition.soft_deleted_at.is_some() {
         return Err(refused(format!("`{BUNDLE_FILE}` says `softDeletedAt`, and a deleted bundle cannot be imported")));
     }
-    parsed(definition, tools)
+    parsed(definition, tools, most_bytes)
 }
 
 /// The name of an entry that stays within the archive and is a file or a folder.
@@ -149,13 +149,22 @@ fn unpacked(
 /// Parses the tools of a bundle, each of which is a version of its own.
 fn parsed(
     definition: BundleDefinition,
-    documents: Vec<(String, Map<String, Value>)>,
+    documents: Vec<(String, StoredDocument)>,
+    most_bytes: usize,
 ) -> Result<ArchivedBundle, BundleError> {
-    let (mut tools, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut tools = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut bytes = definition.bytes();
     for (name, document) in documents {
         let tool = StoredTool::parse(document, definition.id).map_err(|error| refused(format!("`{name}`: {error}")))?;
         if !seen.insert((tool.slug.clone(), tool.version.clone())) {
             return Err(refused(format!("`{name}` is version `{}` of `{}` again", tool.version, tool.slug)));
+        }
+        bytes = bytes.saturating_add(tool.bytes);
+        if bytes > most_bytes {
+            return Err(refused(format!(
+                "its tools need more than the {most_bytes} bytes that `bundles.max_bytes` allows; raise it, or import fewer tools"
+            )));
         }
         tools.push(tool);
     }
@@ -174,9 +183,10 @@ fn is_plain(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     const ID: &str = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
+    const MOST_BYTES: usize = 32 << 20;
 
     fn bundle() -> Map<String, Value> {
         let document = json!({"schemaVersion": "2025-07-01", "id": ID, "slug": "net", "displayName": "Net",
@@ -213,11 +223,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_gives_the_same_bytes() {
-        let tools = [tool("a"), tool("b")];
-        let bytes = write(&bundle(), &tools).unwrap();
-        assert_eq!(bytes, write(&bundle(), &tools).unwrap());
-        let read = read(&bytes).unwrap();
-        assert_eq!(read.definition.document, bundle());
+        let tools = [tool("a"), tool("b")].map(|tool| StoredDocument::from_members(&tool).unwrap());
+        let definition = StoredDocument::from_members(&bundle()).unwrap();
+        let bytes = write(&definition, &tools).unwrap();
+        assert_eq!(bytes, write(&definition, &tools).unwrap());
+        let read = read(&bytes, MOST_BYTES).unwrap();
+        assert_eq!(read.definition.document, definition);
         let documents: Vec<_> = read.tools.iter().map(|tool| tool.document.clone()).collect();
         assert_eq!(documents, tools);
     }
@@ -240,10 +251,23 @@ mod tests {
             (vec![good.clone(), ("x.json", "{}".to_owned())], "schemaVersion"),
             (vec![("x.json", text(&tool("a")))], "no `bundle.json`"),
         ] {
-            let error = read(&packed(&files)).unwrap_err().to_string();
+            let error = read(&packed(&files), MOST_BYTES).unwrap_err().to_string();
             assert!(error.contains(told), "{told}: {error}");
         }
-        assert!(read(b"PK\x05\x06").unwrap_err().to_string().contains("no ZIP"));
+        assert!(read(b"PK\x05\x06", MOST_BYTES).unwrap_err().to_string().contains("no ZIP"));
+    }
+
+    /// A list of empty lists takes forty times its bytes as a tree, so none is kept, and what the
+    /// tools need in memory is limited.
+    #[test]
+    fn unknown_members_take_their_text_and_tools_beyond_the_memory_are_refused() {
+        let mut large = tool("a");
+        large.insert("x-junk".to_owned(), json!(vec![Value::Array(Vec::new()); 60_000]));
+        let files = [("bundle.json", text(&bundle())), ("a.json", text(&large))];
+        let archived = read(&packed(&files), MOST_BYTES).unwrap();
+        assert!(archived.tools[0].bytes < 200 * 1024, "{}", archived.tools[0].bytes);
+        let refused = read(&packed(&files), 100 * 1024).unwrap_err().to_string();
+        assert!(refused.contains("`bundles.max_bytes` allows"), "{refused}");
     }
 
     /// Many small files that are large together.
@@ -254,6 +278,6 @@ mod tests {
         let files: Vec<(&str, String)> = names.iter().map(|name| (name.as_str(), text.clone())).collect();
         let bytes = packed(&files);
         assert!(bytes.len() < 1024 * 1024, "{}", bytes.len());
-        assert!(read(&bytes).unwrap_err().to_string().contains("too large"));
+        assert!(read(&bytes, MOST_BYTES).unwrap_err().to_string().contains("too large"));
     }
 }

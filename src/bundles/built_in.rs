@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
 use super::definition::SCHEMA_VERSION;
-use super::{BuiltInTool, BundleDefinition, BundleError, StoredTool, ToolImplementation, files};
+use super::{BuiltInTool, BundleDefinition, BundleError, StoredDocument, StoredTool, ToolImplementation, files};
 
 /// The id of the bundle of built-in tools.
 pub(super) const BUILT_IN_ID: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
@@ -23,7 +23,7 @@ const SINCE: &str = "2026-01-01T00:00:00Z";
 /// read disables all of it.
 pub(super) fn read(root: &Path) -> Option<ReadBundle> {
     let file = root.join(FILE);
-    let switches = if file.exists() { files::read_document(&file).map(Some) } else { Ok(None) };
+    let switches = if file.exists() { files::read_members(&file).map(Some) } else { Ok(None) };
     let is_on = |name: Option<&str>| match &switches {
         Err(_) => false,
         Ok(None) => true,
@@ -45,18 +45,18 @@ pub(super) fn read(root: &Path) -> Option<ReadBundle> {
             "type": "go", "isEnabled": is_on(Some(slug)), "isBuiltIn": true, "argSchema": schema,
             "impl": {"goFunc": format!("callsheet/{slug}")}, "createdAt": SINCE, "modifiedAt": SINCE,
         }));
-        let parsed = StoredTool::parse(document, BUILT_IN_ID).ok()?;
+        let parsed = StoredTool::parse(StoredDocument::from_members(&document).ok()?, BUILT_IN_ID).ok()?;
         Some(Arc::new(StoredTool { implementation: ToolImplementation::BuiltIn(tool), ..parsed }))
     });
     let tools = tools.collect();
-    let definition = BundleDefinition::parse(document).ok()?;
+    let definition = BundleDefinition::parse(StoredDocument::from_members(&document).ok()?).ok()?;
     Some(ReadBundle { definition, folder: PathBuf::new(), tools, findings: Vec::new() })
 }
 
 /// Enables or disables the bundle, or the tool with this slug.
 pub(super) fn switch(root: &Path, slug: Option<&str>, is_enabled: bool) -> Result<(), BundleError> {
     let file = root.join(FILE);
-    let mut switches = files::read_document(&file).unwrap_or_default();
+    let mut switches = files::read_members(&file).unwrap_or_default();
     match slug {
         None => _ = switches.insert("isEnabled".to_owned(), is_enabled.into()),
         Some(slug) => {
@@ -66,7 +66,7 @@ pub(super) fn switch(root: &Path, slug: Option<&str>, is_enabled: bool) -> Resul
             }
         }
     }
-    files::write(&file, &switches)
+    files::write(&file, &StoredDocument::from_members(&switches)?)
 }
 
 /// Refuses a change of the content of what is built in.

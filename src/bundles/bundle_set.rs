@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{BundleDefinition, BundleError, Slug, StoredTool, ToolVersion};
+use super::{BundleDefinition, BundleError, BundleSettings, Slug, StoredTool, ToolVersion};
 use crate::model::{Finding, ScenarioName};
 
 /// All bundles at one moment. Immutable.
@@ -81,13 +81,45 @@ impl BundleSet {
         self.bundles.values().filter(|bundle| bundle.definition.soft_deleted_at.is_none())
     }
 
+    /// The bundles with files.
+    fn stored(&self) -> impl Iterator<Item = &Arc<StoredBundle>> {
+        self.bundles.values().filter(|bundle| !bundle.definition.is_built_in)
+    }
+
+    /// The bytes of memory that all stored bundles take, estimated from above.
+    fn bytes(&self) -> usize {
+        self.stored().map(|bundle| bundle.bytes()).sum()
+    }
+
+    /// Refuses further bundles and bytes that the settings do not allow.
+    pub(super) fn check_limits(
+        &self,
+        added_bundles: usize,
+        added_bytes: usize,
+        settings: &BundleSettings,
+    ) -> Result<(), BundleError> {
+        if added_bundles > 0 && self.stored().count() + added_bundles > settings.max_bundles {
+            return Err(BundleError::TooManyBundles(settings.max_bundles));
+        }
+        let stored_bytes = self.bytes();
+        if stored_bytes.saturating_add(added_bytes) > settings.max_bytes {
+            return Err(BundleError::TooManyBytes { added_bytes, stored_bytes, most: settings.max_bytes });
+        }
+        Ok(())
+    }
+
     /// How many tools are stored, without those that are built in.
     pub fn count(&self) -> usize {
-        self.bundles.values().filter(|bundle| !bundle.definition.is_built_in).map(|bundle| bundle.tools.len()).sum()
+        self.stored().map(|bundle| bundle.tools.len()).sum()
     }
 }
 
 impl StoredBundle {
+    /// The bytes of memory that it takes with its tools, estimated from above.
+    pub(super) fn bytes(&self) -> usize {
+        self.definition.bytes() + self.tools.iter().map(|tool| tool.bytes).sum::<usize>()
+    }
+
     /// One version of a tool.
     pub fn tool(&self, slug: &Slug, version: &ToolVersion) -> Result<&Arc<StoredTool>, BundleError> {
         let found = self.tools.binary_search_by(|tool| (&tool.slug, &tool.version).cmp(&(slug, version)));

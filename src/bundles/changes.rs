@@ -6,7 +6,7 @@ use uuid::{NoContext, Uuid};
 
 use super::definition::SCHEMA_VERSION;
 use super::document_members::{DocumentError, DocumentMembers};
-use super::{BundleDefinition, Slug, StoredTool, ToolVersion};
+use super::{BundleDefinition, BundleError, Slug, StoredDocument, StoredTool, ToolVersion};
 
 /// The content of a bundle, as a client sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,13 +83,13 @@ impl BundleChange {
         id: Uuid,
         before: Option<&BundleDefinition>,
         now: Timestamp,
-    ) -> Result<BundleDefinition, DocumentError> {
+    ) -> Result<BundleDefinition, BundleError> {
         let same = before.filter(|before| {
             before.slug == self.slug
                 && before.display_name == self.display_name
                 && before.description == self.description
         });
-        let mut document = before.map(|before| before.document.clone()).unwrap_or_default();
+        let mut document = before.map(|before| before.document.members()).unwrap_or_default();
         let created = before.map_or(now, |before| before.created_at);
         let modified = same.map_or(now, |before| before.modified_at);
         for (name, value) in [
@@ -105,15 +105,16 @@ impl BundleChange {
         ] {
             document.insert(name.to_owned(), value);
         }
-        BundleDefinition::parse(document)
+        Ok(BundleDefinition::parse(StoredDocument::from_members(&document)?)?)
     }
 }
 
 impl StoredTool {
     /// What a client sends to store it again, with its slug and version.
     pub fn content(&self) -> Map<String, Value> {
+        let mut document = self.document.members();
         let names = ["slug", "version"].into_iter().chain(TOOL_MEMBERS).filter(|name| *name != "schemaVersion");
-        names.filter_map(|name| Some((name.to_owned(), self.document.get(name)?.clone()))).collect()
+        names.filter_map(|name| Some((name.to_owned(), document.remove(name)?))).collect()
     }
 }
 
@@ -131,7 +132,7 @@ impl ToolContent {
         bundle: Uuid,
         (slug, version): (&Slug, &ToolVersion),
         now: Timestamp,
-    ) -> Result<StoredTool, DocumentError> {
+    ) -> Result<StoredTool, BundleError> {
         let mut document = Map::new();
         document.insert("schemaVersion".to_owned(), json!(SCHEMA_VERSION));
         document.insert("toolID".to_owned(), json!(new_id(now)));
@@ -154,22 +155,22 @@ impl ToolContent {
                 document.insert(name.to_owned(), schema);
             }
         }
-        StoredTool::parse(document, bundle)
+        Ok(StoredTool::parse(StoredDocument::from_members(&document)?, bundle)?)
     }
 }
 
 /// A document with another `isEnabled`, and everything else as it was.
-pub(super) fn switched(document: &Map<String, Value>, is_enabled: bool) -> Map<String, Value> {
-    let mut document = document.clone();
-    document.insert("isEnabled".to_owned(), Value::Bool(is_enabled));
-    document
+pub(super) fn switched(document: &StoredDocument, is_enabled: bool) -> Result<StoredDocument, BundleError> {
+    let mut members = document.members();
+    members.insert("isEnabled".to_owned(), Value::Bool(is_enabled));
+    StoredDocument::from_members(&members)
 }
 
 /// A document of a bundle that is deleted at this time.
-pub(super) fn deleted(document: &Map<String, Value>, now: Timestamp) -> Map<String, Value> {
-    let mut document = document.clone();
-    document.insert("softDeletedAt".to_owned(), time(now));
-    document
+pub(super) fn deleted(document: &StoredDocument, now: Timestamp) -> Result<StoredDocument, BundleError> {
+    let mut members = document.members();
+    members.insert("softDeletedAt".to_owned(), time(now));
+    StoredDocument::from_members(&members)
 }
 
 /// A time as it is written: RFC 3339, UTC, with milliseconds at most.

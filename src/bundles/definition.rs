@@ -1,7 +1,7 @@
 //! What stands in the files of a bundle: `bundle.json`, and one file for each version of a tool.
 //!
-//! A file is kept as the document that it is: a member that is not known here stays when another
-//! one changes. `createdAt` is the time of the first insertion. `modifiedAt` changes with the
+//! A file is kept as the text of its document: a member that is not known here stays when another
+//! one changes, and no tree of it is held. `createdAt` is the time of the first insertion. `modifiedAt` changes with the
 //! content, and not when something is switched on or off.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
-use super::{BuiltInTool, Slug, ToolVersion};
+use super::{BuiltInTool, Slug, StoredDocument, ToolVersion};
+use crate::model::JsonText;
 
 /// The version of the schema of these files.
 pub const SCHEMA_VERSION: &str = "2025-07-01";
@@ -23,6 +24,8 @@ pub const SCHEMA_VERSION: &str = "2025-07-01";
 /// Characters of a display name or a description, and labels of one tool, at most.
 const TEXT_MAX: usize = 10_000;
 const TAGS_MAX: usize = 100;
+/// Bytes of memory that one value, placeholder or parameter of a tool takes beside its text, at most.
+const PART_BYTES: usize = 128;
 
 /// A bundle, without its tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +49,7 @@ pub struct BundleDefinition {
     /// When it was deleted; it is removed for good later, if it is still empty then.
     pub soft_deleted_at: Option<Timestamp>,
     /// The whole document.
-    pub document: Map<String, Value>,
+    pub document: StoredDocument,
 }
 
 /// One version of a tool.
@@ -67,19 +70,26 @@ pub struct StoredTool {
     /// Whether it can be used, where no preference says otherwise.
     pub is_enabled: bool,
     /// The JSON Schema of its arguments, an object schema.
-    pub arg_schema: Map<String, Value>,
+    pub arg_schema: JsonText,
     /// The names of the parameters that the schema declares.
     pub declared: BTreeSet<String>,
+    /// Whether the schema refuses all other parameters.
+    pub is_closed: bool,
     /// The JSON Schema of its results, if it has one.
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<JsonText>,
     /// What runs it.
     pub implementation: ToolImplementation,
     /// When it was inserted.
     pub created_at: Timestamp,
     /// When its content was changed last.
     pub modified_at: Timestamp,
+    /// A digest (SHA-256) of what runs it. Its list has it, so that the approval of a call counts
+    /// for this request alone.
+    pub implementation_digest: String,
+    /// The bytes of memory that it takes, estimated from above; `bundles.max_bytes` limits them.
+    pub bytes: usize,
     /// The whole document.
-    pub document: Map<String, Value>,
+    pub document: StoredDocument,
     /// The file that it was read from; empty for one that is a part of the program.
     pub file: PathBuf,
 }
@@ -104,11 +114,12 @@ impl PartialEq for StoredTool {
 
 impl BundleDefinition {
     /// Reads `bundle.json`.
-    pub fn parse(document: Map<String, Value>) -> Result<Self, DocumentError> {
-        let members = DocumentMembers { object: &document, pointer: "" };
+    pub fn parse(document: StoredDocument) -> Result<Self, DocumentError> {
+        let object = document.members();
+        let members = DocumentMembers { object: &object, pointer: "" };
         schema_version(members)?;
         let (created_at, modified_at) = times(members)?;
-        let definition = Self {
+        Ok(Self {
             id: uuid(members, "id")?.ok_or_else(|| members.wrong("id", "is missing"))?,
             slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
             display_name: short(members, "displayName", members.required_text("displayName")?)?,
@@ -118,24 +129,35 @@ impl BundleDefinition {
             created_at,
             modified_at,
             soft_deleted_at: members.get("softDeletedAt").map(|_| time(members, "softDeletedAt")).transpose()?,
-            document: Map::new(),
-        };
-        Ok(Self { document, ..definition })
+            document,
+        })
+    }
+
+    /// The bytes of memory that it takes without its tools.
+    pub fn bytes(&self) -> usize {
+        self.document.get().len() + PART_BYTES
     }
 }
 
 impl StoredTool {
     /// Reads the document of a tool of this bundle.
-    pub fn parse(document: Map<String, Value>, bundle: Uuid) -> Result<Self, DocumentError> {
-        let members = DocumentMembers { object: &document, pointer: "" };
+    pub fn parse(document: StoredDocument, bundle: Uuid) -> Result<Self, DocumentError> {
+        let object = document.members();
+        let members = DocumentMembers { object: &object, pointer: "" };
         schema_version(members)?;
         if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
             return Err(members.wrong("bundleID", format!("is not the id of its bundle, `{bundle}`")));
         }
         let (created_at, modified_at) = times(members)?;
         let arg_schema = arg_schema(members)?;
-        let declared = arg_schema.get("properties").and_then(Value::as_object);
-        let tool = Self {
+        let properties = arg_schema.get("properties").and_then(Value::as_object);
+        let declared: BTreeSet<String> = properties.map(|names| names.keys().cloned().collect()).unwrap_or_default();
+        let is_closed = arg_schema.get("additionalProperties") == Some(&Value::Bool(false));
+        let arg_schema = JsonText::known(Value::Object(arg_schema).to_string());
+        let output_schema = schema(members, "outputSchema")?.filter(|schema| !schema.is_empty());
+        let output_schema = output_schema.map(|schema| JsonText::known(Value::Object(schema).to_string()));
+        let schema_bytes = arg_schema.get().len() + output_schema.as_ref().map_or(0, |schema| schema.get().len());
+        Ok(Self {
             id: uuid(members, if members.get("toolID").is_some() { "toolID" } else { "id" })?,
             slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
             version: members
@@ -146,30 +168,38 @@ impl StoredTool {
             description: short(members, "description", members.text("description")?.unwrap_or_default())?,
             tags: tags(members)?,
             is_enabled: members.switch("isEnabled", true)?,
-            declared: declared.map(|properties| properties.keys().cloned().collect()).unwrap_or_default(),
+            bytes: document.get().len() + schema_bytes + PART_BYTES * (declared.len() + request_parts(members)),
+            declared,
+            is_closed,
             arg_schema,
-            output_schema: schema(members, "outputSchema")?.filter(|schema| !schema.is_empty()).map(Value::Object),
+            output_schema,
             implementation: implementation(members)?,
             created_at,
             modified_at,
-            document: Map::new(),
+            implementation_digest: implementation_digest(&object),
+            document,
             file: PathBuf::new(),
-        };
-        Ok(Self { document, ..tool })
-    }
-
-    /// A digest (SHA-256) of what runs it. Its list has it, so that the approval of a call counts
-    /// for this request alone.
-    pub fn implementation_digest(&self) -> String {
-        let parts = ["type", "impl", "httpImpl", "goImpl"].map(|name| self.document.get(name));
-        let digest = Sha256::digest(json!(parts).to_string());
-        digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+        })
     }
 
     /// Its name as a tool of its scenario. A slug has no `_`, so no two versions share a name.
     pub fn name(&self) -> String {
         tool_name(&self.slug, &self.version)
     }
+}
+
+/// A digest (SHA-256) of the members that say what runs a tool.
+fn implementation_digest(document: &Map<String, Value>) -> String {
+    let parts = ["type", "impl", "httpImpl", "goImpl"].map(|name| document.get(name));
+    let digest = Sha256::digest(json!(parts).to_string());
+    digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Values and placeholders of a request at most, counted by the characters that begin them: a
+/// template of a body is a text that is kept as a tree.
+fn request_parts(members: DocumentMembers<'_>) -> usize {
+    let parts = ["impl", "httpImpl"].into_iter().filter_map(|name| members.get(name));
+    parts.map(|part| part.to_string().bytes().filter(|byte| b"[{,&$".contains(byte)).count()).sum()
 }
 
 /// The name of a version of a tool, as a tool of its scenario.

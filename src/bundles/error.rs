@@ -71,6 +71,24 @@ pub enum BundleError {
         /// `bundles.max_tools`.
         most: usize,
     },
+    /// There are as many bundles as are kept.
+    #[error(
+        "there are {0} bundles already, which is all that `bundles.max_bundles` allows; raise it, or delete bundles"
+    )]
+    TooManyBundles(usize),
+    /// The bundles would take more memory than is kept for them.
+    #[error(
+        "it needs {added_bytes} bytes, the stored bundles take {stored_bytes} already, and `bundles.max_bytes` allows \
+         {most}; raise it, or delete tools first"
+    )]
+    TooManyBytes {
+        /// What was to be added.
+        added_bytes: usize,
+        /// What is stored.
+        stored_bytes: usize,
+        /// `bundles.max_bytes`.
+        most: usize,
+    },
     /// A document is larger than the files that are read.
     #[error("`{0}` is larger than 256 KiB as a file; make it smaller")]
     TooLarge(String),

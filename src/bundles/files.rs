@@ -14,7 +14,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
-use super::{BundleDefinition, BundleError, BundleSet, StoredBundle, StoredTool, new_id};
+use super::{
+    BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredDocument, StoredTool, new_id,
+};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
 use crate::runtime::open_files::open_regular;
@@ -34,18 +36,26 @@ pub(super) fn read(
     root: &Path,
     built_in: Option<ReadBundle>,
     before: &BundleSet,
-    max_tools: usize,
+    settings: &BundleSettings,
 ) -> io::Result<BundleSet> {
-    let (mut bundles, mut findings): (Vec<ReadBundle>, _) = (built_in.into_iter().collect(), CappedFindings::default());
-    let mut left = max_tools;
+    let mut bundles: Vec<ReadBundle> = built_in.into_iter().collect();
+    let mut findings = CappedFindings::default();
+    let mut left = Allowance { bundles: settings.max_bundles, tools: settings.max_tools, bytes: settings.max_bytes };
     for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
         let known = before.bundles().find(|bundle| bundle.folder == folder);
-        match read_definition(&folder) {
+        match read_definition(&folder, known) {
             Ok(definition) if bundles.iter().any(|other| other.definition.id == definition.id) => {
                 let message = format!("`{}` has the id of another bundle, `{}`", folder.display(), definition.id);
                 findings.push(left_out(message, "give its `bundle.json` an id of its own"));
             }
+            Ok(definition) if left.bundles == 0 || left.bytes < definition.bytes() => {
+                let limit = if left.bundles == 0 { "bundles.max_bundles" } else { "bundles.max_bytes" };
+                let message = format!("`{}` is beyond `{limit}`", folder.display());
+                findings.push(left_out(message, "raise the limit, or take folders out"));
+            }
             Ok(definition) => {
+                left.bundles -= 1;
+                left.bytes -= definition.bytes();
                 let (tools, findings) = read_tools(&folder, &definition, known, &mut left)?;
                 bundles.push(ReadBundle { definition, folder, tools, findings });
             }
@@ -54,6 +64,7 @@ pub(super) fn read(
                 let message = format!("`{}` {stays}: {why}", folder.join(BUNDLE_FILE).display());
                 findings.push(left_out(message, "correct the file, or take the folder out"));
                 bundles.extend(known.map(|known| {
+                    left.take(known);
                     let (definition, tools) = (known.definition.clone(), known.tools.clone());
                     ReadBundle { definition, folder, tools, findings: known.findings.clone() }
                 }));
@@ -61,6 +72,40 @@ pub(super) fn read(
         }
     }
     Ok(BundleSet::new(bundles, findings.finish()))
+}
+
+/// How much more may be read.
+struct Allowance {
+    bundles: usize,
+    tools: usize,
+    bytes: usize,
+}
+
+impl Allowance {
+    /// Counts a bundle that stays as it is.
+    fn take(&mut self, bundle: &StoredBundle) {
+        self.bundles = self.bundles.saturating_sub(1);
+        self.tools = self.tools.saturating_sub(bundle.tools.len());
+        self.bytes = self.bytes.saturating_sub(bundle.bytes());
+    }
+
+    /// Counts a tool. Gives the limit that it is beyond otherwise; what comes after it in the folder
+    /// is beyond the limit too.
+    fn take_tool(&mut self, tool: &StoredTool) -> Result<(), &'static str> {
+        self.check()?;
+        self.tools -= 1;
+        self.bytes = self.bytes.saturating_sub(tool.bytes + 1);
+        self.check_bytes()
+    }
+
+    /// Gives the limit that has been reached.
+    fn check(&self) -> Result<(), &'static str> {
+        if self.tools == 0 { Err("bundles.max_tools") } else { self.check_bytes() }
+    }
+
+    fn check_bytes(&self) -> Result<(), &'static str> {
+        if self.bytes == 0 { Err("bundles.max_bytes") } else { Ok(()) }
+    }
 }
 
 fn left_out(message: String, hint: &str) -> Finding {
@@ -80,9 +125,12 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn read_definition(folder: &Path) -> Result<BundleDefinition, String> {
-    let definition =
-        BundleDefinition::parse(read_document(&folder.join(BUNDLE_FILE))?).map_err(|why| why.to_string())?;
+fn read_definition(folder: &Path, known: Option<&Arc<StoredBundle>>) -> Result<BundleDefinition, String> {
+    let text = read_text(&folder.join(BUNDLE_FILE))?;
+    if let Some(known) = known.filter(|known| known.definition.document.get() == text.trim()) {
+        return Ok(known.definition.clone());
+    }
+    let definition = BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
     if definition.is_built_in {
         return Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned());
     }
@@ -94,17 +142,21 @@ fn read_tools(
     folder: &Path,
     definition: &BundleDefinition,
     known: Option<&Arc<StoredBundle>>,
-    left: &mut usize,
+    left: &mut Allowance,
 ) -> io::Result<(Vec<Arc<StoredTool>>, Vec<Finding>)> {
     let (mut tools, mut findings): (Vec<Arc<StoredTool>>, _) = (Vec::new(), CappedFindings::default());
     let is_tool = |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with(BUNDLE_FILE);
     for file in names(folder)?.into_iter().filter(is_tool) {
-        let before = || known.and_then(|known| known.tools.iter().find(|tool| tool.file == file).cloned());
         let name: Arc<str> = file.file_stem().unwrap_or_default().to_string_lossy().into();
-        let tool = match read_tool(&file, definition.id) {
-            Ok(tool) => Some(Arc::new(tool)),
+        if let Err(limit) = left.check() {
+            findings.push_with(FindingCode::ToolsBeyondLimit, || beyond(&file, limit, name));
+            continue;
+        }
+        let before = known.and_then(|known| known.tools.iter().find(|tool| tool.file == file).cloned());
+        let same_bundle = known.is_some_and(|known| known.definition.id == definition.id);
+        let tool = match read_tool(&file, definition.id, before.as_ref().filter(|_| same_bundle)) {
+            Ok(tool) => Some(tool),
             Err(why) => {
-                let before = before();
                 let stays = if before.is_some() { "keeps its last good state" } else { "is left out" };
                 let message = format!("the file `{}` of this bundle {stays}: {why}", file.display());
                 let finding = Finding::new(FindingCode::ToolQuarantined, message).of_tool(Arc::clone(&name));
@@ -116,34 +168,49 @@ fn read_tools(
         if tools.iter().any(|other| other.slug == tool.slug && other.version == tool.version) {
             let message = format!("`{}` has a slug and version that another file has", file.display());
             findings.push(Finding::new(FindingCode::DuplicateTool, message).of_tool(name).hint("take one of them out"));
-        } else if *left == 0 {
-            findings.push_with(FindingCode::ToolsBeyondLimit, || {
-                let message = format!("`{}` is beyond `bundles.max_tools`", file.display());
-                Finding::new(FindingCode::ToolsBeyondLimit, message).of_tool(name).hint("raise the limit")
-            });
+        } else if let Err(limit) = left.take_tool(&tool) {
+            findings.push_with(FindingCode::ToolsBeyondLimit, || beyond(&file, limit, name));
         } else {
-            *left -= 1;
             tools.push(tool);
         }
     }
     Ok((tools, findings.finish()))
 }
 
-fn read_tool(file: &Path, bundle: Uuid) -> Result<StoredTool, String> {
-    let tool = StoredTool::parse(read_document(file)?, bundle).map_err(|error| error.to_string())?;
-    Ok(StoredTool { file: file.to_owned(), ..tool })
+/// The finding for a file that a limit leaves out.
+fn beyond(file: &Path, limit: &str, name: Arc<str>) -> Finding {
+    let message = format!("`{}` is beyond `{limit}`", file.display());
+    Finding::new(FindingCode::ToolsBeyondLimit, message).of_tool(name).hint("raise the limit, or take files out")
+}
+
+/// The tool in a file; the one that was read before where the file is unchanged.
+fn read_tool(file: &Path, bundle: Uuid, before: Option<&Arc<StoredTool>>) -> Result<Arc<StoredTool>, String> {
+    let text = read_text(file)?;
+    if let Some(before) = before.filter(|before| before.document.get() == text.trim()) {
+        return Ok(Arc::clone(before));
+    }
+    let tool = StoredTool::parse(parse_document(&text)?, bundle).map_err(|error| error.to_string())?;
+    Ok(Arc::new(StoredTool { file: file.to_owned(), ..tool }))
 }
 
 /// The JSON object in a file.
-pub(super) fn read_document(file: &Path) -> Result<Map<String, Value>, String> {
+pub(super) fn read_members(file: &Path) -> Result<Map<String, Value>, String> {
+    Ok(parse_document(&read_text(file)?)?.members())
+}
+
+fn parse_document(text: &str) -> Result<StoredDocument, String> {
+    StoredDocument::parse(text).map_err(|error| format!("it is no JSON object: {}", quoted_excerpt(&error.to_string())))
+}
+
+/// The text of a file.
+fn read_text(file: &Path) -> Result<String, String> {
     let opened = open_regular(file).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_MAX {
         return Err(format!("it is larger than {} KiB", FILE_MAX >> 10));
     }
-    serde_json::from_slice(&text)
-        .map_err(|error| format!("it is no JSON object: {}", quoted_excerpt(&error.to_string())))
+    String::from_utf8(text).map_err(|_| "it is no JSON object: it is not UTF-8".to_owned())
 }
 
 /// A name that no file in these folders has, for the file of a new tool: slug and version where
@@ -157,36 +224,27 @@ pub(super) fn free_name(folders: &[&Path], tool: &StoredTool) -> String {
     free.next().unwrap_or_else(|| format!("{}.json", new_id(tool.created_at)))
 }
 
-/// A document as the text of a file: indented, or without spaces where it would be too large to be
-/// read otherwise.
-pub(super) fn text(document: &Map<String, Value>) -> Result<Vec<u8>, BundleError> {
-    // JSON values can always be written.
-    let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
-    text.push(b'\n');
-    if text.len() as u64 > FILE_MAX {
-        text = serde_json::to_vec(document).unwrap_or_default();
-    }
-    if text.len() as u64 > FILE_MAX {
-        let slug = document.get("slug").and_then(Value::as_str).unwrap_or_default();
-        return Err(BundleError::TooLarge(slug.to_owned()));
-    }
-    Ok(text)
+/// A document as the text of a file. One that leaves no byte for the end of the line has none.
+pub(super) fn text(document: &StoredDocument) -> String {
+    let end = if (document.get().len() as u64) < FILE_MAX { "\n" } else { "" };
+    format!("{}{end}", document.get())
 }
 
 /// Writes a document so that a reader sees the old or the new one, and it outlives a crash.
 /// Blocking.
-pub(super) fn write(file: &Path, document: &Map<String, Value>) -> Result<(), BundleError> {
+pub(super) fn write(file: &Path, document: &StoredDocument) -> Result<(), BundleError> {
     replace(file, document)?;
     make_durable(file.parent().unwrap_or(Path::new(".")))
 }
 
 /// The same without [`make_durable`] of its folder, for a caller that writes many files. Blocking.
-pub(super) fn replace(file: &Path, document: &Map<String, Value>) -> Result<(), BundleError> {
-    let (text, folder) = (text(document)?, file.parent().unwrap_or(Path::new(".")));
+pub(super) fn replace(file: &Path, document: &StoredDocument) -> Result<(), BundleError> {
+    let text = text(document);
+    let folder = file.parent().unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let mut fresh = tempfile::Builder::new().prefix(FRESH).tempfile_in(folder)?;
-        fresh.write_all(&text)?;
+        fresh.write_all(text.as_bytes())?;
         fresh.as_file().sync_all()?;
         fresh.persist(file).map_err(|error| error.error)?;
         Ok(())

@@ -11,14 +11,17 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::archive::{self, ArchivedBundle};
-use super::changes::{switched, time};
+use super::changes::time;
 use super::files::{self, BUNDLE_FILE, FRESH};
 use super::store::{PutOutcome, enabled};
-use super::{BundleDefinition, BundleError, BundleSet, BundleStore, Slug, StoredBundle, StoredTool, built_in, new_id};
+use super::{
+    BundleDefinition, BundleError, BundleSet, BundleSettings, BundleStore, Slug, StoredBundle, StoredDocument,
+    StoredTool, built_in, new_id,
+};
 
 /// A bundle as an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,12 +69,14 @@ impl BundleStore {
         if !self.is_on() {
             return Err(self.off());
         }
-        let (now, most) = (self.now(), self.settings().max_tools);
-        let archived = self.tasks().blocking(move || archive::read(&archive)).await?;
-        let archived = if as_new { renewed(archived, now) } else { archived };
+        let now = self.now();
+        let settings = self.settings();
+        let most_bytes = settings.max_bytes;
+        let archived = self.tasks().blocking(move || archive::read(&archive, most_bytes)).await?;
+        let archived = if as_new { renewed(archived, now)? } else { archived };
         built_in::refuse(archived.definition.id)?;
         self.change(move |root, set| {
-            let outcome = if let Some(before) = checked(set, &archived, most)? {
+            let outcome = if let Some(before) = checked(set, &archived, &settings)? {
                 put_into(before, &archived, now)?;
                 PutOutcome::Replaced
             } else {
@@ -85,35 +90,45 @@ impl BundleStore {
 }
 
 /// The archive as a bundle that was made now.
-fn renewed(mut archived: ArchivedBundle, now: Timestamp) -> ArchivedBundle {
+fn renewed(mut archived: ArchivedBundle, now: Timestamp) -> Result<ArchivedBundle, BundleError> {
     let id = new_id(now);
-    let stamp = |document: &mut Map<String, Value>, member: &str, own: Uuid| {
-        for (name, value) in [(member, json!(own)), ("createdAt", time(now)), ("modifiedAt", time(now))] {
-            document.insert(name.to_owned(), value);
-        }
-    };
     archived.definition.id = id;
-    stamp(&mut archived.definition.document, "id", id);
+    archived.definition.document = with_members(&archived.definition.document, [("id", json!(id))], now)?;
     for tool in &mut archived.tools {
-        // `id` is another name of `toolID` where that is missing.
-        if tool.document.get("toolID").is_none_or(Value::is_null) {
-            tool.document.shift_remove("id");
-        }
         let own = new_id(now);
         tool.id = Some(own);
-        stamp(&mut tool.document, "toolID", own);
-        tool.document.insert("bundleID".to_owned(), json!(id));
+        tool.document = with_members(&tool.document, [("toolID", json!(own)), ("bundleID", json!(id))], now)?;
     }
-    archived
+    Ok(archived)
+}
+
+/// A document with other members, as it is when it is made now.
+fn with_members<const N: usize>(
+    document: &StoredDocument,
+    others: [(&str, Value); N],
+    now: Timestamp,
+) -> Result<StoredDocument, BundleError> {
+    let mut members = document.members();
+    // `id` is another name of `toolID` where that is missing.
+    if members.get("toolID").is_none_or(Value::is_null) {
+        members.shift_remove("id");
+    }
+    for (name, value) in others.into_iter().chain([("createdAt", time(now)), ("modifiedAt", time(now))]) {
+        members.insert(name.to_owned(), value);
+    }
+    StoredDocument::from_members(&members)
 }
 
 /// The bundle that is there already, if the archive can be stored.
 fn checked<'a>(
     set: &'a BundleSet,
     archived: &ArchivedBundle,
-    most: usize,
+    settings: &BundleSettings,
 ) -> Result<Option<&'a StoredBundle>, BundleError> {
-    let (id, tools, stored) = (archived.definition.id, archived.tools.len(), set.count());
+    let id = archived.definition.id;
+    let tools = archived.tools.len();
+    let stored = set.count();
+    let most = settings.max_tools;
     let before = if set.get(id).is_some() { Some(&**enabled(set, id)?) } else { None };
     if let Some(before) = before {
         let mut taken = archived.tools.iter().filter(|tool| before.tool(&tool.slug, &tool.version).is_ok());
@@ -125,6 +140,9 @@ fn checked<'a>(
     if stored.saturating_add(tools) > most {
         return Err(BundleError::ArchiveTooMany { tools, stored, most });
     }
+    let new_bytes = if before.is_some() { 0 } else { archived.definition.bytes() };
+    let added_bytes = new_bytes + archived.tools.iter().map(|tool| tool.bytes).sum::<usize>();
+    set.check_limits(usize::from(before.is_none()), added_bytes, settings)?;
     Ok(before)
 }
 
@@ -170,7 +188,8 @@ fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(),
 
 /// Stores the tools in a bundle that is there, and what the archive says about it.
 fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) -> Result<(), BundleError> {
-    let (folder, document) = (&bundle.folder, merged(&bundle.definition, &archived.definition, now));
+    let folder = &bundle.folder;
+    let document = merged(&bundle.definition, &archived.definition, now)?;
     let (staged, names) = stage(folder, &archived.tools, folder)?;
     let (file, before) = (folder.join(BUNDLE_FILE), &bundle.definition.document);
     let (mut is_written, mut placed) = (false, Vec::new());
@@ -198,17 +217,26 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
 
 /// What is said about a bundle that is there, with what the archive says about it. It was made when
 /// it was, and is modified now if its content differs.
-fn merged(before: &BundleDefinition, archived: &BundleDefinition, now: Timestamp) -> Map<String, Value> {
-    let mut document = before.document.clone();
-    for (name, value) in &archived.document {
+fn merged(
+    before: &BundleDefinition,
+    archived: &BundleDefinition,
+    now: Timestamp,
+) -> Result<StoredDocument, BundleError> {
+    let earlier = before.document.members();
+    let mut document = earlier.clone();
+    for (name, value) in archived.document.members() {
         if !matches!(name.as_str(), "createdAt" | "modifiedAt") {
-            document.insert(name.clone(), value.clone());
+            document.insert(name, value);
         }
     }
-    if switched(&document, true) != switched(&before.document, true) {
+    let is_content = |member: &(&String, &Value)| member.0 != "isEnabled";
+    if document == earlier {
+        return Ok(before.document.clone());
+    }
+    if !document.iter().filter(is_content).eq(earlier.iter().filter(is_content)) {
         document.insert("modifiedAt".to_owned(), time(now));
     }
-    document
+    StoredDocument::from_members(&document)
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), BundleError> {

@@ -5,7 +5,7 @@
 //! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
 //! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
 //! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
-//! reads and writes the folder under its `lock`; `built_in` has the tools that are a part of the
+//! reads and writes the folder under its `lock`, each file as a `stored_document`; `built_in` has the tools that are a part of the
 //! program; [`store`] is what the rest of the daemon uses, with [`archive`] and `import_export` for
 //! bundles as ZIP archives.
 //!
@@ -32,6 +32,7 @@ mod refused_value;
 mod reserved_headers;
 mod settings;
 pub mod store;
+mod stored_document;
 pub mod template;
 mod tool_auth;
 mod url_template;
@@ -50,6 +51,7 @@ pub use name::{InvalidSlug, Slug, ToolVersion};
 pub use refused_value::RefusedValue;
 pub use settings::{BundleSecret, BundleSettings};
 pub use store::BundleStore;
+pub use stored_document::StoredDocument;
 pub use template::CallValues;
 pub use tool_auth::ToolAuth;
 pub use written_value::WrittenValue;

@@ -20,6 +20,10 @@ pub struct BundleSettings {
     pub folders: Vec<PathBuf>,
     /// `max_tools`: tools of all bundles together.
     pub max_tools: usize,
+    /// `max_bundles`: bundles at most.
+    pub max_bundles: usize,
+    /// `max_bytes`: bytes of memory that all bundles take together.
+    pub max_bytes: usize,
     /// `max_request`: bytes of the body that an HTTP tool sends.
     pub max_request: usize,
 }
@@ -42,6 +46,8 @@ impl Default for BundleSettings {
             built_in: false,
             folders: Vec::new(),
             max_tools: 1_000,
+            max_bundles: 1_000,
+            max_bytes: 32 * 1024 * 1024,
             max_request: 1024 * 1024,
         }
     }

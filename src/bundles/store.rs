@@ -156,7 +156,7 @@ impl BundleStore {
     fn read_folder(&self, root: &Path) -> std::io::Result<BundleSet> {
         let settings = self.settings();
         let built_in = if settings.built_in { built_in::read(root) } else { None };
-        files::read(root, built_in, &self.set(), settings.max_tools)
+        files::read(root, built_in, &self.set(), &settings)
     }
 
     /// Reads the folder and publishes it if it differs.
@@ -259,9 +259,13 @@ impl BundleStore {
     pub async fn put_bundle(&self, id: Uuid, content: BundleChange) -> Result<PutOutcome, BundleError> {
         built_in::refuse(id)?;
         let now = self.0.clock.wall();
+        let settings = self.settings();
         self.change(move |root, set| {
             let before = if set.get(id).is_some() { Some(set.bundle(id)?) } else { None };
             let definition = content.applied(id, before.map(|before| &before.definition), now)?;
+            if before.is_none() {
+                set.check_limits(1, definition.bytes(), &settings)?;
+            }
             let folder = before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
             files::write(&folder.join(BUNDLE_FILE), &definition.document)?;
             Ok(if before.is_some() { PutOutcome::Replaced } else { PutOutcome::Created })
@@ -276,7 +280,7 @@ impl BundleStore {
             if bundle.definition.is_built_in {
                 return built_in::switch(root, None, is_enabled);
             }
-            files::write(&bundle.folder.join(BUNDLE_FILE), &switched(&bundle.definition.document, is_enabled))
+            files::write(&bundle.folder.join(BUNDLE_FILE), &switched(&bundle.definition.document, is_enabled)?)
         })
         .await
     }
@@ -290,7 +294,7 @@ impl BundleStore {
             if !bundle.tools.is_empty() {
                 return Err(BundleError::NotEmpty(id, bundle.tools.len()));
             }
-            files::write(&bundle.folder.join(BUNDLE_FILE), &deleted(&bundle.definition.document, now))
+            files::write(&bundle.folder.join(BUNDLE_FILE), &deleted(&bundle.definition.document, now)?)
         })
         .await
     }
@@ -302,16 +306,18 @@ impl BundleStore {
         content: ToolContent,
     ) -> Result<(), BundleError> {
         built_in::refuse(bundle)?;
-        let (now, most) = (self.0.clock.wall(), self.settings().max_tools);
+        let now = self.0.clock.wall();
+        let settings = self.settings();
         self.change(move |_, set| {
             let stored = enabled(set, bundle)?;
             let tool = content.inserted(bundle, (&slug, &version), now)?;
             if stored.tool(&slug, &version).is_ok() {
                 return Err(BundleError::Conflict(bundle, slug, version));
             }
-            if set.count() >= most {
-                return Err(BundleError::TooMany(most));
+            if set.count() >= settings.max_tools {
+                return Err(BundleError::TooMany(settings.max_tools));
             }
+            set.check_limits(0, tool.bytes, &settings)?;
             files::write(&stored.folder.join(files::free_name(&[&stored.folder], &tool)), &tool.document)
         })
         .await
@@ -329,7 +335,7 @@ impl BundleStore {
             if stored.definition.is_built_in {
                 return built_in::switch(root, Some(slug.as_str()), is_enabled);
             }
-            files::write(&tool.file, &switched(&tool.document, is_enabled))
+            files::write(&tool.file, &switched(&tool.document, is_enabled)?)
         })
         .await
     }

@@ -111,6 +111,8 @@ keys! {
     "bundles.built_in"                       Live    switch()                     bundles.built_in;
     "bundles.folders"                        Live    custom(Shape::TEXTS, bundles::folders) bundles.folders;
     "bundles.max_tools"                      Live    number(1..=MAX_KEPT)             bundles.max_tools;
+    "bundles.max_bundles"                    Live    number(1..=MAX_KEPT)             bundles.max_bundles;
+    "bundles.max_bytes"                      Live    size(1..=MAX_BODY)       bundles.max_bytes;
     "bundles.max_request"                    Live    size(1..=MAX_BODY)       bundles.max_request;
     "login.client_metadata_url"              Restart   text(client_metadata_url)    login.client_metadata_url;
     "login.hosts"                            Restart texts(host)                  login.hosts;

@@ -248,6 +248,33 @@ async fn more_tools_than_are_kept_are_refused_as_a_whole() {
     daemon.stop().await;
 }
 
+/// Unknown members take the memory of their text, and what all bundles need together is limited.
+#[tokio::test]
+async fn bundles_beyond_their_memory_are_refused_and_a_start_stays_possible() {
+    let home = Home::new();
+    let mut config = config(&home);
+    config.bundles.max_bytes = 300 * 1024;
+    config.bundles.max_bundles = 2;
+    let daemon = with_tools(config.clone(), &[("tides", get())]).await;
+    let mut large = by_hand("large");
+    large["x-junk"] = json!(vec![json!([]); 60_000]);
+    assert_eq!(import(&daemon, &packed(OTHER, &[large.clone()]), "").await.status, 201);
+    let kept = daemon.json(&tool(OTHER, "large", "v1")).await;
+    assert_eq!(kept["x-junk"].as_array().unwrap().len(), 60_000);
+    large["slug"] = json!("larger");
+    let why = refused(&daemon, &home, &packed(OTHER, &[large]), 409, "too_many").await;
+    assert!(why.contains("`bundles.max_bytes` allows 307200"), "{why}");
+    let third = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff";
+    let why = refused(&daemon, &home, &packed(third, &[by_hand("b")]), 409, "too_many").await;
+    assert!(why.contains("`bundles.max_bundles` allows"), "{why}");
+    expect(&daemon, 409, "PUT", &bundle(third), &about("third")).await;
+    daemon.stop().await;
+
+    let again = Daemon::start(config).await;
+    again.until_tools(&["large_v1", "tides_v1"]).await;
+    again.stop().await;
+}
+
 #[tokio::test]
 async fn bad_archives_are_refused_with_the_reason() {
     let home = Home::new();

@@ -1,7 +1,7 @@
 //! The list of one bundle: written as a manifest of the Tool Discovery Protocol, and decoded as
 //! every other one.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::usable;
 use crate::bundles::{BundleStore, StoredBundle, StoredTool, ToolImplementation};
@@ -43,30 +43,37 @@ pub(super) fn decode(
 
 /// The manifest with every tool.
 pub(super) fn whole(bundle: &StoredBundle) -> Option<Manifest> {
-    let tools: Vec<Value> = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
+    let tools: Vec<String> = bundle.tools.iter().map(|tool| offer(tool, &tool.name())).collect();
     let decoded = tool_discovery::decode(document(bundle, &tools).as_bytes(), &AcceptedVersions::default());
     decoded.ok().map(|decoded| decoded.manifest)
 }
 
 /// A manifest of the Tool Discovery Protocol.
-fn document(bundle: &StoredBundle, tools: &[Value]) -> String {
+fn document(bundle: &StoredBundle, tools: &[String]) -> String {
     let about = &bundle.definition;
     let description = if about.description.is_empty() { &about.display_name } else { &about.description };
     let document = json!({
         "protocol_version": "1.0",
         "scenario": {"name": bundle.scenario.as_str(), "version": "", "description": description},
-        "tools": tools,
         "categories": [],
     });
-    document.to_string()
+    with_raw_member(document.to_string(), "tools", &format!("[{}]", tools.join(",")))
+}
+
+/// The text of an object that has members, with one more that is JSON already: a tree of all schemas
+/// would take many times their bytes.
+fn with_raw_member(mut object: String, name: &str, json: &str) -> String {
+    object.pop();
+    object.push_str(&format!(",\"{name}\":{json}}}"));
+    object
 }
 
 /// One tool in the manifest.
-fn offer(tool: &StoredTool, name: &str) -> Value {
+fn offer(tool: &StoredTool, name: &str) -> String {
     let mut metadata = Map::from_iter([
         ("enabled_by_default".to_owned(), tool.is_enabled.into()),
         ("requires_approval".to_owned(), false.into()),
-        ("implementation_digest".to_owned(), tool.implementation_digest().into()),
+        ("implementation_digest".to_owned(), tool.implementation_digest.as_str().into()),
     ]);
     if !tool.tags.is_empty() {
         metadata.insert("tags".to_owned(), json!(tool.tags));
@@ -80,15 +87,15 @@ fn offer(tool: &StoredTool, name: &str) -> Value {
         }
     }
     let description = if tool.description.is_empty() { &tool.display_name } else { &tool.description };
-    let mut offer = json!({
+    let offer = json!({
         "name": name,
         "title": tool.display_name,
         "description": description,
-        "parameters": tool.arg_schema,
         "metadata": metadata,
     });
-    if let Some(output) = &tool.output_schema {
-        offer["outputSchema"] = output.clone();
+    let offer = with_raw_member(offer.to_string(), "parameters", tool.arg_schema.get());
+    match &tool.output_schema {
+        Some(output) => with_raw_member(offer, "outputSchema", output.get()),
+        None => offer,
     }
-    offer
 }

@@ -71,7 +71,7 @@ fn secrets<'a>(
     http: &'a HttpTool,
     settings: &BundleSettings,
 ) -> Result<BTreeSet<&'a str>, Unusable> {
-    let is_closed = !tool.declared.is_empty() || tool.arg_schema.get("additionalProperties") == Some(&false.into());
+    let is_closed = !tool.declared.is_empty() || tool.is_closed;
     let mut secrets = BTreeSet::new();
     for name in http.names().into_iter().filter(|name| !tool.declared.contains(*name)) {
         if settings.secrets.contains_key(name) {

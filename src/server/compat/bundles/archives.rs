@@ -108,7 +108,7 @@ pub(super) async fn import_bundle(
     let stored = set.get(imported.id).ok_or(BundleError::UnknownBundle(imported.id))?;
     let status = if imported.outcome == PutOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
     let left_out = stored.tools.iter().filter(|tool| left_out(tool, &shared.bundles).is_some()).count();
-    let bundle = bundle_json::bundle(stored);
+    let bundle = bundle_json::bundle(stored)?;
     let answer = shared_json::json(&ImportedBundleJson { bundle, tools: imported.tools, left_out })?;
     Ok((status, answer).into_response())
 }

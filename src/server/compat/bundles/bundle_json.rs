@@ -3,12 +3,14 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::bundles::{StoredBundle, StoredTool};
-use crate::model::ToolId;
+use crate::bundles::{StoredBundle, StoredDocument, StoredTool};
+use crate::model::{MemberTexts, ToolId};
 use crate::protocols::bundle::left_out;
 use crate::server::ServerState;
+use crate::server::http::error::Problem;
 
 /// What is said about a bundle.
 #[derive(JsonSchema)]
@@ -134,7 +136,7 @@ pub(super) struct LeftOutJson {
 pub(super) struct ImportedBundleJson {
     /// The bundle as it is now.
     #[schemars(with = "BundleJson")]
-    pub(super) bundle: Value,
+    pub(super) bundle: Box<RawValue>,
     /// How many tools came in.
     pub(super) tools: usize,
     /// How many tools of the bundle cannot be run here, so that the list leaves them out.
@@ -146,7 +148,7 @@ pub(super) struct ImportedBundleJson {
 #[schemars(rename = "BundleList")]
 pub(super) struct BundleListJson {
     #[schemars(with = "Vec<BundleJson>")]
-    pub(super) bundles: Vec<Value>,
+    pub(super) bundles: Vec<Box<RawValue>>,
     /// For the next page; absent on the last one.
     #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
     pub(super) next_page_token: Option<String>,
@@ -157,7 +159,7 @@ pub(super) struct BundleListJson {
 #[schemars(rename = "StoredToolList")]
 pub(super) struct ToolListJson {
     #[schemars(with = "Vec<StoredToolJson>")]
-    pub(super) tools: Vec<Value>,
+    pub(super) tools: Vec<Box<RawValue>>,
     /// For the next page; absent on the last one.
     #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
     pub(super) next_page_token: Option<String>,
@@ -192,25 +194,35 @@ pub(super) struct InvokedJson {
 }
 
 /// The document of a bundle, with the name of its scenario.
-pub(super) fn bundle(bundle: &StoredBundle) -> Value {
-    let mut document = bundle.definition.document.clone();
-    document.insert("scenario".to_owned(), json!(bundle.scenario.as_str()));
-    Value::Object(document)
+pub(super) fn bundle(bundle: &StoredBundle) -> Result<Box<RawValue>, Problem> {
+    with_members(&bundle.definition.document, &[("scenario", json!(bundle.scenario.as_str()))])
 }
 
 /// The document of a tool, with its name in the list of tools and what was counted of it.
-pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Value {
-    let mut document = tool.document.clone();
+pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Result<Box<RawValue>, Problem> {
     let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
     let usage = shared.calls.usage(&id);
-    document.insert("bundleID".to_owned(), json!(bundle.definition.id));
-    document.insert("tool".to_owned(), json!(id.to_string()));
+    let mut own = vec![("bundleID", json!(bundle.definition.id)), ("tool", json!(id.to_string()))];
     if let Some(finding) = left_out(tool, &shared.bundles) {
-        document.insert("leftOut".to_owned(), json!({"message": &*finding.message, "hint": finding.hint.as_deref()}));
+        own.push(("leftOut", json!({"message": &*finding.message, "hint": finding.hint.as_deref()})));
     }
-    document.insert("callCount".to_owned(), json!(usage.as_ref().map_or(0, |usage| usage.calls)));
-    document.insert("lastCalledAt".to_owned(), json!(usage.map(|usage| time(usage.last))));
-    Value::Object(document)
+    own.push(("callCount", json!(usage.as_ref().map_or(0, |usage| usage.calls))));
+    own.push(("lastCalledAt", json!(usage.map(|usage| time(usage.last)))));
+    with_members(&tool.document, &own)
+}
+
+/// A document with members of the daemon's own, which replace those of the same names. The others
+/// stay the text that they are: a page of trees would take many times its bytes.
+fn with_members(document: &StoredDocument, own: &[(&str, Value)]) -> Result<Box<RawValue>, Problem> {
+    let members = MemberTexts::parse(document.get()).map_err(|error| Problem::internal(&error))?;
+    let mut text = members.filtered(|name| own.iter().all(|member| member.0 != name));
+    text.pop();
+    for (name, value) in own {
+        let comma = if text.len() > 1 { "," } else { "" };
+        text.push_str(&format!("{comma}\"{name}\":{value}"));
+    }
+    text.push('}');
+    RawValue::from_string(text).map_err(|error| Problem::internal(&error))
 }
 
 fn time(at: Timestamp) -> String {

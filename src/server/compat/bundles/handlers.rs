@@ -128,13 +128,13 @@ pub(super) async fn get_tool(
 
 fn show(shared: &ServerState, key: &(Uuid, Slug, ToolVersion), status: StatusCode) -> Result<Response, Problem> {
     let (bundle, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
-    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &bundle, &tool))?, status))
+    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &bundle, &tool)?)?, status))
 }
 
 fn show_bundle(shared: &ServerState, id: Uuid, status: StatusCode) -> Result<Response, Problem> {
     let set = shared.bundles.set();
     let bundle = set.get(id).ok_or(BundleError::UnknownBundle(id))?;
-    Ok(with_status(shared_json::json(&bundle_json::bundle(bundle))?, status))
+    Ok(with_status(shared_json::json(&bundle_json::bundle(bundle)?)?, status))
 }
 
 fn with_status(mut answer: Response, status: StatusCode) -> Response {

@@ -60,7 +60,7 @@ pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Respons
     let set = shared.bundles.set();
     let all = set.listed().filter(|bundle| filter.takes(bundle));
     let (page, next) = page.cut(all, |bundle| bundle.definition.id.to_string());
-    let bundles = page.into_iter().map(|bundle| bundle_json::bundle(bundle)).collect();
+    let bundles = page.into_iter().map(|bundle| bundle_json::bundle(bundle)).collect::<Result<_, _>>()?;
     shared_json::json(&BundleListJson { bundles, next_page_token: next })
 }
 
@@ -83,6 +83,6 @@ pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response,
     // A character below all of the grammar's stands between the parts, so that the order is theirs.
     let (page, next) =
         page.cut(all, |(bundle, tool)| format!("{}\u{1}{}\u{1}{}", bundle.definition.id, tool.slug, tool.version));
-    let tools = page.iter().map(|(bundle, tool)| bundle_json::tool(shared, bundle, tool)).collect();
+    let tools = page.iter().map(|(bundle, tool)| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
     shared_json::json(&ToolListJson { tools, next_page_token: next })
 }

@@ -62,7 +62,10 @@ impl From<BundleError> for Problem {
             BundleError::BeingDeleted(_) => told(StatusCode::CONFLICT, "being_deleted"),
             BundleError::NotEmpty(..) => told(StatusCode::CONFLICT, "not_empty"),
             BundleError::Conflict(..) | BundleError::ArchiveConflict { .. } => told(StatusCode::CONFLICT, "exists"),
-            BundleError::TooMany(_) | BundleError::ArchiveTooMany { .. } => told(StatusCode::CONFLICT, "too_many"),
+            BundleError::TooMany(_)
+            | BundleError::TooManyBundles(_)
+            | BundleError::TooManyBytes { .. }
+            | BundleError::ArchiveTooMany { .. } => told(StatusCode::CONFLICT, "too_many"),
             BundleError::Disabled(_) => told(StatusCode::FORBIDDEN, "disabled"),
             BundleError::BuiltIn(_) | BundleError::NoFiles => told(StatusCode::FORBIDDEN, "built_in"),
             BundleError::TooLarge(_) => told(StatusCode::BAD_REQUEST, "too_large"),

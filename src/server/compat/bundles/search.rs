@@ -40,7 +40,8 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
     let set = shared.bundles.set();
     let found = shared.tasks.off_thread(move || find(&set, &typed, with_disabled)).await;
     let (page, next) = page.cut(found.into_iter().enumerate(), |(at, _)| format!("{at:08}"));
-    let tools = page.iter().map(|(_, (bundle, tool))| bundle_json::tool(shared, bundle, tool)).collect();
+    let tools =
+        page.iter().map(|(_, (bundle, tool))| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
     shared_json::json(&ToolListJson { tools, next_page_token: next })
 }
 
