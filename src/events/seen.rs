@@ -10,4 +10,6 @@ pub enum CallsSeen {
     All,
     /// Those with these ids.
     WithIds(BTreeSet<Arc<str>>),
+    /// Those with these ids that belong to this identity.
+    OwnWithIds(Arc<str>, BTreeSet<Arc<str>>),
 }

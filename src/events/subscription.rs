@@ -115,6 +115,9 @@ impl Subscription {
     fn wants(&self, event: &Event) -> bool {
         let sees = match (event, &self.calls) {
             (Event::Call(event), CallsSeen::WithIds(ids)) => ids.contains(&event.call_id),
+            (Event::Call(event), CallsSeen::OwnWithIds(owner, ids)) => {
+                event.owner == *owner && ids.contains(&event.call_id)
+            }
             _ => true,
         };
         sees && event.kind().is_none_or(|kind| self.kinds.contains(&kind))

@@ -11,6 +11,8 @@ use super::{CallerInfo, JsonText};
 pub struct CallEvent {
     /// The id of the call, which only its caller knows.
     pub call_id: Arc<str>,
+    /// The identity that the call belongs to.
+    pub owner: Arc<str>,
     /// The name of the tool that the caller used.
     pub tool_name: Arc<str>,
     /// Where the call comes from.

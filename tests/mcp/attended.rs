@@ -213,6 +213,61 @@ async fn a_tool_that_needs_input_gets_it_from_its_caller() {
     house.finish().await;
 }
 
+/// Sends a request as an operator does.
+async fn operate(address: SocketAddr, method: &str, target: &str, body: &Value) -> (u16, Value) {
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("content-type", "application/json"), ("authorization", token.as_str())];
+    let body = if method == "GET" { String::new() } else { body.to_string() };
+    let answer = serving::ask(address, method, target, &headers, &body).await;
+    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_operators_only() {
+    let server = asker().await;
+    let house = House::with(&[("files", server.url())], |config| {
+        config.server.operator_token = Some(Secret::new(TOKEN));
+    })
+    .await;
+    let address = house.serve().await;
+    let call = json!({"tool_name": "work", "call_id": "call-of-the-operator"});
+    let (status, answer) = operate(address, "POST", "/api/v1/tools/execute", &call).await;
+    assert_eq!(status, 202, "{answer}");
+    let id = answer["interaction"]["id"].as_str().unwrap();
+    for target in ["/dashboard/calls", "/dashboard/calls/now", "/dashboard", "/dashboard/overview/calls"] {
+        let page = String::from_utf8(serving::ask(address, "GET", target, &[], "").await.body).unwrap();
+        assert!(!page.contains(id) && !page.contains("Name?"), "{target}: {page}");
+    }
+    let token = format!("Bearer {TOKEN}");
+    let page = serving::ask(address, "GET", "/dashboard/calls/now", &[("authorization", &token)], "").await;
+    assert!(String::from_utf8(page.body).unwrap().contains("Name?"), "operators see it");
+
+    let interaction = format!("/api/v1/interactions/{id}");
+    let accept = json!({"action": "accept", "content": {"name": "Eve"}});
+    let (status, refused) = send(address, "POST", &interaction, &accept).await;
+    assert_eq!((status, &refused["code"]), (404, &json!("unknown_interaction")), "{refused}");
+    let (_, unknown) = send(address, "POST", "/api/v1/interactions/no-such", &accept).await;
+    assert_eq!(refused["detail"], unknown["detail"], "it looks like an unknown one");
+    for method in ["GET", "DELETE"] {
+        let (status, refused) = send(address, method, "/api/v1/calls/call-of-the-operator", &json!({})).await;
+        assert_eq!((status, &refused["code"]), (404, &json!("unknown_call")), "{method}: {refused}");
+    }
+    let accept = json!({"action": "accept", "content": {"name": "Ada"}});
+    let (status, answer) = operate(address, "POST", &interaction, &accept).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["result"]["content"]["name"], "Ada");
+
+    // A caller without the token answers its own question, and an operator may.
+    let call = json!({"tool_name": "work", "call_id": "call-of-a-client"});
+    let (_, answer) = execute(address, call).await;
+    let id = answer["interaction"]["id"].as_str().unwrap();
+    let (status, _) = operate(address, "GET", "/api/v1/calls/call-of-a-client", &Value::Null).await;
+    assert_eq!(status, 200);
+    let (status, answer) = send(address, "POST", &format!("/api/v1/interactions/{id}"), &accept).await;
+    assert_eq!((status, &answer["result"]["content"]["name"]), (200, &json!("Ada")), "{answer}");
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn input_that_is_not_given_in_time_is_declined() {
     let server = asker().await;

@@ -61,10 +61,12 @@ impl Calls {
         &self.0.active
     }
 
-    /// Begins a call whose caller takes part over HTTP, under the id that it gave or a new one.
+    /// Begins a call whose caller takes part over HTTP, under the id that it gave or a new one. It
+    /// belongs to `owner`.
     pub fn attend(
         &self,
         request: &Request,
+        owner: &str,
         id: Option<String>,
         log_level: LogLevel,
     ) -> Result<Arc<ActiveCall>, AttendError> {
@@ -75,6 +77,7 @@ impl Calls {
                 profile: request.profile.as_deref().map(Into::into),
                 user_id: request.user_id.clone(),
             },
+            owner: owner.into(),
             log_level,
             clock: self.0.clock,
             hub: self.parts().map(|parts| parts.hub.clone()),
@@ -109,9 +112,16 @@ impl Calls {
         Attended::NeedsInput(needs_input)
     }
 
-    /// Gives the input that a call waits for, and waits until the call is over or needs more.
-    pub async fn give_input(&self, id: &str, reply: InputReply) -> Result<(Arc<ActiveCall>, Attended), InputError> {
-        let waiting = self.0.active.waiting().into_iter().find(|(_, input)| *input.id == *id);
+    /// Gives the input that a call waits for, and waits until the call is over or needs more. A call
+    /// that `may_see` refuses by its owner counts as unknown.
+    pub async fn give_input(
+        &self,
+        id: &str,
+        reply: InputReply,
+        may_see: impl Fn(&str) -> bool,
+    ) -> Result<(Arc<ActiveCall>, Attended), InputError> {
+        let mut waiting = self.0.active.waiting().into_iter();
+        let waiting = waiting.find(|(call, input)| *input.id == *id && may_see(call.owner()));
         let (call, _) = waiting.ok_or(InputError::Unknown)?;
         if !call.give(reply) {
             return Err(InputError::Unknown);

@@ -25,6 +25,7 @@ pub struct ActiveCall {
     id: Arc<str>,
     tool_name: Arc<str>,
     caller: CallerInfo,
+    owner: Arc<str>,
     offers: CallerOffers,
     phase: watch::Sender<CallPhase>,
     reply: Mutex<Option<oneshot::Sender<InputReply>>>,
@@ -69,6 +70,7 @@ pub struct PendingInput {
 pub(super) struct NewCall {
     pub(super) tool_name: Arc<str>,
     pub(super) caller: CallerInfo,
+    pub(super) owner: Arc<str>,
     pub(super) log_level: LogLevel,
     pub(super) clock: Clock,
     pub(super) hub: Option<Hub>,
@@ -77,12 +79,13 @@ pub(super) struct NewCall {
 
 impl ActiveCall {
     pub(super) fn new(id: Arc<str>, new: NewCall) -> Self {
-        let NewCall { tool_name, caller, log_level, clock, hub, input_timeout } = new;
+        let NewCall { tool_name, caller, owner, log_level, clock, hub, input_timeout } = new;
         let (cancelling, cancelled) = StopTrigger::new();
         Self {
             id,
             tool_name,
             caller,
+            owner,
             offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
             phase: watch::Sender::new(CallPhase::Running),
             reply: Mutex::default(),
@@ -109,6 +112,11 @@ impl ActiveCall {
     /// Where it comes from.
     pub fn caller_info(&self) -> &CallerInfo {
         &self.caller
+    }
+
+    /// The identity that it belongs to.
+    pub fn owner(&self) -> &Arc<str> {
+        &self.owner
     }
 
     /// How far it is.
@@ -179,6 +187,7 @@ impl ActiveCall {
         let Some(hub) = self.hub.as_ref().filter(|_| passes) else { return };
         hub.try_publish(Event::Call(Arc::new(CallEvent {
             call_id: Arc::clone(&self.id),
+            owner: Arc::clone(&self.owner),
             tool_name: Arc::clone(&self.tool_name),
             caller: self.caller.clone(),
             at: self.clock.wall(),

@@ -1,5 +1,6 @@
 //! `/api/v1/calls` and `/api/v1/interactions`: shows and cancels calls under way, and gives them
-//! the input that their tools wait for.
+//! the input that their tools wait for. A call of another caller counts as unknown, but with the
+//! right `operate`.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::model::JsonText;
 use crate::protocols::InputReply;
 use crate::server::api::call_event_json::{self, InteractionJson};
 use crate::server::api::{calls, shared_json};
+use crate::server::auth::Access;
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -56,8 +58,9 @@ pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
+    access: Access,
 ) -> Result<Response, Problem> {
-    let call = find(&shared, &id)?;
+    let call = find(&shared, &id, access)?;
     match call.phase() {
         CallPhase::Over(answered) => {
             calls::answer_of(&shared, &call, &Attended::Over(answered)).map(IntoResponse::into_response)
@@ -72,8 +75,9 @@ pub(in crate::server) async fn cancel(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
+    access: Access,
 ) -> Result<Response, Problem> {
-    let call = find(&shared, &id)?;
+    let call = find(&shared, &id, access)?;
     if let CallPhase::Over(_) = call.phase() {
         return Err(already_over());
     }
@@ -87,10 +91,11 @@ pub(in crate::server) async fn give(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
+    access: Access,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let reply = InputReply::Given(JsonText::known(reply(&body)?));
-    let (call, attended) = shared.calls.give_input(&id, reply).await?;
+    let (call, attended) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
     Ok(calls::answer_of(&shared, &call, &attended)?.into_response())
 }
 
@@ -117,8 +122,10 @@ fn content(given: Option<&Value>) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-fn find(shared: &ServerState, id: &str) -> Result<Arc<ActiveCall>, Problem> {
-    shared.calls.active().get(id).ok_or_else(unknown_call)
+/// The call with this id, if this caller may see it.
+fn find(shared: &ServerState, id: &str, access: Access) -> Result<Arc<ActiveCall>, Problem> {
+    let call = shared.calls.active().get(id).filter(|call| access.may_see(call.owner()));
+    call.ok_or_else(unknown_call)
 }
 
 /// The problem for an id that no call has.

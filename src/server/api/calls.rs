@@ -24,6 +24,7 @@ use crate::server::api::call_answers::{
     CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer,
 };
 use crate::server::api::lookup;
+use crate::server::auth::Access;
 use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::query::NoQuery;
@@ -64,18 +65,24 @@ pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
     headers: HeaderMap,
+    access: Access,
     RawBody(body): RawBody,
 ) -> CallHttpResponse {
     let client = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
-    call(&shared, client, body).await.unwrap_or_else(Problem::into_full_response)
+    call(&shared, client, access, body).await.unwrap_or_else(Problem::into_full_response)
 }
 
-async fn call(shared: &ServerState, client: Option<String>, body: Bytes) -> Result<CallHttpResponse, Problem> {
+async fn call(
+    shared: &ServerState,
+    client: Option<String>,
+    access: Access,
+    body: Bytes,
+) -> Result<CallHttpResponse, Problem> {
     let (request, call_id, log_level) = parse_call(&body)?;
     let request = Request { client, ..request };
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
-    let call = shared.calls.attend(&request, call_id, log_level)?;
+    let call = shared.calls.attend(&request, access.owner(), call_id, log_level)?;
     let attended = shared.calls.execute_attended(request, Arc::clone(&call)).await;
     answer_of(shared, &call, &attended)
 }

@@ -98,7 +98,7 @@ pub(in crate::server) async fn show(
         Some(text) => count(text).and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(u32::MAX),
     };
     let wait = seconds(wait)?;
-    let turn = kept(&shared).and_then(|turns| turns.get(&id, owner(access))).ok_or_else(unknown_turn)?;
+    let turn = kept(&shared).and_then(|turns| turns.get(&id, access.owner())).ok_or_else(unknown_turn)?;
     shared.calls.wait_for_turn(&turn, wait).await;
     answer(&turn)
 }
@@ -110,7 +110,7 @@ pub(in crate::server) async fn result(
     _: NoQuery,
     access: Access,
 ) -> Result<Response, Problem> {
-    let turn = kept(&shared).and_then(|turns| turns.with_call(&id, owner(access))).ok_or_else(unknown_result)?;
+    let turn = kept(&shared).and_then(|turns| turns.with_call(&id, access.owner())).ok_or_else(unknown_result)?;
     let (call, settled) = turn.result(&id).ok_or_else(unknown_result)?;
     shared_json::json(&turn_json::result(&id, &turn, call, &settled))
 }
@@ -126,15 +126,6 @@ fn answer(turn: &Turn) -> Result<Response, Problem> {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }
     Ok(answer)
-}
-
-/// The identity that a turn belongs to. A turn that was made with the operator's token is not
-/// shown without it.
-fn owner(access: Access) -> &'static str {
-    match access {
-        Access::Full => "full",
-        Access::WithoutToken | Access::WrongToken => "without-token",
-    }
 }
 
 fn parse(
@@ -170,7 +161,7 @@ fn parse(
         read: turns::read_response(format, body.response.get())?,
         response: JsonText::known(body.response.get()),
         id: given(body.turn_id),
-        owner: owner(access).into(),
+        owner: access.owner().into(),
         profile: scope.profile,
         chat: scope.chat,
         user_id: given(body.user_id).map(Into::into),

@@ -33,6 +33,9 @@ const HOW_TO_SEND_TOKEN: &str = "the command line takes it from its configuratio
 /// The active configuration: a reload may bring another token.
 pub(super) type ConfigWatch = watch::Receiver<Arc<Config>>;
 
+/// The owner of what was requested with every right.
+const FULL_OWNER: &str = "full";
+
 /// What a caller needs for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
@@ -83,6 +86,25 @@ pub(super) enum Access {
 }
 
 impl Access {
+    /// The access of a request with these headers, under this configuration.
+    pub(super) fn of_request(config: &ConfigWatch, headers: &HeaderMap) -> Self {
+        Self::new(&config.borrow(), headers)
+    }
+
+    /// The identity that calls and turns of this caller belong to.
+    pub(super) fn owner(self) -> &'static str {
+        match self {
+            Self::Full => FULL_OWNER,
+            Self::WithoutToken | Self::WrongToken => "without-token",
+        }
+    }
+
+    /// Whether this caller may see and change what belongs to `owner`: its own, and with the right
+    /// `operate` everything.
+    pub(super) fn may_see(self, owner: &str) -> bool {
+        self == Self::Full || self.owner() == owner
+    }
+
     fn new(config: &Config, headers: &HeaderMap) -> Self {
         match config.operator_token().map(|token| token::check_token(headers, token)) {
             None | Some(TokenCheck::Valid) => Self::Full,

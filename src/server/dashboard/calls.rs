@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::calls::approval::Approvals;
 use crate::calls::track::OperationTracker;
 use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_NAME_MAX};
+use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
@@ -27,15 +28,20 @@ const OVER: usize = 50;
 const WAITING: usize = 100;
 
 /// `GET /dashboard/calls`.
-pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+pub(super) async fn page(
+    State(shared): State<SharedState>,
+    access: Access,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
+    let needs_token = shared.config.borrow().operator_token().is_some();
     let main = html! {
         h1 { "Calls" }
         p class="lead" { "Calls that need an approval or input wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
-        (operator(shared.config.borrow().operator_token().is_some()))
+        (operator(needs_token))
         // A stream of its own, because snapshots do not contain calls.
         div sse-connect="/api/v1/events?kind=approval,operation,call" {
-            div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:call, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
+            div id="calls" hx-get="/dashboard/calls/now" hx-trigger=(refreshes(needs_token)) hx-sync="this:replace" hx-disinherit="*" { (present(&shared, access, now)) }
         }
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
@@ -43,11 +49,25 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
 }
 
 /// `GET /dashboard/calls/now`: the part that changes.
-pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
-    html_response(&asked, present(&shared, shared.clock.wall()))
+pub(super) async fn part(
+    State(shared): State<SharedState>,
+    access: Access,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    html_response(&asked, present(&shared, access, shared.clock.wall()))
 }
 
-fn present(shared: &ServerState, now: Timestamp) -> Markup {
+/// When the part that changes is requested again. The stream of events of a page carries no token,
+/// so where one is needed the events of calls do not come, and the page looks regularly.
+fn refreshes(needs_token: bool) -> &'static str {
+    if needs_token {
+        "load, every 5s, sse:approval, sse:operation, sse:snapshot"
+    } else {
+        "sse:approval, sse:operation, sse:call, sse:snapshot"
+    }
+}
+
+fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
     let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let (waits, decided): (Vec<_>, Vec<_>) =
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
@@ -60,7 +80,7 @@ fn present(shared: &ServerState, now: Timestamp) -> Markup {
             @for request in waits.iter().take(WAITING) { (waiting(request, now)) }
             @if waits.len() > WAITING { p class="quiet" { (waits.len() - WAITING) " more: " a href="/api/v1/approvals?state=waiting" { "all as JSON" } } }
         }
-        (interactions::waiting(&shared.calls.active().waiting(), now))
+        (interactions::waiting(&shared.calls.active().waiting(), access, now))
         section aria-labelledby="operations-title" {
             h2 id="operations-title" { "Operations " span class="quiet" { (going.len()) " under way" } }
             @if operations.is_empty() { p class="card" { "No long-running operations." } }

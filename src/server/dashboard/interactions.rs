@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::calls::active::{ActiveCall, PendingInput};
 use crate::model::JsonText;
+use crate::server::auth::Access;
 use crate::server::dashboard::first_value::{FirstMembers, first_value};
 use crate::server::dashboard::text::{IN, count, foreign, relative_time, segment};
 
@@ -16,13 +17,18 @@ const SHOWN: usize = 100;
 /// At most this many characters of a message.
 const MESSAGE: usize = 2_000;
 
-/// The part of the page Calls; empty when no tool waits.
-pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], now: Timestamp) -> Markup {
+/// The part of the page Calls; empty when no tool waits. A page belongs to no caller, so the
+/// questions are shown to operators only.
+pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], access: Access, now: Timestamp) -> Markup {
     html! {
         @if !waiting.is_empty() {
             section aria-labelledby="input-title" {
                 h2 id="input-title" { "Waiting for input " span class="quiet" { (count(waiting.len(), "call")) } }
-                @for (call, input) in waiting.iter().take(SHOWN) { (form(call, input, now)) }
+                @if access == Access::Full {
+                    @for (call, input) in waiting.iter().take(SHOWN) { (form(call, input, now)) }
+                } @else {
+                    p class="card" { "Questions to callers are shown to operators only: write the operator token above." }
+                }
             }
         }
     }

@@ -58,7 +58,7 @@ const KIND: Param = many("kind")
     .takes(ParamType::Word(|| EventType::ALL.map(EventType::as_str).to_vec()))
     .about("Only events of these kinds; all when not given.", "catalog");
 const CALL_ID: Param = many("call_id").about(
-    "Events of the kind `call` of the calls with these ids. Without it operators get those of all calls, and others of none.",
+    "Events of the kind `call` of the calls with these ids. Without it operators get those of all calls, and others of none; others never get those of an operator's call.",
     "",
 );
 const CURSOR: Param = once("cursor")
@@ -116,7 +116,11 @@ pub(in crate::server) fn parse_subscription(
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let cursor = known_to.or_else(|| query.optional("cursor"));
     let ids: BTreeSet<Arc<str>> = query.list("call_id")?.into_iter().map(Into::into).collect();
-    let calls = if ids.is_empty() && access == Access::Full { CallsSeen::All } else { CallsSeen::WithIds(ids) };
+    let calls = match access {
+        Access::Full if ids.is_empty() => CallsSeen::All,
+        Access::Full => CallsSeen::WithIds(ids),
+        Access::WithoutToken | Access::WrongToken => CallsSeen::OwnWithIds(access.owner().into(), ids),
+    };
     Ok(SubscribeRequest {
         calls,
         query: views::effective(&list.view, list.format),

@@ -31,7 +31,7 @@ pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Res
         ..Request::new(&name(params)?, arguments(params)?)
     };
     let refused = |error: crate::calls::active::AttendError| AnswerError::refused(error.to_string());
-    let call = shared.calls.attend(&request, None, LogLevel::Info).map_err(refused)?;
+    let call = shared.calls.attend(&request, context.owner, None, LogLevel::Info).map_err(refused)?;
     match shared.calls.execute_attended(request, call.clone()).await {
         Attended::NeedsInput(input) => {
             let why = format!("the tool needs input to continue: {}", input.message);

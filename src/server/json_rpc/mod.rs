@@ -25,6 +25,7 @@ use crate::catalog::ViewQuery;
 use crate::model::JsonText;
 use crate::server::SharedState;
 use crate::server::api::lookup;
+use crate::server::auth::Access;
 use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::http::body::RawBody;
@@ -46,6 +47,8 @@ const PARAMS: [Param; 7] =
 pub(super) struct RpcContext {
     shared: SharedState,
     view: ViewQuery,
+    /// The identity that its calls belong to.
+    owner: &'static str,
 }
 
 /// The route.
@@ -55,9 +58,14 @@ pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
 
 /// `POST /rpc`: a message, or a batch of them. 204 if they want no answer, else 200: an error of
 /// the protocol is an answer.
-async fn receive(State(shared): State<SharedState>, RawQuery(raw): RawQuery, RawBody(body): RawBody) -> Response {
+async fn receive(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    access: Access,
+    RawBody(body): RawBody,
+) -> Response {
     let context = match view(&shared, raw.as_deref()) {
-        Ok(view) => RpcContext { shared, view },
+        Ok(view) => RpcContext { shared, view, owner: access.owner() },
         Err(problem) => return problem.into_response(),
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use callsheet_provide::json_rpc::{self, AnswerError};
 use futures_util::{StreamExt as _, stream};
+use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
@@ -21,6 +22,7 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
 use crate::server::SharedState;
+use crate::server::auth::Access;
 use crate::server::json_rpc::RpcContext;
 
 /// The most connections at a time; further ones wait.
@@ -110,7 +112,9 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     if !(first.starts_with('{') && serde_json::from_str::<&RawValue>(&first).is_ok()) {
         return;
     }
-    let context = RpcContext { shared, view: ViewQuery::default() };
+    // The socket carries no token.
+    let owner = Access::of_request(&shared.config, &HeaderMap::new()).owner();
+    let context = RpcContext { shared, view: ViewQuery::default(), owner };
     let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
     let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(&context, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));

@@ -115,7 +115,8 @@
     });
   }
   document.addEventListener('htmx:configRequest', function (event) {
-    var text = event.detail.verb !== 'get' && token();
+    // Reads need it too: the page Calls shows questions to callers to operators only.
+    var text = token();
     if (text) event.detail.headers.Authorization = 'Bearer ' + text;
   });
   document.addEventListener('htmx:responseError', function (event) {
