@@ -181,7 +181,12 @@ fn print_state(health: &Value) {
     match reason.strip_prefix("not working yet: ") {
         Some(why) => {
             output::wrapped("", &format!("{name} is not working yet: {why}"));
-            output::wrapped("", &format!("the daemon keeps trying; `callsheet remove {name}` takes it out again"));
+            output::wrapped(
+                "",
+                &format!(
+                    "its entry is written, and the daemon keeps trying; `callsheet remove {name}` takes it out again"
+                ),
+            );
         }
         None => output::wrapped("", &format!("{name} is {state}: {reason}")),
     }

@@ -1,6 +1,7 @@
 //! The configuration file that `add` and `remove` change: the one that the running daemon follows,
 //! or else the one that `serve` would take. And what the daemon makes of the change.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::runtime::Clock;
 const RELOAD: Duration = Duration::from_secs(10);
 /// How long a new scenario is waited for: `npx` may have to download its program first.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
+/// After this time a person sees that the first answer is waited for.
+const ANNOUNCED_AFTER: Duration = Duration::from_secs(2);
 /// Characters of a line that is shown.
 const LINE: usize = 100;
 /// How often the daemon is asked meanwhile.
@@ -110,11 +113,16 @@ impl EditedFile {
             }
             clock.sleep(EVERY).await;
         }
-        let end = clock.now() + FIRST_ANSWER;
+        let began = clock.now();
+        let mut is_announced = !std::io::stderr().is_terminal();
         loop {
             let known = self.known(name).await;
-            if known.as_ref().is_some_and(&is_settled) || clock.now() > end {
+            if known.as_ref().is_some_and(&is_settled) || clock.now() > began + FIRST_ANSWER {
                 return Ok(known);
+            }
+            if !is_announced && clock.now() > began + ANNOUNCED_AFTER {
+                is_announced = true;
+                output::note(&format!("waiting for the first answer of {name}"));
             }
             clock.sleep(EVERY).await;
         }

@@ -10,7 +10,7 @@ use super::routes::CallReport;
 use super::sessions::news::SessionNews;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, SourceError};
-use crate::model::{ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Settings, SourceId};
+use crate::model::{Awaited, ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Settings, SourceId};
 use crate::state::{StateError, TrustDecision};
 use crate::transports::TransportError;
 use crate::transports::http::Upstream;
@@ -53,6 +53,15 @@ pub(super) enum EngineEvent {
     SourceEnded(SourceError),
     /// A poll ended.
     Polled(Box<PollResult>),
+    /// A poll of this generation has waited long for an answer.
+    Waits {
+        /// The scenario.
+        name: ScenarioName,
+        /// Its generation.
+        generation: u64,
+        /// What is waited for.
+        awaited: Box<Awaited>,
+    },
     /// Preferences changed, and are durable.
     PreferencesChanged(Arc<PreferenceSet>, Vec<Settings>, ReplySender<Vec<Settings>>),
     /// An operator decided, and it is durable.

@@ -4,12 +4,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use super::sessions::link::Connected;
 use crate::metrics::Listings;
-use crate::model::{ScenarioName, Target};
+use crate::model::{Awaited, ScenarioName, Target};
 use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
 use crate::transports::{TransportError, Transports};
 
@@ -25,6 +26,23 @@ pub(super) struct PollRequest {
     pub(super) longest: Duration,
     /// Counts the results.
     pub(super) listings: Arc<Listings>,
+    /// The session that lists, as soon as there is one.
+    pub(super) current: CurrentSession,
+}
+
+/// The session through which a poll lists. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct CurrentSession(Arc<ArcSwapOption<Arc<dyn Session>>>);
+
+impl CurrentSession {
+    fn set(&self, session: &Arc<dyn Session>) {
+        self.0.store(Some(Arc::new(Arc::clone(session))));
+    }
+
+    /// What it waits for.
+    pub(super) fn awaited(&self) -> Option<Awaited> {
+        self.0.load().as_ref()?.awaited()
+    }
 }
 
 /// How a scenario is polled.
@@ -77,21 +95,23 @@ async fn list(
     question: PollRequest,
     connected: &mut Option<Connected>,
 ) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
-    let PollRequest { target, way, transports, request, .. } = question;
+    let PollRequest { target, way, transports, request, current, .. } = question;
     let (protocol, listing) = match way {
         PollMode::Session(protocol, session) => {
+            current.set(&session);
             let listing = session.list(&request).await?;
             (protocol, listing)
         }
         PollMode::Connect(protocol) => {
             let session = protocol.connect(&target, &transports).await?;
             *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session: Arc::clone(&session) });
+            current.set(&session);
             let listing = session.list(&request).await?;
             (protocol, listing)
         }
         PollMode::Probe(protocols) => {
             let probe::Probed { protocol, session, listing } =
-                probe::probe(&protocols, &target, &transports, &request).await?;
+                probe::probe(&protocols, &target, &transports, &request, &|session| current.set(session)).await?;
             *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session });
             (protocol, listing)
         }
@@ -137,6 +157,7 @@ mod tests {
             request: ListRequest::whole(),
             longest: second,
             listings: Arc::default(),
+            current: CurrentSession::default(),
         }
     }
 

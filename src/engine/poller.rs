@@ -2,18 +2,20 @@
 //! decide when, or which scenario, to poll.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::message::EngineEvent;
-use super::poll_task::{PollMode, PollRequest, poll};
+use super::poll_task::{CurrentSession, PollMode, PollRequest, poll};
 use super::scenario::poll::DuePoll;
 use super::scenario::schedule::untrusted_permits;
 use crate::config::RefreshConfig;
 use crate::metrics::Listings;
+use crate::model::{REPORTED_AFTER, ScenarioName};
 use crate::protocols::{Protocols, Session};
-use crate::runtime::{Stop, Tasks};
+use crate::runtime::{Clock, Stop, Tasks};
 use crate::transports::Transports;
 
 /// A poll may take this many times `refresh.timeout`; in a large fleet it may wait for a permit for
@@ -68,6 +70,9 @@ impl Poller {
             (_, None) if is_stranger => PollMode::Probe(self.protocols.for_untrusted()),
             (_, None) => PollMode::Probe(self.protocols.clone()),
         };
+        let current = CurrentSession::default();
+        let waits =
+            report_waits((name.clone(), generation), current.clone(), self.events.clone(), self.transports.clock());
         let question = PollRequest {
             name,
             generation,
@@ -77,6 +82,7 @@ impl Poller {
             longest: refresh.timeout.saturating_mul(LONGEST),
             request,
             listings: Arc::clone(&self.listings),
+            current,
         };
         let (events, stop) = (self.events.clone(), self.stop.clone());
         let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
@@ -93,10 +99,40 @@ impl Poller {
             };
             let answered = tokio::select! {
                 answered = turn => answered,
+                () = waits => return,
                 () = stop.wait() => return,
             };
             // Fails only when the loop is gone, and then the answer is not needed.
             let _ = events.send(EngineEvent::Polled(Box::new(answered))).await;
         }))
+    }
+}
+
+/// How often a poll that takes long is looked at before its request has waited for long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Reports what a poll waits for, every [`REPORTED_AFTER`]. The time that the poll itself waits for
+/// its turn does not count. Ends only with the loop.
+async fn report_waits(
+    poll: (ScenarioName, u64),
+    current: CurrentSession,
+    events: mpsc::Sender<EngineEvent>,
+    clock: Clock,
+) {
+    let (name, generation) = poll;
+    let mut wait = REPORTED_AFTER;
+    loop {
+        clock.sleep(wait).await;
+        wait = LOOK;
+        let Some(awaited) = current.awaited() else { continue };
+        if awaited.waited < REPORTED_AFTER {
+            wait = REPORTED_AFTER - awaited.waited;
+            continue;
+        }
+        wait = REPORTED_AFTER;
+        let event = EngineEvent::Waits { name: name.clone(), generation, awaited: Box::new(awaited) };
+        if events.send(event).await.is_err() {
+            return;
+        }
     }
 }

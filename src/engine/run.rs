@@ -174,6 +174,9 @@ impl Core {
                 self.reconcile(now);
             }
             EngineEvent::Polled(answered) => self.poll_ended(answered, now),
+            EngineEvent::Waits { name, generation, awaited } => {
+                self.give(&name, ScenarioInput::Waits { generation, awaited }, now);
+            }
             EngineEvent::Session(news) => self.spoke(news, now),
             EngineEvent::PreferencesChanged(preferences, settings, reply) => {
                 self.publisher.prefer(preferences, &self.parts.config);

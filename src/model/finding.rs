@@ -252,6 +252,8 @@ codes! {
     ServerIdentity = "server-identity", Warning;
     /// A program writes lines to its standard output that are no messages; they are skipped.
     OutputNoise = "output-noise", Warning;
+    /// A scenario has not answered its greeting for 10 s or longer; it may still do so.
+    NoAnswer = "no-answer", Warning;
     /// The result of a call does not fit the schema of results that its tool declares. It was
     /// passed on.
     OutputMismatch = "output-mismatch", Warning;

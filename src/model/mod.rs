@@ -5,6 +5,7 @@
 
 pub mod activity;
 pub mod approval;
+mod awaited;
 pub mod call_event;
 pub mod caller;
 pub mod config_state;
@@ -36,6 +37,7 @@ pub mod view;
 
 pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_FIELDS};
 pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
+pub use awaited::{Awaited, ProgramOutput, REPORTED_AFTER};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::awaited::Awaited;
 use super::name::ScenarioName;
 
 /// Where a scenario was found. The order is the order of precedence: the first wins when two
@@ -155,6 +156,8 @@ pub struct Health {
     pub last_error: Option<LastError>,
     /// When it will be polled next.
     pub next_attempt: Option<Timestamp>,
+    /// What the poll under way has waited for without an answer, if that takes long.
+    pub awaited: Option<Awaited>,
     /// Failures since the last good answer.
     pub failures_in_a_row: u32,
     /// How long the last answer took, in milliseconds, from the request to the end of the answer's

@@ -19,7 +19,8 @@ pub struct Probed {
 /// A protocol that was tried: its id, where, and what it met.
 type Attempt = (&'static str, &'static str, ListError);
 
-/// Tries every protocol that may be probed at the target, in order. Fails with what each attempt
+/// Tries every protocol that may be probed at the target, in order. `tries` is given each session
+/// before it lists. Fails with what each attempt
 /// met; a failure to reach the scenario at all ends it at once, and so does an answer that is of a
 /// protocol but cannot be used.
 pub async fn probe(
@@ -27,10 +28,11 @@ pub async fn probe(
     target: &Target,
     transports: &Transports,
     request: &ListRequest,
+    tries: &(dyn Fn(&Arc<dyn Session>) + Sync),
 ) -> Result<Probed, ListError> {
     let mut met: Vec<Attempt> = Vec::new();
     for (protocol, at) in in_order(protocols, target) {
-        match attempt(protocol, target, transports, request).await {
+        match attempt(protocol, (target, transports), request, tries).await {
             Ok(probed) => return Ok(probed),
             // One that was met before by an answer of another kind may break off what it does not
             // know.
@@ -57,11 +59,12 @@ fn in_order<'a>(protocols: &'a Protocols, target: &Target) -> Vec<(&'a Arc<dyn P
 
 async fn attempt(
     protocol: &Arc<dyn Protocol>,
-    target: &Target,
-    transports: &Transports,
+    (target, transports): (&Target, &Transports),
     request: &ListRequest,
+    tries: &(dyn Fn(&Arc<dyn Session>) + Sync),
 ) -> Result<Probed, ListError> {
     let session = protocol.connect(target, transports).await.map_err(|error: ConnectError| ListError::from(error))?;
+    tries(&session);
     let listing = session.list(request).await?;
     Ok(Probed { protocol: Arc::clone(protocol), session, listing })
 }

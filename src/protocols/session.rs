@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome, ResumedInput};
-use crate::model::JsonText;
+use crate::model::{Awaited, JsonText};
 use crate::transports::http::Upstream;
 
 /// One scenario as long as it is the same process or connection. Dropping it closes it.
@@ -62,6 +62,12 @@ pub trait Session: Send + Sync {
     /// here.
     fn recent_errors(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What the listing under way waits for, and for how long. `None` where that is not known, and
+    /// while no answer is waited for.
+    fn awaited(&self) -> Option<Awaited> {
+        None
     }
 
     /// The request over HTTP that returns the list as the scenario writes it, for people who look

@@ -103,6 +103,7 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
         last_attempt: None,
         last_error: None,
         next_attempt: None,
+        awaited: None,
         failures_in_a_row: 0,
         latency_ms: None,
         restarts: 0,

@@ -1,14 +1,16 @@
 //! Lists the tools of MCP servers several times, over HTTP or as programs that are started for that
 //! and ended again, and checks them. Calls no tool.
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::{CommandError, output, watchdog};
 use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
-use crate::model::{Finding, FindingCode, Target};
-use crate::protocols::mcp::Mcp;
+use crate::model::{Finding, FindingCode, REPORTED_AFTER, Target};
+use crate::protocols::mcp::{Mcp, McpSession};
 use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::{ListError, Session as _};
 use crate::runtime::{Clock, Tasks};
@@ -18,6 +20,9 @@ use crate::transports::{TransportError, Transports};
 
 /// Lines of standard error that explain why a server cannot be listed.
 const LAST_LINES: usize = 10;
+
+/// How often it is looked whether a server answers.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be listed.
 pub(in crate::cli) struct Unlisted {
@@ -33,7 +38,7 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
     let transports = Transports::new(client).with_children(Arc::clone(&children));
     let inspected = match Mcp::default().session(target, &transports) {
         Ok(session) => {
-            let inspected = session.inspect().await;
+            let inspected = inspect_patiently(&session, clock).await;
             inspected.map_err(|error| Unlisted { error, stderr: session.recent_errors() })
         }
         Err(error) => Err(Unlisted { error: error.into(), stderr: Vec::new() }),
@@ -41,6 +46,26 @@ pub(in crate::cli) async fn inspect_server(target: &Target, config: &Config) -> 
     // A program is ended with its session; this waits for it.
     let _ = children.close().await;
     inspected
+}
+
+/// Inspects a server, and reports meanwhile what is waited for.
+async fn inspect_patiently(session: &McpSession, clock: Clock) -> Result<Inspected, ListError> {
+    let mut inspecting = std::pin::pin!(session.inspect());
+    let mut last = None;
+    loop {
+        tokio::select! {
+            inspected = &mut inspecting => return inspected,
+            () = clock.sleep(LOOK) => {}
+        }
+        let Some(awaited) = session.awaited().filter(|awaited| awaited.waited >= REPORTED_AFTER) else { continue };
+        // A person sees that time passes; a log gets one line.
+        let round = awaited.waited.as_secs() / REPORTED_AFTER.as_secs();
+        let is_due = if std::io::stderr().is_terminal() { last != Some(round) } else { last.is_none() };
+        if is_due {
+            last = Some(round);
+            output::note(&format!("{}; still waiting", output::sanitize(&awaited.message())));
+        }
+    }
 }
 
 impl Unlisted {

@@ -16,7 +16,7 @@ use crate::engine::poll_task::PollResult;
 use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence};
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::{AcceptedManifest, Scenario, poll_result, schedule, trust};
-use crate::model::{Digest, PeerIdentity, ScenarioName, SourceId, Target};
+use crate::model::{Awaited, Digest, PeerIdentity, ScenarioName, SourceId, Target};
 use crate::protocols::{Protocol, Protocols};
 use crate::state::{StoredManifest, TrustDecision};
 use crate::transports::Transports;
@@ -44,6 +44,8 @@ pub(in crate::engine) enum ScenarioInput<'a> {
     /// A call over a route of this generation showed that it answers, or that it refuses
     /// connections.
     Called { generation: u64, refused: bool },
+    /// A poll of this generation has waited long for an answer.
+    Waits { generation: u64, awaited: Box<Awaited> },
     /// A session reports that its list may have changed: it is to be listed by this time.
     Hinted(Instant),
     /// The same, and its changes are no longer signalled.
@@ -88,6 +90,11 @@ impl Scenario {
             ScenarioInput::Reread => self.polls.unconditional |= self.may_be_polled(),
             ScenarioInput::Called { generation, refused } => {
                 if self.called(generation, refused, &config.refresh, now) {
+                    return Effects::scenario(&self.name, ChangeKind::Changed);
+                }
+            }
+            ScenarioInput::Waits { generation, awaited } => {
+                if self.waits(generation, awaited, now) {
                     return Effects::scenario(&self.name, ChangeKind::Changed);
                 }
             }

@@ -32,6 +32,7 @@ impl Scenario {
             last_attempt: self.polls.last.map(|(_, wall)| wall),
             last_error: self.last_error.clone(),
             next_attempt: self.polls.next.filter(|_| self.may_be_polled()).map(|(_, wall)| wall),
+            awaited: self.awaited.as_deref().cloned(),
             failures_in_a_row: self.failures,
             latency_ms: self.latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
             restarts: self.restarts.count(),

@@ -22,8 +22,8 @@ use crate::engine::scenario::restart::Restarts;
 use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
-    Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ScenarioName, ScenarioState, SourceId,
-    StateTransition, Target,
+    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ScenarioName, ScenarioState,
+    SourceId, StateTransition, Target,
 };
 use crate::protocols::{Protocol, Validators, Validity};
 
@@ -79,6 +79,8 @@ pub(in crate::engine) struct Scenario {
     last_error: Option<LastError>,
     /// The finding of the last failed answer, in addition to those of the active manifest.
     failure_finding: Option<Box<Finding>>,
+    /// What the poll under way has waited for so long that it is counted as a failure.
+    awaited: Option<Box<Awaited>>,
     latency: Option<Duration>,
     restarts: Restarts,
     polls: Polls,
@@ -159,6 +161,7 @@ impl Scenario {
             last_success: None,
             last_error: None,
             failure_finding: None,
+            awaited: None,
             latency: None,
             restarts: Restarts::default(),
             polls: Polls::new(generation),
@@ -202,7 +205,7 @@ impl Scenario {
 
     /// Whether it answered the last poll, so that its silence would count as a loss.
     pub(in crate::engine) fn is_well(&self) -> bool {
-        self.answered && self.failures == 0 && self.is_trusted()
+        self.answered && self.failures == u32::from(self.awaited.is_some()) && self.is_trusted()
     }
 
     /// The source that named it last, and whether a source named it since the start.

@@ -13,7 +13,7 @@ use crate::engine::error::EngineError;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::LastPoll;
 use crate::engine::scenario::{AcceptedManifest, Scenario, Waiter};
-use crate::model::{LastError, ScenarioName, Target};
+use crate::model::{Awaited, Finding, FindingCode, LastError, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, Protocol};
 use crate::transports::TransportError;
 
@@ -196,10 +196,41 @@ impl Scenario {
         }
     }
 
+    /// Records that the poll under way has waited long for an answer. It counts as a failure from
+    /// then on, once, although it goes on. Returns whether that was the present poll.
+    pub(super) fn waits(&mut self, generation: u64, awaited: Box<Awaited>, now: Now) -> bool {
+        if self.polls.generation != generation || self.polls.under_way.is_none() {
+            return false;
+        }
+        if self.awaited.is_none() {
+            self.failures += 1;
+        }
+        self.latest = LastPoll::Failed;
+        self.explain_wait(&awaited, now);
+        self.awaited = Some(awaited);
+        true
+    }
+
+    /// Shows what was waited for as the error and in a finding.
+    pub(super) fn explain_wait(&mut self, awaited: &Awaited, now: Now) {
+        let message = awaited.message();
+        let finding = Finding::new(FindingCode::NoAnswer, message.clone()).of_scenario(&self.name);
+        self.failure_finding = Some(Box::new(finding.hint(awaited.hint())));
+        self.last_error = Some(LastError { kind: "timeout".into(), message, at: now.wall });
+    }
+
+    /// The poll has ended or is void: its result is counted instead of its wait.
+    pub(super) fn take_wait(&mut self) -> Option<Box<Awaited>> {
+        let awaited = self.awaited.take()?;
+        self.failures = self.failures.saturating_sub(1);
+        Some(awaited)
+    }
+
     /// Makes the poll under way void: its answer would belong to another time or place.
     pub(super) fn void(&mut self) {
         self.polls.generation += 1;
         self.polls.under_way = None;
+        self.take_wait();
     }
 
     /// Makes the poll under way void, and plans an unconditional poll for `at`.

@@ -29,6 +29,7 @@ pub(in crate::engine) fn apply(
     random: f64,
 ) {
     record.polls.under_way = None;
+    let awaited = record.take_wait();
     let followed = answered.followed;
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
@@ -43,7 +44,13 @@ pub(in crate::engine) fn apply(
             findings.extend(foreign);
             accept_manifest(record, manifest, findings, quarantined, &validity, plan);
         }
-        Err(error) => failed(record, &error, config, goodbye, now, random),
+        Err(error) => {
+            failed(record, &error, config, goodbye, now, random);
+            if let (Some(awaited), ListError::Transport(TransportError::Timeout { .. })) = (awaited, &error) {
+                // It says more than the time limit that has passed.
+                record.explain_wait(&awaited, now);
+            }
+        }
     }
 }
 

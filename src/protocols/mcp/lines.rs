@@ -72,10 +72,12 @@ pub(super) struct Incoming {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Noise {
     pub(super) lines: u64,
-    /// The beginning of the first one.
-    pub(super) first: String,
+    /// The beginnings of the first ones.
+    pub(super) first: Vec<String>,
 }
 
+/// Lines that are no messages whose beginnings are kept.
+const NOISE_LINES: usize = 3;
 /// The most characters of a line that is no message that are kept.
 const NOISE: usize = 120;
 
@@ -209,8 +211,8 @@ impl Incoming {
     /// Counts a line that is no message.
     pub(super) fn skip(&self, line: &str) {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
-        if noise.lines == 0 {
-            noise.first = line.chars().take(NOISE).collect();
+        if noise.first.len() < NOISE_LINES {
+            noise.first.push(line.chars().take(NOISE).collect());
         }
         noise.lines += 1;
     }

@@ -24,12 +24,12 @@ use super::offers::{self, ListedOffers};
 use super::over_http;
 use super::patience::Patience;
 use super::request::RequestError;
-use super::setup::ServerSetup;
+use super::setup::{EndsGreeting, ServerSetup};
 use super::stdio;
 use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
-use crate::model::{Bounds, Finding, FindingCode, RelayedOffers, StdioTarget, Target};
+use crate::model::{Awaited, Bounds, Finding, FindingCode, ProgramOutput, RelayedOffers, StdioTarget, Target};
 use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
@@ -38,6 +38,9 @@ use crate::protocols::{
 use crate::transports::http::Upstream;
 use crate::transports::stdio::StderrTail;
 use crate::transports::{TransportError, Transports};
+
+/// Lines of standard error that are shown of a program that does not answer.
+const FIRST_LINES: usize = 3;
 
 /// How the server is reached.
 pub(super) enum Way {
@@ -122,6 +125,8 @@ impl McpSession {
 
     /// Greets the server. What is known of its era is tried first.
     async fn greet(&self, known: Option<Era>) -> Result<(McpServer, Era), ListError> {
+        self.setup.greeting.begin(self.transports.clock().now());
+        let _ended = EndsGreeting(&self.setup.greeting);
         match &self.way {
             Way::Http(upstream) => over_http::connect(upstream, known, &self.setup).await,
             Way::Stdio(target) => {
@@ -301,7 +306,10 @@ pub(super) fn output_noise(server: &McpServer) -> Option<Finding> {
     let Carrier::Lines(lines, _) = &server.carrier else { return None };
     let Noise { lines, first } = lines.incoming().noise();
     (lines > 0).then(|| {
-        let message = format!("{lines} lines of its output are no messages, the first is {}", quoted_excerpt(&first));
+        let message = format!(
+            "{lines} lines of its output are no messages, the first is {}",
+            quoted_excerpt(first.first().map_or("", String::as_str))
+        );
         Finding::new(FindingCode::OutputNoise, message).hint("let the program write its log to standard error")
     })
 }
@@ -339,6 +347,16 @@ impl Session for McpSession {
 
     fn recent_errors(&self) -> Vec<String> {
         self.stderr.load_full().map(|stderr| stderr.lines()).unwrap_or_default()
+    }
+
+    fn awaited(&self) -> Option<Awaited> {
+        let under_way = self.setup.greeting.under_way()?;
+        let waited = self.transports.clock().now().saturating_duration_since(under_way.since);
+        let output = matches!(self.way, Way::Stdio(_)).then(|| ProgramOutput {
+            stdout: under_way.incoming.map(|incoming| incoming.noise().first).unwrap_or_default(),
+            stderr: self.recent_errors().into_iter().take(FIRST_LINES).collect(),
+        });
+        Some(Awaited { answer_to: under_way.request, waited, output })
     }
 
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {

@@ -1,25 +1,83 @@
 //! What is known of a server before it is greeted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
 
 use super::eras::Era;
+use super::lines::Incoming;
 use super::revision::McpRevision;
 use crate::model::{Interaction, Target};
 
 /// What is known of a server before it is greeted: from its configuration, and from an earlier
 /// connection.
-#[derive(Debug)]
 pub(super) struct ServerSetup {
     /// The input that it may request of callers.
     pub(super) interaction: Arc<Interaction>,
     /// The revision that it is greeted in first.
     pub(super) revision: Option<McpRevision>,
+    /// The greeting under way.
+    pub(super) greeting: GreetingProgress,
+}
+
+/// How far a greeting is, for people who wait for it.
+#[derive(Default)]
+pub(super) struct GreetingProgress(Mutex<Option<GreetingUnderWay>>);
+
+/// Ends a greeting when it is dropped, as the greeting itself may be.
+pub(super) struct EndsGreeting<'a>(pub(super) &'a GreetingProgress);
+
+impl Drop for EndsGreeting<'_> {
+    fn drop(&mut self) {
+        *self.0.now() = None;
+    }
+}
+
+/// A greeting that has not ended.
+#[derive(Clone)]
+pub(super) struct GreetingUnderWay {
+    pub(super) since: Instant,
+    /// The request that was sent last.
+    pub(super) request: &'static str,
+    /// What came from the latest process, if it is a program.
+    pub(super) incoming: Option<Arc<Incoming>>,
+}
+
+impl GreetingProgress {
+    /// It begins.
+    pub(super) fn begin(&self, since: Instant) {
+        *self.now() = Some(GreetingUnderWay { since, request: "initialize", incoming: None });
+    }
+
+    /// This request is sent.
+    pub(super) fn sends(&self, request: &'static str) {
+        if let Some(under_way) = self.now().as_mut() {
+            under_way.request = request;
+        }
+    }
+
+    /// A process was started for it.
+    pub(super) fn started(&self, incoming: &Arc<Incoming>) {
+        if let Some(under_way) = self.now().as_mut() {
+            under_way.incoming = Some(Arc::clone(incoming));
+        }
+    }
+
+    /// The one under way.
+    pub(super) fn under_way(&self) -> Option<GreetingUnderWay> {
+        self.now().clone()
+    }
+
+    fn now(&self) -> std::sync::MutexGuard<'_, Option<GreetingUnderWay>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ServerSetup {
     pub(super) fn new(target: &Target) -> Self {
         let interaction = Arc::new(target.interaction().cloned().unwrap_or_default());
-        Self { interaction, revision: target.revision().and_then(McpRevision::parse) }
+        let revision = target.revision().and_then(McpRevision::parse);
+        Self { interaction, revision, greeting: GreetingProgress::default() }
     }
 
     /// The era in which it is greeted first, if that is configured.

@@ -77,7 +77,7 @@ async fn either_way(
     setup: &ServerSetup,
     patience: Patience,
 ) -> Result<Option<(ServerDescription, McpRevision)>, ListError> {
-    if let Some(greeted) = discover(lines, patience).await {
+    if let Some(greeted) = discover(lines, setup, patience).await {
         return Ok(Some(greeted));
     }
     if lines.incoming().end_reason().is_some() {
@@ -86,7 +86,7 @@ async fn either_way(
     match handshake(lines, setup, patience).await {
         Ok(greeted) => Ok(Some(greeted)),
         // It answered late, and now it is bound to the modern era.
-        Err(Refused::Version(error)) => match discover(lines, patience).await {
+        Err(Refused::Version(error)) => match discover(lines, setup, patience).await {
             Some(greeted) => Ok(Some(greeted)),
             None => Err(error),
         },
@@ -95,7 +95,8 @@ async fn either_way(
     }
 }
 
-async fn discover(lines: &Lines, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
+async fn discover(lines: &Lines, setup: &ServerSetup, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
+    setup.greeting.sends("server/discover");
     for _ in 0..2 {
         let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &mut NoCaller).await;
         match negotiate::judge(answered) {
@@ -129,6 +130,7 @@ async fn handshake(
     setup: &ServerSetup,
     patience: Patience,
 ) -> Result<(ServerDescription, McpRevision), Refused> {
+    setup.greeting.sends("initialize");
     let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &mut NoCaller).await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
@@ -151,6 +153,7 @@ fn start(
     let mut child = transports.stdio(target)?;
     stderr.store(Some(Arc::new(child.stderr())));
     let (incoming, output) = (Incoming::new(&setup.interaction), child.lines());
+    setup.greeting.started(&incoming);
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));

@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 
 use crate::calls::{BreakerState, BreakerStatus};
 use crate::model::{
-    ApprovalPolicy, ConfigState, Health, Isolated, PreferenceTarget, ScenarioChanges, ScenarioState, Scope, Settings,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, PreferenceTarget, ScenarioChanges, ScenarioState, Scope,
+    Settings,
 };
 use crate::server::http::error::Problem;
 pub(in crate::server) use crate::views::{FindingJson, finding};
@@ -132,6 +133,9 @@ pub(in crate::server) struct HealthJson<'a> {
     last_error: Option<LastErrorJson<'a>>,
     /// When it will be polled next.
     next_attempt: Option<Time>,
+    /// What the poll under way has waited for without an answer, for 10 s or longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited: Option<AwaitedJson<'a>>,
     /// Failures since the last good answer.
     failures_in_a_row: u32,
     /// How long the last answer took.
@@ -140,6 +144,33 @@ pub(in crate::server) struct HealthJson<'a> {
     restarts: u32,
     /// When it was last seen to restart.
     last_restart: Option<Time>,
+}
+
+/// What a scenario has not answered.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Awaited")]
+struct AwaitedJson<'a> {
+    /// The request without an answer, such as `initialize`.
+    answer_to: &'a str,
+    /// For how long.
+    seconds: u64,
+    /// The first lines of a program's standard output that are no messages.
+    stdout: &'a [String],
+    /// The first lines of a program's standard error.
+    stderr: &'a [String],
+    /// The same in one sentence.
+    message: String,
+}
+
+fn awaited(awaited: &Awaited) -> AwaitedJson<'_> {
+    let output = awaited.output.as_ref();
+    AwaitedJson {
+        answer_to: awaited.answer_to,
+        seconds: awaited.waited.as_secs(),
+        stdout: output.map(|output| output.stdout.as_slice()).unwrap_or_default(),
+        stderr: output.map(|output| output.stderr.as_slice()).unwrap_or_default(),
+        message: awaited.message(),
+    }
 }
 
 /// The numbers of a scenario's tools.
@@ -213,6 +244,7 @@ pub(in crate::server) fn health(health: &Health, now: Timestamp) -> HealthJson<'
             at: Time(error.at),
         }),
         next_attempt: health.next_attempt.map(Time),
+        awaited: health.awaited.as_ref().map(awaited),
         failures_in_a_row: health.failures_in_a_row,
         latency_ms: health.latency_ms,
         restarts: health.restarts,
@@ -362,6 +394,7 @@ mod tests {
             last_attempt: None,
             last_error: None,
             next_attempt: None,
+            awaited: None,
             failures_in_a_row: 0,
             latency_ms: None,
             restarts: 0,

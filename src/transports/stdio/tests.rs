@@ -161,7 +161,9 @@ async fn a_line_is_written_whole_also_when_its_sender_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_does_not_read_its_input_is_stopped() {
     let (child, ..) = start(&script("trap '' TERM; while :; do sleep 1; done"));
-    let error = child.send(&"x".repeat(1 << 20)).await.unwrap_err();
+    let line = "x".repeat(1 << 20);
+    // Its own limit has to pass first, on a clock that may stand still.
+    let error = tokio::time::timeout(2 * PATIENCE, child.send(&line)).await.expect("it is stopped").unwrap_err();
     assert_eq!(error.kind(), "ended", "{error}");
     assert!(error.to_string().contains("did not read its input for 30 s"), "{error}");
     let how = child.ended().await;
