@@ -62,6 +62,7 @@ pub use client_servers::McpConfig;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Diagnostic};
 pub use keys::{ConfigKey, KEYS, Reload, keys};
+pub(crate) use load::{ClientConfig, load_for_client};
 pub use load::{LoadedConfig, load, load_again, load_usable};
 pub(crate) use mdns::is_id;
 pub use mdns::{MdnsConfig, MdnsTrust, TrustPattern};
