@@ -286,6 +286,7 @@ impl DaemonClient {
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if let Some(kept) = kept.filter(|_| response.status() == http::StatusCode::NOT_MODIFIED) {
+            self.settle_doubt().await;
             return Ok((kept.headers, kept.body));
         }
         let (headers, body) = self.receive(response).await?;
@@ -330,6 +331,7 @@ impl DaemonClient {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE);
         if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
+            self.settle_doubt().await;
             return Ok(DaemonEventStream::new(response));
         }
         self.receive(response).await?;
