@@ -137,6 +137,9 @@ pub struct ServerConfig {
     pub max_body: usize,
     /// `max_connections`: how many connections are open at once; further ones wait.
     pub max_connections: usize,
+    /// `held_bytes`: bytes that are held for clients at once: bodies being read, calls that wait,
+    /// turns, results, answers being written.
+    pub held_bytes: usize,
     /// `stop_timeout`: how long requests that are being answered may take after a stop was
     /// requested.
     pub stop_timeout: Duration,
