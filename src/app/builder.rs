@@ -27,7 +27,7 @@ use crate::native::{Native, NativeTools};
 use crate::protocols::bundle::BundleProtocol;
 use crate::protocols::definitions::{Definition, DefinitionRegistry};
 use crate::protocols::{Protocol, Protocols};
-use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
+use crate::runtime::{ByteBudget, Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server::{self, OpenConnections};
 use crate::state::{Restored, StateStore, Write, sqlite};
 use crate::transports::http::Client;
@@ -184,7 +184,8 @@ impl Builder {
         let (engine, reader) = Box::pin(tasks.blocking(move || engine::start(setup, &ending))).await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
-        let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
+        let held = ByteBudget::new(config.server.held_bytes);
+        let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), held, clock, tasks.clone());
         calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
         Box::pin(calls.resume()).await;
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());

@@ -275,6 +275,7 @@ impl ConfigReloader {
         self.bundles.adjust(config.bundles.clone());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
+        self.calls.held().set_limit(config.server.held_bytes);
         self.definitions.configure(&config.definitions);
         self.in_force.send_replace(Arc::clone(&config));
         config

@@ -15,7 +15,7 @@ use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts};
-use crate::runtime::{Clock, Tasks};
+use crate::runtime::{ByteBudget, Clock, Tasks};
 use crate::state::StateLoss;
 
 /// The shared state of all calls.
@@ -36,6 +36,8 @@ pub(super) struct CallsInner {
     pub(super) active: ActiveCalls,
     /// What was lost of the stored state and is not accepted: no tool is called.
     pub(super) loss: ArcSwapOption<StateLoss>,
+    /// The budget of bytes that are held for clients.
+    pub(super) held: ByteBudget,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
 }

@@ -23,7 +23,7 @@ use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{CallCounts, Family};
 use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
-use crate::runtime::{Clock, Tasks};
+use crate::runtime::{ByteBudget, Clock, Tasks};
 
 pub mod active;
 mod activity;
@@ -88,11 +88,14 @@ use validate::ArgumentValidator;
 pub struct Calls(Arc<CallsInner>);
 
 impl Calls {
-    /// Calls the tools in the catalog of `reader`, by the routes of `engine`.
+    /// Calls the tools in the catalog of `reader`, by the routes of `engine`. What is held for
+    /// callers is reserved from `held`.
+    #[expect(clippy::too_many_arguments, reason = "each is another part of the daemon")]
     pub fn new(
         config: config::CallsConfig,
         engine: EngineHandle,
         reader: CatalogReader,
+        held: ByteBudget,
         clock: Clock,
         tasks: Tasks,
     ) -> Self {
@@ -116,9 +119,15 @@ impl Calls {
             registers,
             active,
             loss: ArcSwapOption::empty(),
+            held,
             clock,
             tasks,
         }))
+    }
+
+    /// The budget of bytes that are held for clients. The server reserves from the same one.
+    pub fn held(&self) -> &ByteBudget {
+        &self.0.held
     }
 
     /// Applies other limits to later calls.

@@ -1,5 +1,6 @@
 //! The client of a running daemon. The only part of the command line that knows HTTP.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
@@ -24,7 +25,7 @@ mod turns;
 use answer_cache::AnswerCache;
 pub(super) use commands::word as shell_word;
 pub(super) use event_stream::DaemonEventStream;
-use location::located;
+use location::{LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 use refusal::refused;
@@ -50,6 +51,9 @@ pub(super) struct DaemonClient {
     /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
     cache: AnswerCache,
+    /// Set until the daemon said whether it can use the configuration that this process cannot read
+    /// as a whole.
+    is_in_doubt: AtomicBool,
 }
 
 /// The query of a request, in order.
@@ -78,8 +82,11 @@ impl DaemonClient {
 
     fn from_args_in(remote: &RemoteArgs, options: LoadOptions) -> Result<Self, CommandError> {
         let cache = AnswerCache::in_folder(options.cache_folder());
-        let base = remote.address().map_or_else(|| located(remote, options), |url| remote.parsed(&url))?;
-        Ok(Self { cache, ..Self::at(base)? })
+        if let Some(url) = remote.address() {
+            return Ok(Self { cache, ..Self::at(remote.parsed(&url)?)? });
+        }
+        let LocatedDaemon { url, is_in_doubt } = located(remote, options)?;
+        Ok(Self { cache, is_in_doubt: is_in_doubt.into(), ..Self::at(url)? })
     }
 
     /// The same for what an operator does: the token that this may need is that of the
@@ -112,7 +119,7 @@ impl DaemonClient {
             .tcp_keepalive(PROBE)
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
-        Ok(Self { base, http, token: None, cache: AnswerCache::default() })
+        Ok(Self { base, http, token: None, cache: AnswerCache::default(), is_in_doubt: AtomicBool::new(false) })
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
@@ -279,6 +286,7 @@ impl DaemonClient {
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if let Some(kept) = kept.filter(|_| response.status() == http::StatusCode::NOT_MODIFIED) {
+            self.settle_doubt().await;
             return Ok((kept.headers, kept.body));
         }
         let (headers, body) = self.receive(response).await?;
@@ -288,6 +296,7 @@ impl DaemonClient {
 
     /// Reads a whole answer.
     async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
+        self.settle_doubt().await;
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut bytes = Vec::new();
@@ -322,6 +331,7 @@ impl DaemonClient {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE);
         if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
+            self.settle_doubt().await;
             return Ok(DaemonEventStream::new(response));
         }
         self.receive(response).await?;

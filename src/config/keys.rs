@@ -43,6 +43,8 @@ pub enum Reload {
 /// a semaphore or a table of this size fails.
 const MAX_CONCURRENT: u64 = 10_000;
 const MAX_KEPT: u64 = 1_000_000;
+/// With less, hardly any request could be read.
+const MIN_HELD_BYTES: u64 = 1024 * 1024;
 /// Bodies are held in memory whole.
 const MAX_BODY: u64 = 1024 * 1024 * 1024;
 /// The largest size that the database can hold.
@@ -84,6 +86,7 @@ keys! {
     "server.allowed_origins"                 Restart texts(web_origin)            server.allowed_origins;
     "server.max_body"                        Restart size(1..=MAX_BODY)       server.max_body;
     "server.max_connections"                 Restart number(1..=MAX_KEPT)             server.max_connections;
+    "server.held_bytes"                      Live    size(MIN_HELD_BYTES..=MAX_STORED_SIZE) server.held_bytes;
     "server.stop_timeout"                    Restart text(duration)               server.stop_timeout;
     "server.ready_timeout"                   Restart text(duration)               server.ready_timeout;
     "server.rpc_socket"                      Restart path_or_none()               server.rpc_socket;

@@ -39,6 +39,8 @@ pub(super) enum LayerSource {
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
     pub(super) problems: Vec<Diagnostic>,
+    /// What only this process lacks; another one may be able to use the same configuration.
+    pub(super) process_problems: Vec<Diagnostic>,
     /// Keys with a problem already: a further problem about them, or below them, would only repeat
     /// the first.
     pub(super) reported: Vec<KeyPath>,
@@ -80,8 +82,9 @@ impl Diagnostics {
     /// Notes a problem.
     pub(super) fn add(&mut self, origin: ValueOrigin, path: &KeyPath, wrong: ValueError) {
         self.reported.push(path.clone());
-        let ValueError { message, hint } = wrong;
-        self.problems.push(Diagnostic { origin, key: Some(path.to_string()), message, hint });
+        let ValueError { message, hint, is_of_this_process } = wrong;
+        let list = if is_of_this_process { &mut self.process_problems } else { &mut self.problems };
+        list.push(Diagnostic { origin, key: Some(path.to_string()), message, hint });
     }
 }
 

@@ -53,38 +53,71 @@ pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
 /// Loads what can be used of the configuration, for clients of a daemon that runs already: what is
 /// wrong keeps its default, and the error holds every problem there is. No daemon runs with it.
 pub fn load_usable(options: &LoadOptions) -> (LoadedConfig, Option<ConfigError>) {
+    load_for_client(options).into_usable()
+}
+
+/// Loads what can be used of the configuration, and keeps what only this process lacks apart: the
+/// daemon may have it.
+pub(crate) fn load_for_client(options: &LoadOptions) -> ClientConfig {
     let file = options.find_file();
     let read = file.as_deref().map(ConfigFile::read);
     load_read(options, file, read)
 }
 
-/// Loads the configuration as if the file that `options` name had this text.
+/// A configuration as a client of a daemon reads it.
+#[derive(Debug)]
+pub(crate) struct ClientConfig {
+    /// What can be used of it.
+    pub(crate) loaded: LoadedConfig,
+    /// What no process can use, in the order of [`ConfigError`].
+    pub(crate) problems: Vec<Diagnostic>,
+    /// What only this process cannot use: a variable that is not set for it, or a file that it may
+    /// not read.
+    pub(crate) process_problems: Vec<Diagnostic>,
+}
+
+impl ClientConfig {
+    /// The same for a process that needs all of it.
+    fn into_usable(self) -> (LoadedConfig, Option<ConfigError>) {
+        let mut loaded = self.loaded;
+        let mut problems = self.problems;
+        problems.extend(self.process_problems);
+        if problems.is_empty() {
+            return (loaded, None);
+        }
+        loaded.values.clear();
+        problems.sort_by(|a, b| a.origin.cmp(&b.origin));
+        (loaded, Some(ConfigError { problems }))
+    }
+}
+
+/// Loads the configuration as if the file that `options` name had this text. What only this process
+/// lacks is no problem of the text.
 pub(super) fn load_text(options: &LoadOptions, text: &str) -> Result<LoadedConfig, ConfigError> {
     let file = options.find_file();
     let read = file.as_deref().map(|path| ConfigFile::parse(path, text));
-    match load_read(options, file, read) {
-        (loaded, None) => Ok(loaded),
-        (_, Some(error)) => Err(error),
-    }
+    let ClientConfig { loaded, problems, .. } = load_read(options, file, read);
+    if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
 }
 
 /// What was read of a file.
 type ReadFile = Result<(ConfigFile, Table), Diagnostic>;
 
 /// Loads the configuration with this file.
-fn load_read(
-    options: &LoadOptions,
-    file: Option<PathBuf>,
-    read: Option<ReadFile>,
-) -> (LoadedConfig, Option<ConfigError>) {
+fn load_read(options: &LoadOptions, file: Option<PathBuf>, read: Option<ReadFile>) -> ClientConfig {
     let mut found = Diagnostics::default();
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
     let merged = match MergedLayers::new(layers(options, read, &mut found)) {
         Ok(merged) => merged,
         Err(problem) => {
-            let problems = found.problems.into_iter().chain([problem]).collect();
-            return (LoadedConfig { config, values: Vec::new(), file }, Some(ConfigError { problems }));
+            let Diagnostics { mut problems, process_problems, .. } = found;
+            problems.push(problem);
+            return ClientConfig {
+                loaded: LoadedConfig { config, values: Vec::new(), file },
+                problems,
+                process_problems,
+            };
         }
     };
     let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
@@ -93,13 +126,14 @@ fn load_read(
     {
         merged.report(complaint, &mut found);
     }
-    if found.problems.is_empty() {
-        let values = effective_values::values(&merged.values, &config, &|path| merged.origin(path, KeyOrValue::Key));
-        return (LoadedConfig { config, values, file }, None);
-    }
-    let mut problems = found.problems;
+    let Diagnostics { mut problems, process_problems, .. } = found;
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-    (LoadedConfig { config, values: Vec::new(), file }, Some(ConfigError { problems }))
+    let values = if problems.is_empty() {
+        effective_values::values(&merged.values, &config, &|path| merged.origin(path, KeyOrValue::Key))
+    } else {
+        Vec::new()
+    };
+    ClientConfig { loaded: LoadedConfig { config, values, file }, problems, process_problems }
 }
 
 /// Loads the configuration of a running daemon that has read `before`. Unlike at the start, a

@@ -62,6 +62,7 @@ pub use client_servers::McpConfig;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Diagnostic};
 pub use keys::{ConfigKey, KEYS, Reload, keys};
+pub(crate) use load::{ClientConfig, load_for_client};
 pub use load::{LoadedConfig, load, load_again, load_usable};
 pub(crate) use mdns::is_id;
 pub use mdns::{MdnsConfig, MdnsTrust, TrustPattern};
@@ -137,6 +138,9 @@ pub struct ServerConfig {
     pub max_body: usize,
     /// `max_connections`: how many connections are open at once; further ones wait.
     pub max_connections: usize,
+    /// `held_bytes`: bytes that are held for clients at once: bodies being read, calls that wait,
+    /// turns, results, answers being written.
+    pub held_bytes: usize,
     /// `stop_timeout`: how long requests that are being answered may take after a stop was
     /// requested.
     pub stop_timeout: Duration,

@@ -40,7 +40,7 @@ impl ValueReader<'_> {
             SecretSource::File { path, key } => {
                 let hint = "put the text alone into it, of at most 65536 bytes, readable by the daemon";
                 let read = read_secret(&path, key.as_deref());
-                let read = read.map_err(|error| ValueError::new(error.to_string(), hint)).and_then(rule);
+                let read = read.map_err(|error| ValueError::of_this_process(error.to_string(), hint)).and_then(rule);
                 read.map_err(|wrong| self.reject(wrong)).ok()
             }
             // No shape of what is read once has it.
@@ -104,7 +104,7 @@ impl ValueReader<'_> {
     fn of_variable(&self, name: &str) -> Result<Secret, ValueError> {
         (self.surroundings.variable)(name).map(Secret::new).ok_or_else(|| {
             let hint = "set it where the daemon is started, or write the value or `{ file = \"path\" }`";
-            ValueError::new(format!("the variable `{name}` is not set"), hint)
+            ValueError::of_this_process(format!("the variable `{name}` is not set"), hint)
         })
     }
 }

@@ -17,11 +17,19 @@ pub(super) struct ValueError {
     pub(super) message: String,
     /// What to write instead.
     pub(super) hint: String,
+    /// Whether only this process lacks what the value names: another one may have it.
+    pub(super) is_of_this_process: bool,
 }
 
 impl ValueError {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into() }
+        Self { message: message.into(), hint: hint.into(), is_of_this_process: false }
+    }
+
+    /// The value names what this process lacks: a variable that is not set for it, or a file that it
+    /// may not read.
+    pub(super) fn of_this_process(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { is_of_this_process: true, ..Self::new(message, hint) }
     }
 }
 

@@ -78,6 +78,9 @@ impl Core {
                 if let Some(latch) = self.latches.remove(&name) {
                     self.publisher.after_publish(move |_| drop(latch));
                 }
+                if let Some(latch) = self.first_lists.take(&name) {
+                    self.publisher.after_publish(move |_| drop(latch));
+                }
             }
             Notice::Reprieved(names, until) => {
                 for name in names {
@@ -95,6 +98,12 @@ impl Core {
             // awaited in the list.
             self.publisher.after_publish(move |_| drop(latch));
             if self.latches.is_empty() {
+                self.publisher.hurry(now);
+            }
+        }
+        if let Some(latch) = self.first_lists.take(name) {
+            self.publisher.after_publish(move |_| drop(latch));
+            if self.first_lists.is_empty() {
                 self.publisher.hurry(now);
             }
         }

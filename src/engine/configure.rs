@@ -43,6 +43,7 @@ impl Core {
             self.apply(all, now);
         }
         self.parts.configured.send_replace(config);
+        self.await_first_lists(Some(&before), now);
         self.reconcile(now);
         // Every state and deadline is evaluated by the active rules.
         let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, ChangeKind::Changed));

@@ -65,6 +65,11 @@ impl Fleet {
         self.scenarios.get_mut(name).map(|scenario| &mut **scenario)
     }
 
+    /// Whether an operator blocked this name.
+    pub(super) fn is_blocked(&self, name: &ScenarioName) -> bool {
+        self.decisions.get(name).is_some_and(|ruling| ruling.decision == Decision::Blocked)
+    }
+
     /// Gives an input to a scenario, if it is known.
     pub(super) fn handle(
         &mut self,

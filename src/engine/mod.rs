@@ -29,6 +29,7 @@ mod assignment;
 mod configure;
 mod effects;
 mod error;
+mod first_lists;
 mod fleet;
 mod message;
 mod now;
@@ -56,6 +57,7 @@ use routes::CallRoutes;
 use sources::SourceRunner;
 
 pub use error::EngineError;
+pub(crate) use first_lists::FIRST_LIST_TIMEOUT;
 pub use message::Forgotten;
 pub use routes::{CallReport, CallRoute};
 
@@ -100,6 +102,7 @@ pub struct EngineHandle {
     reader: CatalogReader,
     routes: CallRoutes,
     counts: EngineCounters,
+    first_lists: Readiness,
     tasks: Tasks,
 }
 
@@ -146,7 +149,17 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let transports = Transports::new(client).with_children(children);
     let connections = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
     let poller = Poller::new(connections, &config.refresh, tasks.clone(), events.clone(), stop.clone());
-    let parts = EngineParts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };
+    let first_lists = Readiness::new();
+    let parts = EngineParts {
+        config,
+        transports,
+        protocols,
+        clock,
+        saves: save,
+        configured,
+        routes: routes.clone(),
+        first_lists: first_lists.clone(),
+    };
     let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
     for source in sources {
         run.start(source);
@@ -154,7 +167,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(received, commands, stop.clone()));
     let (commands, operations) = (command, operation);
-    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, tasks }, reader)
+    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, first_lists, tasks }, reader)
 }
 
 impl EngineHandle {
@@ -163,7 +176,7 @@ impl EngineHandle {
     pub fn ended(reader: CatalogReader) -> Self {
         let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
         let (routes, counts, tasks) = (CallRoutes::default(), EngineCounters::default(), Tasks::new());
-        Self { commands, operations, reader, routes, counts, tasks }
+        Self { commands, operations, reader, routes, counts, first_lists: Readiness::new(), tasks }
     }
 
     /// The route to a scenario for calls, as of the latest snapshot or the one about to be
@@ -181,6 +194,12 @@ impl EngineHandle {
             return;
         }
         let _ = self.commands.try_send(EngineCommand::Called(name.clone(), route.generation, report));
+    }
+
+    /// The configured scenarios without a stored list whose first answer is awaited: each for at most
+    /// [`FIRST_LIST_TIMEOUT`] after it appeared.
+    pub(crate) fn first_lists(&self) -> &Readiness {
+        &self.first_lists
     }
 
     /// What was counted so far.

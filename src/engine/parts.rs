@@ -8,7 +8,7 @@ use super::persist::manifest_writer::SaveRequest;
 use super::routes::CallRoutes;
 use crate::config::Config;
 use crate::protocols::Protocols;
-use crate::runtime::Clock;
+use crate::runtime::{Clock, Readiness};
 use crate::transports::Transports;
 
 /// The parts that the loop uses but whose state it does not own.
@@ -23,4 +23,6 @@ pub(super) struct EngineParts {
     pub(super) configured: watch::Sender<Arc<Config>>,
     /// The routes that calls use.
     pub(super) routes: CallRoutes,
+    /// What the lists of the MCP server wait for.
+    pub(super) first_lists: Readiness,
 }

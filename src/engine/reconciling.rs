@@ -82,6 +82,7 @@ impl Core {
         let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
         let (forgotten, effects) = self.fleet.forget_by_operator(name, named_by, now)?;
         self.latches.remove(name);
+        drop(self.first_lists.take(name));
         self.apply(effects, now);
         // A scenario that is still named becomes known again here.
         self.reconcile(now);

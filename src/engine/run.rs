@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::effects::{ChangeKind, Effects};
 use super::error::EngineError;
+use super::first_lists::FirstLists;
 use super::fleet::Fleet;
 use super::message::{EngineCommand, EngineEvent};
 use super::now::Now;
@@ -23,6 +24,7 @@ use super::scenario::poll_result::reached;
 use super::scenario::schedule::PollGrid;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
+use crate::config::Config;
 use crate::model::{ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored};
@@ -41,6 +43,8 @@ pub(super) struct Core {
     pub(super) poller: Poller,
     /// Held until a static scenario was polled once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
+    /// The configured scenarios without a list, as long as the lists of the MCP server wait for them.
+    pub(super) first_lists: FirstLists,
     pub(super) ready_deadline: Instant,
     pub(super) publisher: SnapshotPublisher,
     pub(super) partition: Partition,
@@ -82,6 +86,7 @@ impl Core {
             sessions: Sessions::new(parts.transports.clone(), events.clone()),
             poller,
             reconciler: Reconciler::new(sources, claims.into_iter().collect(), claims_until, now),
+            first_lists: FirstLists::new(parts.first_lists.clone()),
             parts,
             fleet,
             vacated: false,
@@ -90,11 +95,25 @@ impl Core {
             partition: Partition::new(now),
             rounds,
         };
+        core.await_first_lists(None, now);
         for name in core.fleet.scenarios().keys().cloned().collect::<Vec<_>>() {
             core.reevaluate(&name, now, ChangeKind::Changed);
         }
         core.publisher.publish(core.fleet.scenarios(), now);
         (core, reader)
+    }
+
+    /// Awaits the first lists of the configured scenarios that have none and were not configured
+    /// `before`. A blocked scenario is never polled, so it is not awaited.
+    pub(super) fn await_first_lists(&mut self, before: Option<&Config>, now: Now) {
+        let known: BTreeSet<ScenarioName> = before.map(configured_names).unwrap_or_default();
+        for name in configured_names(&self.parts.config) {
+            let record = self.fleet.scenarios().get(&name);
+            let has_list = record.is_some_and(|record| record.held().is_some());
+            if !known.contains(&name) && !has_list && !self.fleet.is_blocked(&name) {
+                self.first_lists.add(name, now.mono);
+            }
+        }
     }
 
     /// Runs until `stop`.
@@ -133,7 +152,7 @@ impl Core {
 
     fn next_wake(&self) -> Instant {
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        let others = [self.fleet.due(), ready, self.publisher.due(), self.reconciler.due()];
+        let others = [self.fleet.due(), ready, self.first_lists.due(), self.publisher.due(), self.reconciler.due()];
         others.into_iter().flatten().fold(self.partition.due(), Instant::min)
     }
 
@@ -148,6 +167,7 @@ impl Core {
         if now.mono >= self.ready_deadline {
             self.latches.clear();
         }
+        self.first_lists.expire(now.mono);
         while let Some(name) = self.fleet.take_due(now) {
             if let Some(effects) = self.fleet.forget(&name, &self.parts.config, now) {
                 self.apply(effects, now);
@@ -288,4 +308,11 @@ impl Core {
             self.apply(effects, now);
         }
     }
+}
+
+/// The names of the scenarios that the configuration names itself.
+fn configured_names(config: &Config) -> BTreeSet<ScenarioName> {
+    let scenarios = config.static_scenarios().into_iter().map(|scenario| scenario.name);
+    let servers = config.mcp.servers.iter().filter_map(|server| server.name.parse().ok());
+    scenarios.chain(servers).collect()
 }

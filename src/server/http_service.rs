@@ -256,7 +256,7 @@ fn allow_origin(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static(
-            "callsheet-deferred, callsheet-left-out, callsheet-notes, callsheet-revision, callsheet-selection, callsheet-tokens, \
+            "callsheet-awaiting, callsheet-deferred, callsheet-left-out, callsheet-notes, callsheet-revision, callsheet-selection, callsheet-tokens, \
              callsheet-tools, etag",
         );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);

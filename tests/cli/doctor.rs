@@ -11,7 +11,7 @@ use callsheet::provide::ToolDefinition;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::support::command::{Home, Ran, Scenario, json, nobody, office, run, until};
+use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, office, run, until};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 /// A server that gives one answer to everything, until it is dropped.
@@ -494,4 +494,38 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
     assert!(message.contains("nosuch0: there is no such interface"), "{message}");
     assert!(hint.contains("`discovery.mdns.interfaces`"), "{hint}");
     assert_eq!(only(&judged(&at("[nosuch0]"), 1), "mdns")[0], "error");
+}
+
+/// A service has variables that the shell of its operator lacks.
+#[test]
+fn what_only_this_shell_lacks_is_no_error_for_commands_of_a_running_daemon() {
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let listen = free_port();
+    let secrets = "[bundles.secrets.key]\nvalue = { env = \"NOTES_KEY\" }\nhosts = [\"127.0.0.1\"]\n";
+    let auth = "auth = { env = \"NOTES_TOKEN\" }\n";
+    let home = home_at(&listen, &format!("{}{auth}{secrets}", entry("notes", &notes.url)));
+    let mut serve = home.command(&["serve"]);
+    serve.env("NOTES_KEY", "a-key-of-the-service").env("NOTES_TOKEN", "a-token-of-the-service");
+    let _daemon = Running::start(serve, "callsheet listens on ");
+    until("the tool", || home.run(&["tools"]).out.contains("add_note"));
+
+    for args in [&["tools"][..], &["scenarios"], &["explain", "add_note"], &["prefs", "list"]] {
+        let ran = home.run(args);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{args:?}: {ran:?}");
+    }
+    let report = doctor(&home, 0);
+    let checks = found(&report, "configuration");
+    assert!(checks.iter().all(|check| matches!(check[0].as_str(), "ok" | "skipped")), "{checks:?}");
+    assert_eq!(only(&report, "scenarios")[..3], ["ok", "notes", "live, 1 tool"]);
+
+    // What the daemon itself refuses is shown in its words, although this shell could not judge it.
+    let worse = "[bundles.secrets.other]\nvalue = { env = \"ABSENT_EVERYWHERE\" }\nhosts = [\"127.0.0.1\"]\n";
+    home.write(
+        "callsheet.toml",
+        &format!("server.listen = \"{listen}\"\n{}{auth}{secrets}{worse}", entry("notes", &notes.url)),
+    );
+    until("the daemon's own judgement", || {
+        let ran = home.run(&["tools"]);
+        ran.code == Some(0) && ran.err.contains("earlier one") && ran.err.contains("ABSENT_EVERYWHERE")
+    });
 }

@@ -157,6 +157,7 @@ allowed_hosts = ["Tools.Example", "[::2]"]
 allowed_origins = ["https://Chat.example:443/", "http://localhost:3000"]
 max_body = 101
 max_connections = 103
+held_bytes = "7 MiB"
 stop_timeout = "102ms"
 ready_timeout = "0s"
 rpc_socket = "/run/callsheet/rpc.sock"
@@ -284,6 +285,7 @@ fn everything(machine: &Machine) -> Config {
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
     (server.max_body, server.max_connections, server.stop_timeout) = (101, 103, millis(102));
+    server.held_bytes = 7 << 20;
     (server.ready_timeout, server.rpc_socket) = (secs(0), Some("/run/callsheet/rpc.sock".into()));
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),

@@ -245,12 +245,14 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     let interaction = format!("/api/v1/interactions/{id}");
     let accept = json!({"action": "accept", "content": {"name": "Eve"}});
     let (status, refused) = send(address, "POST", &interaction, &accept).await;
-    assert_eq!((status, &refused["code"]), (404, &json!("unknown_interaction")), "{refused}");
+    assert_eq!(status, 404, "{refused}");
+    assert_eq!(refused["code"], "unknown_interaction");
     let (_, unknown) = send(address, "POST", "/api/v1/interactions/no-such", &accept).await;
     assert_eq!(refused["detail"], unknown["detail"], "it looks like an unknown one");
     for method in ["GET", "DELETE"] {
         let (status, refused) = send(address, method, "/api/v1/calls/call-of-the-operator", &json!({})).await;
-        assert_eq!((status, &refused["code"]), (404, &json!("unknown_call")), "{method}: {refused}");
+        assert_eq!(status, 404, "{method}: {refused}");
+        assert_eq!(refused["code"], "unknown_call");
     }
     let accept = json!({"action": "accept", "content": {"name": "Ada"}});
     let (status, answer) = operate(address, "POST", &interaction, &accept).await;
@@ -264,7 +266,8 @@ async fn the_question_of_a_call_is_shown_to_and_answered_by_its_caller_and_opera
     let (status, _) = operate(address, "GET", "/api/v1/calls/call-of-a-client", &Value::Null).await;
     assert_eq!(status, 200);
     let (status, answer) = send(address, "POST", &format!("/api/v1/interactions/{id}"), &accept).await;
-    assert_eq!((status, &answer["result"]["content"]["name"]), (200, &json!("Ada")), "{answer}");
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["result"]["content"]["name"], "Ada");
     house.finish().await;
 }
 

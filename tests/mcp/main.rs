@@ -9,6 +9,7 @@ mod attended;
 mod calls;
 mod eras;
 mod face;
+mod first_list;
 mod hints;
 mod hostile;
 mod hostile_calls;

@@ -116,13 +116,14 @@ impl Home {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
+        let held = callsheet::runtime::ByteBudget::new(config.server.held_bytes);
         let parts = server::ServerParts {
             reader: reader.clone(),
             events,
             logins,
             bundles: BundleStore::new(config.bundles.clone(), Functions::default(), clock, tasks.clone()),
             views: ViewCache::new(1 << 20, tasks.clone()),
-            calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone()),
+            calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), held, clock, tasks.clone()),
             engine: engine.clone(),
             readiness,
             config: watch::Sender::new(Arc::clone(&config)).subscribe(),

@@ -13,7 +13,7 @@ use callsheet::config::{self, Config};
 use callsheet::engine::EngineHandle;
 use callsheet::events::Hub;
 use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
-use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
+use callsheet::runtime::{ByteBudget, Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server::{self, ServeError, ServerParts};
 use callsheet::transports::http::Client;
 use callsheet::transports::http::credentials::oauth::OAuthTokens;
@@ -59,6 +59,7 @@ pub(crate) fn configured() -> config::ServerConfig {
         allowed_origins: vec!["https://ui.example".into()],
         max_body: 1_000,
         max_connections: 4_096,
+        held_bytes: 256 << 20,
         stop_timeout: Duration::from_secs(10),
         ready_timeout: Duration::from_secs(10),
         rpc_socket: None,
@@ -118,14 +119,20 @@ pub(crate) async fn serve(first: Snapshot) -> Served {
 
 /// Serves a snapshot; of prepared bodies so many bytes are kept.
 pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
+    serve_configured(first, most, configured()).await
+}
+
+/// The same with another `[server]`.
+pub(crate) async fn serve_configured(first: Snapshot, most: u64, server: config::ServerConfig) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (writer, reader) = catalog_store(first);
     let (stop, stopping) = StopTrigger::new();
     let (readiness, tasks) = (Readiness::new(), Tasks::new());
     let engine = EngineHandle::ended(reader.clone());
-    let calls =
-        Calls::new(config::CallsConfig::default(), engine.clone(), reader.clone(), Clock::system(), tasks.clone());
+    let held = ByteBudget::new(server.held_bytes);
+    let limits = config::CallsConfig::default();
+    let calls = Calls::new(limits, engine.clone(), reader.clone(), held, Clock::system(), tasks.clone());
     let limits = config::Config::for_state("state.db").http_limits();
     let client = Client::new(limits, 1, Duration::ZERO, Clock::system(), tasks.clone());
     let parts = ServerParts {
@@ -137,8 +144,7 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
         reader,
         views: ViewCache::new(most, tasks.clone()),
         readiness: readiness.clone(),
-        config: watch::Sender::new(Arc::new(Config { server: configured(), ..Config::for_state("state.db") }))
-            .subscribe(),
+        config: watch::Sender::new(Arc::new(Config { server, ..Config::for_state("state.db") })).subscribe(),
         settings: watch::Sender::default().subscribe(),
         load_options: None,
         key: None,

@@ -112,8 +112,8 @@ impl Calls {
         Attended::NeedsInput(needs_input)
     }
 
-    /// Gives the input that a call waits for, and waits until the call is over or needs more. A call
-    /// that `may_see` refuses by its owner counts as unknown.
+    /// Gives the input that a call waits for, and waits until the call is over or needs more. A
+    /// call that `may_see` refuses by its owner counts as unknown.
     pub async fn give_input(
         &self,
         id: &str,

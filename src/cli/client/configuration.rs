@@ -1,10 +1,18 @@
 //! What a daemon says of its configuration.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use http::header::ACCEPT;
 use serde_json::Value;
 
 use super::DaemonClient;
+use super::location::note_unusable;
 use crate::cli::CommandError;
+
+/// How long the daemon may take to say what it thinks of its configuration, which is printed beside
+/// an answer that is there already.
+const JUDGEMENT: Duration = Duration::from_secs(2);
 
 impl DaemonClient {
     /// The state of its configuration, as `/readyz` has it; null if it follows no file.
@@ -28,6 +36,20 @@ impl DaemonClient {
             return Err(self.unexpected_answer("its answer has no `awaited`"));
         }
         Ok(state["configuration"].take())
+    }
+
+    /// Where this process lacks what the configuration names, prints what the daemon says is wrong
+    /// with it, once. A daemon that does not say it leaves the answer to the command as it is.
+    pub(super) async fn settle_doubt(&self) {
+        if !self.is_in_doubt.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let judged = tokio::time::timeout(JUDGEMENT, self.configuration()).await;
+        let Ok(Ok(state)) = judged else { return };
+        let problem = &state["refused"]["problems"][0];
+        if let Some(message) = problem["message"].as_str() {
+            note_unusable(message, problem["hint"].as_str().unwrap_or_default(), true);
+        }
     }
 
     /// Whether it is on this machine.

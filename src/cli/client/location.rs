@@ -8,18 +8,35 @@ use url::Url;
 use crate::cli::address::web_address;
 use crate::cli::instance::{self, DaemonRecord};
 use crate::cli::{CommandError, RemoteArgs, output};
-use crate::config::{self, ConfigError, LoadOptions, ValueOrigin};
+use crate::config::{self, ClientConfig, ConfigError, Diagnostic, LoadOptions, LoadedConfig, ValueOrigin};
 
 /// Where the daemon of this user is: where a running one says it is, unless another configuration
 /// is meant that names its own address. A mistake in the configuration does not stop the clients of
 /// a daemon that runs with an earlier one.
-pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<Url, CommandError> {
+///
+/// What only this process lacks is no mistake here. It is returned as a doubt, which the daemon
+/// settles.
+pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<LocatedDaemon, CommandError> {
     options.file.clone_from(&remote.config);
-    let (loaded, error) = config::load_usable(&options);
+    let ClientConfig { loaded, problems, process_problems } = config::load_for_client(&options);
     let running = DaemonRecord::running(&options);
-    if let Some(error) = error {
-        note(error, running.is_some())?;
-    }
+    let is_in_doubt = problems.is_empty() && !process_problems.is_empty();
+    note(problems, running.is_some())?;
+    let url = address(&loaded, running)?;
+    Ok(LocatedDaemon { url, is_in_doubt })
+}
+
+/// The daemon that the clients on this machine use.
+pub(super) struct LocatedDaemon {
+    /// Its address.
+    pub(super) url: Url,
+    /// Whether this process lacks what the configuration names, so that only the daemon knows whether
+    /// it can be used.
+    pub(super) is_in_doubt: bool,
+}
+
+/// The address of the daemon that runs, or else the configured one.
+fn address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<Url, CommandError> {
     let of_variable = loaded
         .values
         .iter()
@@ -48,16 +65,21 @@ fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
 
 /// Prints the mistake beside the output. Fails if it leaves no address at which a daemon can be
 /// tried.
-fn note(error: ConfigError, is_running: bool) -> Result<(), CommandError> {
-    if !is_running && error.problems.iter().any(|problem| problem.key.as_deref() == Some("server.listen")) {
-        return Err(error.into());
+fn note(problems: Vec<Diagnostic>, is_running: bool) -> Result<(), CommandError> {
+    if !is_running && problems.iter().any(|problem| problem.key.as_deref() == Some("server.listen")) {
+        return Err(ConfigError { problems }.into());
     }
-    if let Some(problem) = error.problems.first() {
-        let problem = output::sanitize(&format!("{} ({})", problem.line(), problem.hint));
-        let running = if is_running { ", and the running daemon has an earlier one" } else { "" };
-        output::note(&format!("the configuration cannot be used{running}: {problem}"));
+    if let Some(problem) = problems.first() {
+        note_unusable(&problem.line(), &problem.hint, is_running);
     }
     Ok(())
+}
+
+/// Prints one problem of the configuration beside the output.
+pub(super) fn note_unusable(message: &str, hint: &str, is_running: bool) {
+    let problem = output::sanitize(&format!("{message} ({hint})"));
+    let running = if is_running { ", and the running daemon has an earlier one" } else { "" };
+    output::note(&format!("the configuration cannot be used{running}: {problem}"));
 }
 
 /// The address at which what listens there is reached from this machine.

@@ -4,16 +4,20 @@ use std::path::Path;
 
 use super::report::{CheckArea, DoctorReport};
 use super::shown;
-use crate::config::{self, LoadOptions, LoadedConfig, ValueOrigin};
+use crate::config::{self, ClientConfig, LoadOptions, LoadedConfig, ValueOrigin};
 use crate::model::Target;
 
 /// The configuration as far as it can be used, and whether a daemon would load it.
 pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> (LoadedConfig, bool) {
-    let (loaded, error) = config::load_usable(options);
-    if let Some(error) = error {
-        for problem in &error.problems {
-            report.error(CheckArea::Configuration, &place(&problem.origin), what(problem), &problem.hint);
-        }
+    let ClientConfig { loaded, problems, process_problems } = config::load_for_client(options);
+    for problem in &problems {
+        report.error(CheckArea::Configuration, &place(&problem.origin), what(problem), &problem.hint);
+    }
+    for problem in &process_problems {
+        let message = format!("{}; this command lacks it, the daemon may have it", what(problem));
+        report.skipped(CheckArea::Configuration, &place(&problem.origin), message, &problem.hint);
+    }
+    if !problems.is_empty() {
         return (loaded, false);
     }
     let of = |wanted: fn(&ValueOrigin) -> bool| loaded.values.iter().filter(|value| wanted(&value.origin)).count();

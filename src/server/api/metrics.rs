@@ -196,7 +196,7 @@ impl Withheld {
 }
 
 /// The state of the daemon itself.
-fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
+fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 6] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let ready = gauge("callsheet_ready", "Whether every configured scenario was polled since the start.");
     let isolated = gauge(
@@ -217,6 +217,13 @@ fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
         isolated.value(snapshot.isolated.is_some()),
         writable.value(!snapshot.findings.iter().any(is_of_the_store)),
         findings,
+        gauge(
+            "callsheet_held_bytes",
+            "Bytes that are held for clients: bodies, calls that wait, turns, results, answers being written.",
+        )
+        .value(shared.calls.held().reserved()),
+        gauge("callsheet_held_bytes_limit", "The most bytes that may be held for clients (`server.held_bytes`).")
+            .value(shared.calls.held().limit()),
     ]
 }
 

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Revision, Snapshot, ViewQuery};
 use crate::formats::Format;
-use crate::model::{Execution, ViewTool};
+use crate::model::{Execution, Health, ScenarioState, ViewTool};
 use crate::server::api::{explain, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
@@ -38,6 +38,11 @@ const TOKENS: HeaderName = HeaderName::from_static("callsheet-tokens");
 const SELECTION: HeaderName = HeaderName::from_static("callsheet-selection");
 /// Notes about the selection, as short names with commas between; absent if there are none.
 const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
+/// The scenarios that have not answered yet, so that their tools may be missing, as names with commas
+/// between; absent if there are none.
+const AWAITING: HeaderName = HeaderName::from_static("callsheet-awaiting");
+/// Names in [`AWAITING`] at most; three dots stand for the others.
+const AWAITING_NAMES_MAX: usize = 32;
 /// The client may store the answer, but has to revalidate it each time: a 304 costs little, and an
 /// outdated list does harm.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -55,6 +60,10 @@ pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
     ("callsheet-deferred", "How many of the tools are deferred; absent when none."),
     ("callsheet-selection", "The value that a conversation sends back as `sticky`, when a selection was requested."),
     ("callsheet-notes", "Notes on the selection, short names separated by commas; absent if there are none."),
+    (
+        "callsheet-awaiting",
+        "Scenarios that have not answered yet, at most 32 names separated by commas; absent if there are none.",
+    ),
 ];
 /// The headers of one tool.
 pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
@@ -112,7 +121,25 @@ async fn prepare_list(
     } else {
         shared.views.prepare(snapshot, view, format, coding).await
     };
-    prepare_response(&prepared, revision(snapshot, view))
+    let mut ready = prepare_response(&prepared, revision(snapshot, view));
+    if let Some(names) = awaiting(snapshot) {
+        // Also with a 304: the client's list is the current one, and is not whole yet.
+        ready.not_modified_headers.insert(AWAITING, names.clone());
+        ready.ok_headers.insert(AWAITING, names);
+    }
+    ready
+}
+
+/// The scenarios that have not answered since they appeared, and have no stored list.
+fn awaiting(snapshot: &Snapshot) -> Option<HeaderValue> {
+    let is_awaited = |health: &&Arc<Health>| health.state == ScenarioState::Connecting && health.freshness.is_none();
+    let mut awaited = snapshot.health.values().filter(is_awaited).map(|health| health.name.as_str());
+    let mut names: Vec<&str> = awaited.by_ref().take(AWAITING_NAMES_MAX).collect();
+    if names.is_empty() {
+        return None;
+    }
+    names.extend(awaited.next().map(|_| "..."));
+    HeaderValue::from_str(&names.join(", ")).ok()
 }
 
 fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {

@@ -349,6 +349,7 @@ mod tests {
             allowed_origins: vec!["https://ui.example".into(), "nonsense".into()],
             max_body: 100,
             max_connections: 1,
+            held_bytes: 1 << 20,
             stop_timeout: Duration::ZERO,
             ready_timeout: Duration::ZERO,
             rpc_socket: None,

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::catalog::{NamingStyle, Snapshot, ViewQuery};
+use crate::engine::FIRST_LIST_TIMEOUT;
 use crate::formats::{Format, McpToolList, mcp_tools};
 use crate::model::JsonText;
 use crate::server::mcp::context::McpContext;
@@ -42,6 +43,20 @@ pub(super) fn searched(context: &McpContext) -> ViewQuery {
         sticky: None,
         defer: None,
         ..view.clone()
+    }
+}
+
+/// Waits for the first answers of configured scenarios without a stored list: many clients list once,
+/// and would work without any tool. This is the one exception to the rule that a reader never waits
+/// (decision 0186); its deadline is that of the scenarios, the same for all clients.
+pub(super) async fn wait_for_first_answers(context: &McpContext) {
+    let shared = &context.shared;
+    tokio::select! {
+        biased;
+        () = shared.engine.first_lists().wait() => {}
+        () = shared.stop.wait() => {}
+        // Further entries that appear meanwhile do not make the wait longer.
+        () = shared.clock.sleep(FIRST_LIST_TIMEOUT) => {}
     }
 }
 

@@ -71,6 +71,9 @@ async fn common(
     if params.is_some_and(|params| !params.get().starts_with('{')) {
         return Err(Refusal::invalid("`params` must be a JSON object"));
     }
+    if matches!(method, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list") {
+        lists::wait_for_first_answers(context).await;
+    }
     match method {
         "tools/list" => lists::tools(context, params).await.map(Answer::Result),
         "tools/call" => {
