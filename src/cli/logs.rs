@@ -149,7 +149,7 @@ impl PrintedCalls {
 
     fn print(&self, call: &Value) {
         if self.json {
-            output::line(&json!({"event": "called", "data": call}).to_string());
+            output::json_line(&json!({"event": "called", "data": call}));
         } else {
             print(&call_line(call));
         }
