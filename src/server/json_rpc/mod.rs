@@ -70,7 +70,7 @@ async fn receive(State(shared): State<SharedState>, RawQuery(raw): RawQuery, Raw
 /// The choice of tools that an address means.
 fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
     let view = ListQuery::from_params(&QueryParams::parse(raw, &PARAMS)?)?.view;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &view)?;
+    lookup::check_profile(shared, &shared.reader.snapshot().catalog, &view)?;
     Ok(view)
 }
 
