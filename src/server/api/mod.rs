@@ -19,6 +19,7 @@ pub(super) mod metrics;
 pub(super) mod operations;
 pub(super) mod preferences;
 pub(super) mod recent_calls;
+pub(super) mod refused_profiles;
 pub(super) mod scenarios;
 pub(super) mod search;
 pub(super) mod shared_json;
