@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn owners_differ_by_their_token() {
-        assert_ne!(owner(Access::Full), owner(Access::WithoutToken));
-        assert_eq!(owner(Access::WrongToken), owner(Access::WithoutToken));
+        assert_ne!(Access::Full.owner(), Access::WithoutToken.owner());
+        assert_eq!(Access::WrongToken.owner(), Access::WithoutToken.owner());
     }
 }
