@@ -38,7 +38,7 @@ pub use activity::{ActivityChoice, BoundActivity, DEFINITIONS, Execution, META_F
 pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
 pub use call_event::{CallEvent, CallEventKind};
 pub use caller::CallerInfo;
-pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
+pub use config_state::{ConfigProblem, ConfigState, IgnoredVariables, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use credential::{Auth, OAuthClient, SecretSource};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use host_rule::{HostRule, InvalidHostRule};
