@@ -438,7 +438,8 @@ fn variables_of_a_section_that_are_no_keys_are_refused_and_others_are_ignored() 
         machine = machine.env(&format!("CALLSHEET_X_{number}"), "x");
     }
     let ignored = machine.env("CALLSHEET_LGO", "debug").load().unwrap().ignored_variables.unwrap();
-    assert_eq!((ignored.names.len(), ignored.more), (10, 17), "{ignored}");
+    assert_eq!(ignored.names.len(), 10, "{ignored}");
+    assert_eq!(ignored.more, 17, "{ignored}");
     assert!(ignored.hint().contains("for `CALLSHEET_LGO`, did you mean `CALLSHEET_LOG`?"), "{}", ignored.hint());
 }
 
