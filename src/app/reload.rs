@@ -81,7 +81,10 @@ impl Callsheet {
 impl ConfigReloader {
     /// Follows the configuration that `app` was started with.
     fn new(app: &Callsheet, options: LoadOptions, loaded: LoadedConfig) -> Self {
-        let LoadedConfig { config, values, file } = loaded;
+        let LoadedConfig { config, values, file, ignored_variables } = loaded;
+        if let Some(ignored) = &ignored_variables {
+            tracing::warn!(hint = ignored.hint(), "{ignored}");
+        }
         let state = ConfigState {
             file: file.as_ref().map(|path| path.display().to_string().into()),
             since: app.clock.wall(),
@@ -90,6 +93,7 @@ impl ConfigReloader {
             scenarios: ScenarioChanges::default(),
             waiting: Vec::new(),
             renamed: config.renamed_keys(),
+            ignored_variables,
             refused: None,
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());

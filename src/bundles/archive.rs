@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
-use super::files::{self, BUNDLE_FILE, FILE_MAX};
+use super::files::{self, BUNDLE_FILE};
+use super::stored_document::FILE_MAX;
 use super::{BundleDefinition, BundleError, StoredDocument, StoredTool};
 use flate2::Compression;
 use flate2::bufread::DeflateDecoder;

@@ -27,7 +27,8 @@ pub(super) struct BodyTemplate {
 enum BodyKind {
     Json(BodyNode),
     Form(Vec<(TextTemplate, TextTemplate)>),
-    Text(TextTemplate, fn(&str) -> String),
+    Text(TextTemplate),
+    Xml(TextTemplate),
 }
 
 /// A part of a JSON document.
@@ -55,9 +56,12 @@ impl BodyTemplate {
         } else if media == "application/x-www-form-urlencoded" {
             (BodyKind::Form(form(text)?), "application/x-www-form-urlencoded")
         } else if media == "application/xml" || media == "text/xml" || media.ends_with("+xml") {
-            (BodyKind::Text(template()?, escape_xml), "application/xml")
+            if let Some(forbidden) = text.chars().find(|c| !is_xml(*c)) {
+                return Err(format!("has {}", outside_xml(forbidden)));
+            }
+            (BodyKind::Xml(template()?), "application/xml")
         } else if media == "text/plain" || template()?.is_literal() {
-            (BodyKind::Text(template()?, str::to_owned), "text/plain; charset=utf-8")
+            (BodyKind::Text(template()?), "text/plain; charset=utf-8")
         } else {
             return Err(format!("has placeholders, and how values are escaped in `{media}` is not known"));
         };
@@ -76,8 +80,16 @@ impl BodyTemplate {
             BodyKind::Form(pairs) => {
                 pairs.iter().flat_map(|(name, value)| name.places().chain(value.places())).collect()
             }
-            BodyKind::Text(template, _) => template.places().collect(),
+            BodyKind::Text(template) | BodyKind::Xml(template) => template.places().collect(),
         }
+    }
+
+    /// The error for a character that XML cannot hold, with the placeholder whose value has it.
+    fn refused_character(&self, values: &CallValues<'_>, forbidden: char) -> RefusedValue {
+        let places = self.places();
+        let has_it = |place: &&&Placeholder| values.text(place).is_some_and(|text| text.contains(forbidden));
+        let place = places.iter().find(has_it).map_or("", |place| place.as_str());
+        RefusedValue::new(place, format!("has {}; leave it out", outside_xml(forbidden)))
     }
 
     /// The body of one call, of at most so many bytes. In JSON a member without a value is left
@@ -91,11 +103,26 @@ impl BodyTemplate {
                 is_there.map(|is_there| if is_there { body } else { "null".to_owned() })
             }
             BodyKind::Form(pairs) => fill_form(pairs, values, most),
-            BodyKind::Text(template, escape) => template.fill(values, escape, most),
+            BodyKind::Text(template) => template.fill(values, str::to_owned, most),
+            BodyKind::Xml(template) => template.fill(values, escape_xml, most),
         };
         let fits = filled.and_then(|body| if body.len() > most { Err(NotFilled::TooLong) } else { Ok(body) });
-        fits.map_err(|why| RefusedValue::unfilled(why, too_long))
+        let body = fits.map_err(|why| RefusedValue::unfilled(why, too_long))?;
+        match body.chars().find(|c| !is_xml(*c)) {
+            Some(forbidden) if matches!(self.kind, BodyKind::Xml(_)) => Err(self.refused_character(values, forbidden)),
+            _ => Ok(body),
+        }
     }
+}
+
+/// Whether XML 1.0 can hold a character, escaped or not (section 2.2 there).
+fn is_xml(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// Names a character that XML cannot hold.
+fn outside_xml(c: char) -> String {
+    format!("the character U+{:04X}, which XML cannot hold", u32::from(c))
 }
 
 /// The form of one call. It is not filled much beyond `most` bytes.
@@ -294,6 +321,15 @@ mod tests {
             let refused = fill(&body, content_type, &hostile).unwrap_err();
             assert_eq!(refused, "the body would be larger than 1000 bytes", "{body}");
         }
+        for (place, character) in [("nul", "U+0000"), ("end", "U+FFFF")] {
+            let hostile = json!({"fine": "a\tb\u{1F600}", "nul": "a\u{0}b", "end": "\u{FFFF}"});
+            let body = format!("<a>${{fine}}${{{place}}}</a>");
+            let refused = fill(&body, Some("application/xml"), &hostile).unwrap_err();
+            let expected = format!("`{place}` has the character {character}, which XML cannot hold; leave it out");
+            assert_eq!(refused, expected);
+            assert!(fill(&body, Some("text/plain"), &hostile).is_ok());
+        }
+        assert!(fill("<a>\u{1}</a>", Some("text/xml"), &hostile).unwrap_err().contains("has the character U+0001"));
         for (body, content_type) in [
             (r#"{"${q}":1}"#, None),
             ("{${q}:1}", None),

@@ -1,8 +1,8 @@
 //! What stands in the files of a bundle: `bundle.json`, and one file for each version of a tool.
 //!
 //! A file is kept as the text of its document: a member that is not known here stays when another
-//! one changes, and no tree of it is held. `createdAt` is the time of the first insertion. `modifiedAt` changes with the
-//! content, and not when something is switched on or off.
+//! one changes, and no tree of it is held. `createdAt` is the time of the first insertion.
+//! `modifiedAt` changes with the content, and not when something is switched on or off.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,7 +24,8 @@ pub const SCHEMA_VERSION: &str = "2025-07-01";
 /// Characters of a display name or a description, and labels of one tool, at most.
 const TEXT_MAX: usize = 10_000;
 const TAGS_MAX: usize = 100;
-/// Bytes of memory that one value, placeholder or parameter of a tool takes beside its text, at most.
+/// Bytes of memory that one value, placeholder or parameter of a tool takes beside its text, at
+/// most.
 const PART_BYTES: usize = 128;
 
 /// A bundle, without its tools.

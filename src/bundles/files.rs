@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bundle_set::ReadBundle;
+use super::stored_document::FILE_MAX;
 use super::{
     BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredDocument, StoredTool, new_id,
 };
@@ -25,8 +26,6 @@ use crate::runtime::open_files::open_regular;
 pub(super) const BUNDLE_FILE: &str = "bundle.json";
 /// How the names of files and folders begin that are not written to their end.
 pub(super) const FRESH: &str = ".new-";
-/// Bytes of one file at most.
-pub(super) const FILE_MAX: u64 = 256 * 1024;
 /// Bytes of the name of a file that is made of slug and version, at most.
 const FILE_NAME_MAX: usize = 130;
 
@@ -89,8 +88,8 @@ impl Allowance {
         self.bytes = self.bytes.saturating_sub(bundle.bytes());
     }
 
-    /// Counts a tool. Gives the limit that it is beyond otherwise; what comes after it in the folder
-    /// is beyond the limit too.
+    /// Counts a tool. Gives the limit that it is beyond otherwise; what comes after it in the
+    /// folder is beyond the limit too.
     fn take_tool(&mut self, tool: &StoredTool) -> Result<(), &'static str> {
         self.check()?;
         self.tools -= 1;

@@ -5,9 +5,9 @@
 //! Reading order: [`name`] has the grammar of slugs and versions; [`template`], `url_template`,
 //! `body_template` and [`extract`] are the parts of an HTTP tool, [`http_tool`] is the whole of it
 //! and makes requests; [`definition`] reads a file, [`bundle_set`] holds all of them, [`files`]
-//! reads and writes the folder under its `lock`, each file as a `stored_document`; `built_in` has the tools that are a part of the
-//! program; [`store`] is what the rest of the daemon uses, with [`archive`] and `import_export` for
-//! bundles as ZIP archives.
+//! reads and writes the folder under its `lock`, each file as a `stored_document`; `built_in` has
+//! the tools that are a part of the program; [`store`] is what the rest of the daemon uses, with
+//! [`archive`] and `import_export` for bundles as ZIP archives.
 //!
 //! It sends no request, and changes nothing that is stored unless an operator requests it.
 

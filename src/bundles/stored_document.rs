@@ -6,8 +6,10 @@
 use serde_json::{Map, Value};
 
 use super::BundleError;
-use super::files::FILE_MAX;
 use crate::model::JsonText;
+
+/// Bytes of one file at most.
+pub(super) const FILE_MAX: u64 = 256 * 1024;
 
 /// The text of one JSON object, as it stands in its file. Equal when the texts are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use super::shape::Shape;
 use super::suggest::nearest;
 use super::value_reader::{RuleViolation, Surroundings};
 use super::{Config, effective_values};
+use crate::model::IgnoredVariables;
 
 const PREFIX: &str = "CALLSHEET_";
 /// Variables with the prefix that are no keys: the log filter, the daemon a command speaks to, the
@@ -40,6 +41,8 @@ pub struct LoadedConfig {
     pub values: Vec<EffectiveValue>,
     /// The file that was read, absolute.
     pub file: Option<PathBuf>,
+    /// The variables of the environment that have the prefix and are no configuration.
+    pub ignored_variables: Option<IgnoredVariables>,
 }
 
 /// Loads the configuration. The error holds every problem there is, not just the first.
@@ -106,6 +109,7 @@ type ReadFile = Result<(ConfigFile, Table), Diagnostic>;
 /// Loads the configuration with this file.
 fn load_read(options: &LoadOptions, file: Option<PathBuf>, read: Option<ReadFile>) -> ClientConfig {
     let mut found = Diagnostics::default();
+    let ignored_variables = ignored_variables(options);
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
     let merged = match MergedLayers::new(layers(options, read, &mut found)) {
@@ -114,7 +118,7 @@ fn load_read(options: &LoadOptions, file: Option<PathBuf>, read: Option<ReadFile
             let Diagnostics { mut problems, process_problems, .. } = found;
             problems.push(problem);
             return ClientConfig {
-                loaded: LoadedConfig { config, values: Vec::new(), file },
+                loaded: LoadedConfig { config, values: Vec::new(), file, ignored_variables },
                 problems,
                 process_problems,
             };
@@ -133,7 +137,7 @@ fn load_read(options: &LoadOptions, file: Option<PathBuf>, read: Option<ReadFile
     } else {
         Vec::new()
     };
-    ClientConfig { loaded: LoadedConfig { config, values, file }, problems, process_problems }
+    ClientConfig { loaded: LoadedConfig { config, values, file, ignored_variables }, problems, process_problems }
 }
 
 /// Loads the configuration of a running daemon that has read `before`. Unlike at the start, a
@@ -181,10 +185,10 @@ fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer>
     variables.sort();
     for (name, value) in variables {
         let Some(key) = name.strip_prefix(PREFIX) else { continue };
-        if NOT_CONFIGURATION.contains(&name.as_str()) {
+        let path = variable_path(key);
+        if is_ignored(key, &path) || NOT_CONFIGURATION.contains(&name.as_str()) {
             continue;
         }
-        let path = KeyPath::dotted(&key.to_lowercase().replace("__", "."));
         let source = LayerSource::Environment(name.clone());
         if let Some(shape) = ROOT_SHAPE.at(&path) {
             layers.push(ConfigLayer::checked(source, nested(&path, parse_as(value, shape)), found));
@@ -198,6 +202,31 @@ fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer>
         }
     }
     layers
+}
+
+/// The path of the key that a variable names, without the prefix.
+fn variable_path(key: &str) -> KeyPath {
+    KeyPath::dotted(&key.to_lowercase().replace("__", "."))
+}
+
+/// Whether a variable with the prefix is no configuration: it is of no section, and no key of its
+/// own. Kubernetes sets such ones (`CALLSHEET_PORT`) for a service that is called `callsheet`.
+fn is_ignored(key: &str, path: &KeyPath) -> bool {
+    !key.contains("__") && ROOT_SHAPE.at(path).is_none()
+}
+
+/// The variables with the prefix that are no configuration, by name, each with the one that was
+/// perhaps meant.
+fn ignored_variables(options: &LoadOptions) -> Option<IgnoredVariables> {
+    let names = options.env.iter().map(|(name, _)| name.as_str());
+    let ignored = names.filter(|name| {
+        let is_other = |key: &str| is_ignored(key, &variable_path(key));
+        name.strip_prefix(PREFIX).is_some_and(is_other) && !NOT_CONFIGURATION.contains(name)
+    });
+    let mut ignored: Vec<&str> = ignored.collect();
+    ignored.sort_unstable();
+    let variables = ignored.into_iter().map(|name| (name, known_variable(name)));
+    IgnoredVariables::new(variables)
 }
 
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then
@@ -234,18 +263,31 @@ fn nested(path: &KeyPath, value: Value) -> Table {
 }
 
 fn near_variable(name: &str) -> String {
-    // Compared without the prefix, which would make all of them look alike.
-    let rest = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
-    let keys = KEYS.iter().map(|key| key.path.replace('.', "__").to_uppercase());
-    let known: Vec<String> = keys.chain(NOT_CONFIGURATION.into_iter().map(rest)).collect();
     // An attempt to reach into a list, whose elements have no variables of their own.
-    if let Some(list) = known.iter().find(|known| rest(name).starts_with(&format!("{known}__"))) {
+    let known = known_variables();
+    if let Some(list) = known.iter().find(|known| without_prefix(name).starts_with(&format!("{known}__"))) {
         return format!("give `{PREFIX}{list}` its whole value");
     }
-    match nearest(&rest(name), known.iter().map(String::as_str)) {
-        Some(known) => format!("did you mean `{PREFIX}{known}`?"),
+    match known_variable(name) {
+        Some(known) => format!("did you mean `{known}`?"),
         None => format!("a key is written {PREFIX}SECTION__KEY; `config/default.toml` has them all"),
     }
+}
+
+fn without_prefix(name: &str) -> &str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
+}
+
+/// The variables that mean something, without the prefix, which would make all of them look alike.
+fn known_variables() -> Vec<String> {
+    let keys = KEYS.iter().map(|key| key.path.replace('.', "__").to_uppercase());
+    keys.chain(NOT_CONFIGURATION.iter().map(|name| without_prefix(name).to_owned())).collect()
+}
+
+/// The variable that was perhaps meant.
+fn known_variable(name: &str) -> Option<String> {
+    let known = known_variables();
+    nearest(without_prefix(name), known.iter().map(String::as_str)).map(|known| format!("{PREFIX}{known}"))
 }
 
 /// The merged layers.

@@ -7,7 +7,7 @@ use super::schema;
 use super::serving::{ListResponse, check_content, slow};
 use crate::model::finding::quoted_excerpt;
 use crate::model::name::PUBLISHED_NAME_MAX;
-use crate::model::{CappedFindings, Finding, FindingCode, Manifest, Tool};
+use crate::model::{CappedFindings, Finding, FindingCode, META, Manifest, Tool, refused_meta_keys};
 
 /// The most characters of a tool's name (MCP 2026-07-28, tool names).
 const NAME_MAX: usize = 128;
@@ -35,6 +35,7 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
         let mut place = RuleContext::new(&mut findings, tool, index);
         names(&mut place, tool);
         hidden::tool(&mut place, tool, "inputSchema");
+        meta_keys(&mut place, tool);
         if let Some(parameters) = Json::parse(tool.parameters.get()) {
             place.within("inputSchema", |place| schema::judge(place, &parameters));
         }
@@ -44,6 +45,21 @@ pub fn check_mcp(manifest: &Manifest) -> Vec<Finding> {
         }
     }
     findings.finish()
+}
+
+/// Reports keys of `_meta` that clients do not get.
+fn meta_keys(place: &mut RuleContext<'_>, tool: &Tool) {
+    let meta = tool.extra.iter().find(|(name, _)| &**name == META);
+    let refused = meta.map(|(_, meta)| refused_meta_keys(meta.get())).unwrap_or_default();
+    if let Some(first) = refused.first() {
+        let message = format!(
+            "{} of its keys, such as {}, is outside the grammar of MCP and left out for clients, which may refuse the whole list for it",
+            refused.len(),
+            quoted_excerpt(first)
+        );
+        let hint = "begin and end each name with a letter or digit, as in `example.com/my-key`";
+        place.within(META, |place| place.report(FindingCode::MetaKeyLeftOut, message, hint));
+    }
 }
 
 fn names(place: &mut RuleContext<'_>, tool: &Tool) {

@@ -7,6 +7,10 @@ use jiff::Timestamp;
 
 use super::finding::{CappedFindings, Finding, FindingCode};
 
+/// Ignored variables that are named, and characters of one name, at most.
+const IGNORED_NAMES_MAX: usize = 10;
+const IGNORED_NAME_CHARACTERS_MAX: usize = 100;
+
 /// The state of the configuration in a daemon that reloads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigState {
@@ -24,6 +28,8 @@ pub struct ConfigState {
     pub waiting: Vec<Arc<str>>,
     /// The keys that are written under an old name.
     pub renamed: Vec<RenamedKey>,
+    /// The variables of the environment that look like configuration and are none.
+    pub ignored_variables: Option<IgnoredVariables>,
     /// Set while the written configuration cannot be used.
     pub refused: Option<RefusedConfig>,
 }
@@ -35,6 +41,17 @@ pub struct RenamedKey {
     pub old: &'static str,
     /// The name that it has.
     pub new: &'static str,
+}
+
+/// Variables of the environment that have the prefix of callsheet's and are no configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredVariables {
+    /// The first of them by name.
+    pub names: Vec<Arc<str>>,
+    /// How many there are beside those.
+    pub more: usize,
+    /// Those that are nearly the name of one that means something, with that name.
+    pub meant: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// How many entries of a list of scenarios changed.
@@ -87,7 +104,50 @@ impl ConfigState {
         for key in &self.renamed {
             findings.push(Finding::new(FindingCode::ConfigDeprecated, key.to_string()).hint(key.hint()));
         }
+        if let Some(ignored) = &self.ignored_variables {
+            findings.push(Finding::new(FindingCode::EntryIgnored, ignored.to_string()).hint(ignored.hint()));
+        }
         findings.finish()
+    }
+}
+
+impl IgnoredVariables {
+    /// These variables, each with the one that was perhaps meant; `None` without any.
+    pub fn new<'a>(variables: impl Iterator<Item = (&'a str, Option<String>)>) -> Option<Self> {
+        let mut ignored = Self { names: Vec::new(), more: 0, meant: Vec::new() };
+        for (name, meant) in variables {
+            let name: Arc<str> = name.chars().take(IGNORED_NAME_CHARACTERS_MAX).collect::<String>().into();
+            if let Some(meant) = meant.filter(|_| ignored.meant.len() < IGNORED_NAMES_MAX) {
+                ignored.meant.push((Arc::clone(&name), meant.into()));
+            }
+            if ignored.names.len() < IGNORED_NAMES_MAX {
+                ignored.names.push(name);
+            } else {
+                ignored.more += 1;
+            }
+        }
+        (!ignored.names.is_empty()).then_some(ignored)
+    }
+
+    /// What to do about them.
+    pub fn hint(&self) -> String {
+        let meant: Vec<String> =
+            self.meant.iter().map(|(name, meant)| format!("for `{name}`, did you mean `{meant}`?")).collect();
+        if meant.is_empty() {
+            "a key is written CALLSHEET_SECTION__KEY; Kubernetes sets others for a service that is called `callsheet`, \
+             which `enableServiceLinks: false` in the pod prevents"
+                .to_owned()
+        } else {
+            meant.join(" ")
+        }
+    }
+}
+
+impl fmt::Display for IgnoredVariables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        write!(f, "these variables of the environment are no configuration and are ignored: {}", names.join(", "))?;
+        if self.more > 0 { write!(f, " and {} more", self.more) } else { Ok(()) }
     }
 }
 

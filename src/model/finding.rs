@@ -89,6 +89,8 @@ codes! {
     ToolQuarantined = "tool-quarantined", Error;
     /// The scenario offers more tools than are taken from one; those beyond were left out.
     ToolsBeyondLimit = "tools-beyond-limit", Error;
+    /// Keys of a `_meta` are outside MCP's grammar, so clients of MCP do not get them.
+    MetaKeyLeftOut = "meta-key-left-out", Warning;
     /// A second tool of the same name in one manifest was left out.
     DuplicateTool = "duplicate-tool", Error;
     /// A malformed or repeated category was left out, or another scenario's definition is shown.

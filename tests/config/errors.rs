@@ -25,7 +25,7 @@ concurrency = 0
 grace = "1m"
 "#,
         )
-        .env("CALLSHEET_SERVER_LISTEN", "127.0.0.1:2")
+        .env("CALLSHEET_SERVER__LISTE", "127.0.0.1:2")
         .flag("naming.style", "never", "--naming");
     assert_eq!(
         machine.error(),
@@ -39,7 +39,7 @@ work/callsheet.toml:7:15: refresh.concurrency: 0 is out of range
   hint: write 1 to 10000
 work/callsheet.toml:9:2: healht: unknown key
   hint: did you mean `health`?
-environment CALLSHEET_SERVER_LISTEN: there is no such key
+environment CALLSHEET_SERVER__LISTE: there is no such key
   hint: did you mean `CALLSHEET_SERVER__LISTEN`?
 flag --naming: naming.style: "never" is not a naming style
   hint: write "on-collision" or "always""#
@@ -412,7 +412,7 @@ flag --timeout: refresh.timeout: "soon" is not a duration
 }
 
 #[test]
-fn variables_with_the_prefix_that_are_no_keys_are_refused_unless_they_are_known() {
+fn variables_of_a_section_that_are_no_keys_are_refused_and_others_are_ignored() {
     let known = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHEET_CORPUS"];
     let machine = known.into_iter().fold(Machine::new(), |machine, name| machine.env(name, "x"));
     assert_eq!(machine.config(), machine.defaults());
@@ -422,13 +422,25 @@ fn variables_with_the_prefix_that_are_no_keys_are_refused_unless_they_are_known(
         .env("CALLSHEET_SCENARIOS__0__NAME", "x");
     assert_eq!(
         machine.error(),
-        "environment CALLSHEET_LGO: there is no such key\n  \
-         hint: did you mean `CALLSHEET_LOG`?\n\
-         environment CALLSHEET_SCENARIOS__0__NAME: there is no such key\n  \
-         hint: give `CALLSHEET_SCENARIOS` its whole value\n\
-         environment CALLSHEET_WHATEVER_ELSE: there is no such key\n  \
-         hint: a key is written CALLSHEET_SECTION__KEY; `config/default.toml` has them all"
+        "environment CALLSHEET_SCENARIOS__0__NAME: there is no such key\n  \
+         hint: give `CALLSHEET_SCENARIOS` its whole value"
     );
+
+    // What Kubernetes sets for a service that is called `callsheet`.
+    let mut machine = Machine::new().env("CALLSHEET_PORT", "tcp://10.0.0.1:7400");
+    for name in ["SERVICE_HOST", "SERVICE_PORT", "PORT_7400_TCP", "PORT_7400_TCP_ADDR", "PORT_7400_TCP_PROTO"] {
+        machine = machine.env(&format!("CALLSHEET_{name}"), "x");
+    }
+    let ignored = machine.load().unwrap().ignored_variables.unwrap();
+    assert_eq!(ignored.names.len(), 6, "{ignored}");
+    assert!(ignored.to_string().contains("`CALLSHEET_PORT`") && ignored.hint().contains("Kubernetes"), "{ignored}");
+    for number in 10..30 {
+        machine = machine.env(&format!("CALLSHEET_X_{number}"), "x");
+    }
+    let ignored = machine.env("CALLSHEET_LGO", "debug").load().unwrap().ignored_variables.unwrap();
+    assert_eq!(ignored.names.len(), 10, "{ignored}");
+    assert_eq!(ignored.more, 17, "{ignored}");
+    assert!(ignored.hint().contains("for `CALLSHEET_LGO`, did you mean `CALLSHEET_LOG`?"), "{}", ignored.hint());
 }
 
 #[test]

@@ -43,6 +43,23 @@ async fn schemas_and_unknown_members_come_through_byte_for_byte() {
     house.finish().await;
 }
 
+/// A framework refuses the whole list for one key that the protocol does not allow.
+#[tokio::test]
+async fn keys_of_meta_outside_the_grammar_are_left_out_with_a_finding() {
+    let tools = json!([{"name": "brew", "description": "Brews", "inputSchema": {"type": "object"},
+        "_meta": {"_fastmcp": {"tags": []}, "vendor/x": 1}}]);
+    let server = McpServer::start(modern(&tools)).await;
+    let house = House::of(&[("kitchen", server.url())]).await;
+    let address = house.serve().await;
+    let list = json_at(address, "/api/v1/tools?format=mcp").await;
+    assert_eq!(list["tools"][0]["_meta"], json!({"vendor/x": 1}));
+    let findings = json_at(address, "/api/v1/findings?scenario=kitchen").await;
+    let mut all = findings["findings"].as_array().unwrap().iter();
+    let found = all.find(|found| found["code"] == "meta-key-left-out").unwrap_or_else(|| panic!("{findings}"));
+    assert!(found["message"].as_str().unwrap().contains("_fastmcp"), "{found}");
+    house.finish().await;
+}
+
 /// A hyphen in the name of a tool and a server's version of one number are usual there.
 #[tokio::test]
 async fn names_and_results_are_judged_by_the_rules_of_mcp() {

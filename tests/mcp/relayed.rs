@@ -21,7 +21,7 @@ pub(crate) fn offering(
     uris: &[&str],
 ) -> impl FnMut(&Came) -> Answer + Send + 'static {
     let resources: Vec<_> =
-        uris.iter().map(|uri| json!({"uri": uri, "name": "n", "_meta": {"b": 1, "a": 2}})).collect();
+        uris.iter().map(|uri| json!({"uri": uri, "name": "n", "_meta": {"b": 1, "_own": 3, "a": 2}})).collect();
     move |came| {
         let params = &came.message["params"];
         match came.method() {
@@ -36,7 +36,7 @@ pub(crate) fn offering(
                 "content": {"type": "text", "text": format!("{} {}", params["name"], params["arguments"])}}]})),
             "resources/read" if params["uri"] == "test://gone" => came.error(200, -32_002, "no such resource"),
             "resources/read" => {
-                came.result(&json!({"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "t"}]}))
+                came.result(&json!({"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "t", "_meta": {"_own": 1}}]}))
             }
             "completion/complete" => {
                 came.result(&json!({"completion": {"values": [params["ref"]["name"], params["argument"]["value"]]}}))
@@ -126,6 +126,8 @@ async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
     let (_, listed) = new(address, "resources/list", json!({})).await;
     assert_eq!(each(&listed, "resources", "uri"), ["test://gone", "test://static", "note://1"]);
     assert_eq!(listed["result"]["resources"][0]["_meta"].to_string(), r#"{"b":1,"a":2}"#);
+    let left_out = FindingCode::MetaKeyLeftOut;
+    assert!(house.app.snapshot().findings.iter().any(|found| found.code == left_out), "the resources have such keys");
     let (_, listed) = new(address, "resources/templates/list", json!({})).await;
     assert_eq!(each(&listed, "resourceTemplates", "uriTemplate").len(), 2);
 
@@ -144,7 +146,7 @@ async fn prompts_and_resources_of_servers_of_both_eras_are_passed_on() {
 
     let (_, read) = new(address, "resources/read", json!({"uri": "note://1"})).await;
     let expected = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private",
-        "contents": [{"uri": "note://1", "mimeType": "text/plain", "text": "t"}]});
+        "contents": [{"uri": "note://1", "mimeType": "text/plain", "text": "t", "_meta": {}}]});
     assert_eq!(read["result"], expected);
     let (_, gone) = new(address, "resources/read", json!({"uri": "test://gone"})).await;
     assert_eq!(gone["error"]["code"], -32_602);

@@ -174,10 +174,40 @@ async fn what_sqlite_would_throw_away_is_moved_aside() {
 }
 
 #[tokio::test]
-async fn an_empty_file_that_was_never_used_is_a_fresh_one() {
+async fn an_empty_file_is_a_loss_unless_a_start_was_cut_off() {
     let (_folder, path) = place();
     fs::write(&path, "").unwrap();
-    assert_eq!(carry_on(&path).await.findings, []);
+    let restored = carry_on(&path).await;
+    assert!(moved(&restored.findings).unwrap().message.contains("it is empty"), "{:?}", restored.findings);
+    assert!(restored.loss.is_some());
+
+    // A daemon was killed between making the file and writing its first table.
+    let (folder, path) = place();
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(&path, "").unwrap();
+    fs::write(path.with_extension("db.lock"), "123\n").unwrap();
+    let restored = carry_on(&path).await;
+    assert_eq!(restored.findings, []);
+    assert_eq!(restored.loss, None);
+}
+
+/// The text of a schema is not checked by SQLite: a name may have any bytes, and a table may lack a
+/// column.
+#[tokio::test]
+async fn a_damaged_schema_is_a_loss_and_no_panic() {
+    for (from, to) in [(&b"enabled "[..], &b"en\xFFbled "[..]), (b"pinned INTEGER", b"pXnned INTEGER")] {
+        let (_folder, path) = place();
+        let store = sqlite::open(&path, Clock::system()).unwrap();
+        store.save(vec![preference(1)]).await.unwrap();
+        drop(store);
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(from.len()).position(|found| found == from).unwrap();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        fs::write(&path, bytes).unwrap();
+        let restored = carry_on(&path).await;
+        assert!(restored.loss.is_some(), "{:?}", restored.findings);
+        assert!(moved(&restored.findings).unwrap().message.contains("has no column"), "{:?}", restored.findings);
+    }
 }
 
 #[tokio::test]

@@ -36,6 +36,9 @@ pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> (Loaded
     for key in loaded.config.renamed_keys() {
         report.warning(CheckArea::Configuration, &subject, key.to_string(), key.hint());
     }
+    if let Some(ignored) = &loaded.ignored_variables {
+        report.warning(CheckArea::Configuration, &subject, ignored.to_string(), ignored.hint());
+    }
     if let Some(message) = programs_under_system_unit(&loaded, &options.etc) {
         let hint = "run callsheet as a service of your user: `callsheet service install`";
         report.warning(CheckArea::Configuration, &subject, message, hint);

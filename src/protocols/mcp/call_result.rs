@@ -1,13 +1,13 @@
 //! What the answer to `tools/call` means: an outcome, or input that is needed first.
 //!
-//! A result is passed on as it came. A tool that failed (`isError`) is an answer, and so is an
-//! error of JSON-RPC.
+//! A result is passed on as it came, but for keys of `_meta` that MCP does not allow. A tool that
+//! failed (`isError`) is an answer, and so is an error of JSON-RPC.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::request::Reply;
-use crate::model::JsonText;
+use crate::model::{JsonText, with_allowed_meta};
 use crate::protocols::json_rpc::RpcError;
 use crate::protocols::{CallError, InputRequired, Outcome};
 
@@ -51,7 +51,7 @@ pub(super) enum Step {
 /// Reads the answer to a call.
 pub(super) fn step(reply: Reply) -> Result<Step, CallError> {
     let result = match reply {
-        Ok(result) => result,
+        Ok(result) => with_allowed_meta(result),
         Err(error) => return Ok(Step::Done(Box::new(refused(&error)))),
     };
     let sent: CallResult<'_> = match serde_json::from_str(result.get()) {

@@ -14,7 +14,11 @@ use super::connection::McpServer;
 use super::decode::milliseconds;
 use super::listing::{NextPage, Pages, ServerList, pages};
 use super::server::ServerDescription;
-use crate::model::{Bounds, CappedFindings, Finding, FindingCode, JsonText, RelayedKind, RelayedOffer, RelayedOffers};
+use crate::model::finding::quoted_excerpt;
+use crate::model::{
+    Bounds, CappedFindings, Finding, FindingCode, JsonText, META, RelayedKind, RelayedOffer, RelayedOffers,
+    allowed_meta, refused_meta_keys,
+};
 use crate::protocols::ListError;
 use crate::protocols::json::budget::DecodeBudget;
 use crate::protocols::json::envelope::Members;
@@ -143,7 +147,12 @@ fn decode(
                 Ok(offer)
             });
             match decoded {
-                Ok(offer) => _ = offers.insert(Arc::clone(&offer.key), offer),
+                Ok(mut offer) => {
+                    if let Some(keys) = take_refused_meta(&mut offer) {
+                        findings.push_with(FindingCode::MetaKeyLeftOut, || meta_keys_left_out(kind, at, &offer, &keys));
+                    }
+                    offers.insert(Arc::clone(&offer.key), offer);
+                }
                 Err(flaw) => findings.push_with(FindingCode::OfferLeftOut, || left_out(kind, at, &flaw)),
             }
         }
@@ -160,6 +169,30 @@ fn offer(kind: RelayedKind, item: &RawValue, bounds: Bounds, budget: &mut Decode
     let key = members.take_text(kind.key())?.filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
     let key = key.ok_or_else(|| Flaw::new("", format!("needs a `{}` of 1 to {KEY_MAX} bytes", kind.key())))?;
     Ok(RelayedOffer { key: key.as_ref().into(), members: members.into_extra(budget)? })
+}
+
+/// Takes keys that MCP does not allow out of the `_meta` of an offer, and gives them, if there are
+/// any.
+fn take_refused_meta(offer: &mut RelayedOffer) -> Option<Vec<String>> {
+    let (_, meta) = offer.members.iter().find(|(name, _)| &**name == META)?;
+    let refused = Some(refused_meta_keys(meta.get())).filter(|keys| !keys.is_empty())?;
+    let allowed = |name: &Arc<str>, json: &JsonText| match &**name {
+        META => JsonText::known(&*allowed_meta(json.get())),
+        _ => json.clone(),
+    };
+    offer.members = offer.members.iter().map(|(name, json)| (Arc::clone(name), allowed(name, json))).collect();
+    Some(refused)
+}
+
+fn meta_keys_left_out(kind: RelayedKind, index: usize, offer: &RelayedOffer, keys: &[String]) -> Finding {
+    let first = keys.first().map(|key| quoted_excerpt(key)).unwrap_or_default();
+    let message = format!(
+        "{} key(s) of `_meta` of {}, such as {first}, are outside the grammar of MCP and left out for clients",
+        keys.len(),
+        quoted_excerpt(&offer.key)
+    );
+    let hint = "begin and end each name with a letter or digit, as in `example.com/my-key`";
+    Finding::new(FindingCode::MetaKeyLeftOut, message).hint(hint).at(format!("/{}/{index}/_meta", kind.member()))
 }
 
 fn left_out(kind: RelayedKind, index: usize, flaw: &Flaw) -> Finding {

@@ -34,8 +34,10 @@ pub struct LockHolder {
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
-    /// Whether a daemon has used the state before; an empty file has then lost its data.
-    pub(super) was_used: bool,
+    /// Whether an empty file has lost its data: a daemon has used the state before, or none has
+    /// begun to, so that the file was put there empty. A daemon that was killed while it made the
+    /// file leaves a lock file without a note of use.
+    pub(super) empty_is_lost: bool,
 }
 
 /// The text in the lock file once the state was used.
@@ -44,7 +46,8 @@ const USED: &str = "used";
 impl Lock {
     /// Notes in the lock file that the state is in use from now on.
     pub(super) fn note_use(&mut self) {
-        // Without the note, an emptied file is taken for a new one; there is no other harm.
+        // Without the note, an emptied file is taken for one that was just made; there is no other
+        // harm.
         let _ = self.file.rewind().and_then(|()| writeln!(self.file, "{}\n{USED}", std::process::id()));
     }
 }
@@ -77,11 +80,13 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     })?;
     match lock.try_lock() {
         Ok(()) => {
-            let was_used = noted(&mut lock).lines().any(|line| line == USED);
+            let note = noted(&mut lock);
+            let was_used = note.lines().any(|line| line == USED);
+            let empty_is_lost = was_used || note.is_empty();
             let note = format!("{}\n{}", std::process::id(), if was_used { "used\n" } else { "" });
             // The note is for operators only, so a failure to write it does no harm.
             let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
-            Ok(Lock { file: lock, was_used })
+            Ok(Lock { file: lock, empty_is_lost })
         }
         Err(TryLockError::WouldBlock) => {
             let process = process(&mut lock).map(|process| format!(" (process {process})")).unwrap_or_default();
@@ -137,8 +142,8 @@ pub(super) struct Damage {
 
 /// Opens the file, checked and at the current version. A damaged file is moved aside and replaced
 /// by a new one.
-pub(super) fn open_or_replace(path: &Path, was_used: bool, clock: Clock) -> Result<OpenedFile, StateError> {
-    let what = match lost(path, was_used) {
+pub(super) fn open_or_replace(path: &Path, empty_is_lost: bool, clock: Clock) -> Result<OpenedFile, StateError> {
+    let what = match lost(path, empty_is_lost) {
         Some(damage) => damage,
         None => match open_checked(path)? {
             Checked::Good(connection) => return Ok(OpenedFile { connection, damage: None }),
@@ -159,7 +164,7 @@ pub(super) fn open_or_replace(path: &Path, was_used: bool, clock: Clock) -> Resu
 /// Losses that SQLite does not report as damage but would delete or ignore: changes that wait
 /// beside a missing or empty file, a file that was emptied, and an empty folder in place of the
 /// file (container engines create one when a file that they are to mount does not exist).
-fn lost(path: &Path, was_used: bool) -> Option<String> {
+fn lost(path: &Path, empty_is_lost: bool) -> Option<String> {
     let empty = match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             return fs::read_dir(path).is_ok_and(|mut held| held.next().is_none()).then(|| "it is a folder".to_owned());
@@ -170,11 +175,11 @@ fn lost(path: &Path, was_used: bool) -> Option<String> {
     if !empty {
         return None;
     }
-    let emptied = was_used && fs::metadata(path).is_ok_and(|found| found.is_file());
+    let emptied = empty_is_lost && fs::metadata(path).is_ok_and(|found| found.is_file());
     if has_log(path) {
         Some("it is empty, while changes to it wait in the file beside it".to_owned())
     } else {
-        emptied.then(|| "it is empty, though it was used before".to_owned())
+        emptied.then(|| "it is empty, and a file that callsheet makes is not".to_owned())
     }
 }
 
@@ -248,6 +253,9 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
             // Most databases have no such file, and one that stays does no harm.
             let _ = fs::remove_file(beside(path, ending));
         }
+    }
+    if let Some(missing) = schema::missing_part(&connection)? {
+        return Ok(Opened::Unsound(missing));
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(Opened::Usable(connection))

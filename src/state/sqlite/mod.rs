@@ -65,7 +65,7 @@ pub fn holder(path: &Path) -> Option<LockHolder> {
 
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
-    let file::OpenedFile { mut connection, damage } = file::open_or_replace(path, lock.was_used, clock)?;
+    let file::OpenedFile { mut connection, damage } = file::open_or_replace(path, lock.empty_is_lost, clock)?;
     let damage = damage.map(|damage| salvage::take_over(&mut connection, path, &damage, clock.wall())).transpose()?;
     let findings = Vec::from_iter(damage);
     lock.note_use();

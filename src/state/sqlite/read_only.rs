@@ -17,7 +17,7 @@ use super::schema::{self, FileOwner};
 use super::{SAVE, rows};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
-use crate::state::{Restored, StateError, StateStore, Write};
+use crate::state::{Restored, StateError, StateLoss, StateStore, Write};
 
 /// Reads the changes in the write-ahead log too. Without locks SQLite assumes that it has the file
 /// to itself, and keeps the log's index in memory instead of in a file. Unix only.
@@ -39,7 +39,13 @@ pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore 
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
             let message = format!("the stored state in `{}` cannot be read while it cannot be written", path.display());
-            Restored { findings: vec![Finding::new(FindingCode::StateFailed, message)], ..Restored::default() }
+            let loss = StateLoss { what: message.clone(), at: clock.wall() };
+            let findings = vec![Finding::new(FindingCode::StateFailed, message)];
+            Restored { findings, loss: Some(loss), ..Restored::default() }
+        }
+        None if fs::metadata(path).is_ok_and(|file| file.is_file()) => {
+            let what = format!("the stored state in `{}` is empty, and it cannot be written", path.display());
+            Restored { loss: Some(StateLoss { what, at: clock.wall() }), ..Restored::default() }
         }
         None => Restored::default(),
     };

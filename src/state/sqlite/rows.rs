@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, log, usage};
+use super::{calls, log, schema, usage};
 use crate::model::{
     Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
     Settings, SourceId,
@@ -210,8 +210,8 @@ fn read<T>(
     if connection.query_row(known, [table.name], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(Vec::new());
     }
+    let columns = schema::column_names(connection, table.name)?;
     let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {} {}", table.name, table.filter))?;
-    let columns: Vec<String> = statement.column_names().skip(1).map(str::to_owned).collect();
     let (mut rows, mut values) = (statement.query([])?, Vec::new());
     while let Some(row) = rows.next()? {
         match decode(row) {

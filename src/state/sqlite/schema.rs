@@ -3,6 +3,8 @@
 //! Values are texts as operators write them (`global`, `tool:files/read`, `require`, RFC 3339
 //! times); booleans are 0 and 1; NULL in a preference means that it is inherited.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Marks a file as callsheet's in its header (`PRAGMA application_id`): the letters `cshT`.
@@ -195,6 +197,33 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     } else {
         FileOwner::Us
     })
+}
+
+/// The names of the columns of a table, in their order. Bytes that are no UTF-8 are replaced: a
+/// damaged schema may have any.
+pub(super) fn column_names(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
+    let names = statement.query_map([table], |row| {
+        let name = row.get_ref(0)?;
+        Ok(String::from_utf8_lossy(name.as_bytes().unwrap_or_default()).into_owned())
+    })?;
+    names.collect()
+}
+
+/// The first table, or column of a table, that the current version has and this file has not: its
+/// schema is damaged.
+pub(super) fn missing_part(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut sound = Connection::open_in_memory()?;
+    migrate(&mut sound)?;
+    let mut tables = sound.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for table in tables {
+        let found: BTreeSet<String> = column_names(connection, &table)?.into_iter().collect();
+        if let Some(column) = column_names(&sound, &table)?.into_iter().find(|column| !found.contains(column)) {
+            return Ok(Some(format!("the table `{table}` has no column `{column}`")));
+        }
+    }
+    Ok(None)
 }
 
 /// Migrates the file to the current version, in all steps or none. Returns whether its version was

@@ -219,7 +219,8 @@ fn with_members(document: &StoredDocument, own: &[(&str, Value)]) -> Result<Box<
     text.pop();
     for (name, value) in own {
         let comma = if text.len() > 1 { "," } else { "" };
-        text.push_str(&format!("{comma}\"{name}\":{value}"));
+        let value = value.to_string();
+        text.extend([comma, "\"", name, "\":", value.as_str()]);
     }
     text.push('}');
     RawValue::from_string(text).map_err(|error| Problem::internal(&error))
