@@ -26,8 +26,8 @@ impl ValueError {
         Self { message: message.into(), hint: hint.into(), is_of_this_process: false }
     }
 
-    /// The value names what this process lacks: a variable that is not set for it, or a file that it
-    /// may not read.
+    /// The value names what this process lacks: a variable that is not set for it, or a file that
+    /// it may not read.
     pub(super) fn of_this_process(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { is_of_this_process: true, ..Self::new(message, hint) }
     }

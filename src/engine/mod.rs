@@ -196,8 +196,8 @@ impl EngineHandle {
         let _ = self.commands.try_send(EngineCommand::Called(name.clone(), route.generation, report));
     }
 
-    /// The configured scenarios without a stored list whose first answer is awaited: each for at most
-    /// [`FIRST_LIST_TIMEOUT`] after it appeared.
+    /// The configured scenarios without a stored list whose first answer is awaited: each for at
+    /// most [`FIRST_LIST_TIMEOUT`] after it appeared.
     pub(crate) fn first_lists(&self) -> &Readiness {
         &self.first_lists
     }

@@ -43,7 +43,7 @@ pub(super) struct Core {
     pub(super) poller: Poller,
     /// Held until a static scenario was polled once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
-    /// The configured scenarios without a list, as long as the lists of the MCP server wait for them.
+    /// The configured scenarios without a list, while the lists of the MCP server wait for them.
     pub(super) first_lists: FirstLists,
     pub(super) ready_deadline: Instant,
     pub(super) publisher: SnapshotPublisher,

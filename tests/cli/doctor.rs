@@ -511,7 +511,8 @@ fn what_only_this_shell_lacks_is_no_error_for_commands_of_a_running_daemon() {
 
     for args in [&["tools"][..], &["scenarios"], &["explain", "add_note"], &["prefs", "list"]] {
         let ran = home.run(args);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{args:?}: {ran:?}");
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+        assert_eq!(ran.err.as_str(), "", "{args:?}: {ran:?}");
     }
     let report = doctor(&home, 0);
     let checks = found(&report, "configuration");

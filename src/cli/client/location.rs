@@ -30,8 +30,8 @@ pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<L
 pub(super) struct LocatedDaemon {
     /// Its address.
     pub(super) url: Url,
-    /// Whether this process lacks what the configuration names, so that only the daemon knows whether
-    /// it can be used.
+    /// Whether this process lacks what the configuration names, so that only the daemon knows
+    /// whether it can be used.
     pub(super) is_in_doubt: bool,
 }
 

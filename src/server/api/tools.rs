@@ -38,8 +38,8 @@ const TOKENS: HeaderName = HeaderName::from_static("callsheet-tokens");
 const SELECTION: HeaderName = HeaderName::from_static("callsheet-selection");
 /// Notes about the selection, as short names with commas between; absent if there are none.
 const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
-/// The scenarios that have not answered yet, so that their tools may be missing, as names with commas
-/// between; absent if there are none.
+/// The scenarios that have not answered yet, so that their tools may be missing, as names with
+/// commas between; absent if there are none.
 const AWAITING: HeaderName = HeaderName::from_static("callsheet-awaiting");
 /// Names in [`AWAITING`] at most; three dots stand for the others.
 const AWAITING_NAMES_MAX: usize = 32;

@@ -46,9 +46,9 @@ pub(super) fn searched(context: &McpContext) -> ViewQuery {
     }
 }
 
-/// Waits for the first answers of configured scenarios without a stored list: many clients list once,
-/// and would work without any tool. This is the one exception to the rule that a reader never waits
-/// (decision 0186); its deadline is that of the scenarios, the same for all clients.
+/// Waits for the first answers of configured scenarios without a stored list: many clients list
+/// once, and would work without any tool. This is the one exception to the rule that a reader
+/// never waits (decision 0186); its deadline is that of the scenarios, the same for all clients.
 pub(super) async fn wait_for_first_answers(context: &McpContext) {
     let shared = &context.shared;
     tokio::select! {
