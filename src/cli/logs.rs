@@ -75,7 +75,7 @@ impl LogsArgs {
         }
         if self.remote.json && !self.follow {
             let mut value = answer.value;
-            let page = daemon.get(&["log"], self.query(), "log").await?.value;
+            let page = daemon.get(&["log"], self.query(), "lines").await?.value;
             value["lines"] = page["lines"].clone();
             output::line(&value.to_string());
             return Ok(());
@@ -86,7 +86,7 @@ impl LogsArgs {
             }
             return Ok(());
         }
-        let log = daemon.get(&["log"], self.query(), "log").await?.value;
+        let log = daemon.get(&["log"], self.query(), "lines").await?.value;
         let lines: Vec<String> = output::list(&log, "lines").iter().map(log_line).collect();
         let dropped = output::number(&log, "/dropped");
         if dropped > 0 {
