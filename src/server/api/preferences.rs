@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::catalog::TargetMatches;
 use crate::model::{
     ApprovalPolicy, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch,
 };
@@ -83,14 +84,43 @@ pub(in crate::server) struct ChangedPreference {
     /// Set if nothing has this target now: the preference is kept until something does.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// How many published tools the target matches now; absent if the preference sets nothing any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<usize>,
+    /// How many further tools it might match: it is a hint, and their servers give none. Absent like
+    /// `matched`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unjudged: Option<usize>,
+    /// Both numbers for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+}
+
+/// The numbers of matched tools as a sentence.
+fn summary(matches: TargetMatches) -> String {
+    let TargetMatches { tools, unjudged } = matches;
+    let matched = if tools == 1 { "1 tool matches".to_owned() } else { format!("{tools} tools match") };
+    match unjudged {
+        0 => matched,
+        1 => {
+            format!("{matched}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)")
+        }
+        _ => format!(
+            "{matched}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
+        ),
+    }
 }
 
 impl ChangedPreference {
     fn new(shared: &ServerState, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Self {
         let preference = shared_json::preference(scope, target, settings);
         let is_kept = *settings != Settings::default();
-        let note = is_kept.then(|| lookup::unmatched_target(&shared.reader.snapshot(), target)).flatten();
-        Self { preference, note }
+        let snapshot = shared.reader.snapshot();
+        let note = is_kept.then(|| lookup::unmatched_target(&snapshot, target)).flatten();
+        let matches = is_kept.then(|| snapshot.catalog.target_matches(target));
+        let matched = matches.map(|matches| matches.tools);
+        let unjudged = matches.map(|matches| matches.unjudged);
+        Self { preference, note, matched, unjudged, summary: matches.map(summary) }
     }
 }
 
