@@ -97,16 +97,16 @@ pub(in crate::server) struct ChangedPreference {
 }
 
 /// The numbers of matched tools as a sentence.
-fn summary(matches: TargetMatches) -> String {
-    let TargetMatches { tools, unjudged } = matches;
-    let matched = if tools == 1 { "1 tool matches".to_owned() } else { format!("{tools} tools match") };
+fn summary(counts: TargetMatches) -> String {
+    let TargetMatches { tools, unjudged } = counts;
+    let sentence = if tools == 1 { "1 tool matches".to_owned() } else { format!("{tools} tools match") };
     match unjudged {
-        0 => matched,
+        0 => sentence,
         1 => {
-            format!("{matched}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)")
+            format!("{sentence}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)")
         }
         _ => format!(
-            "{matched}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
+            "{sentence}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
         ),
     }
 }
@@ -117,10 +117,10 @@ impl ChangedPreference {
         let is_kept = *settings != Settings::default();
         let snapshot = shared.reader.snapshot();
         let note = is_kept.then(|| lookup::unmatched_target(&snapshot, target)).flatten();
-        let matches = is_kept.then(|| snapshot.catalog.target_matches(target));
-        let matched = matches.map(|matches| matches.tools);
-        let unjudged = matches.map(|matches| matches.unjudged);
-        Self { preference, note, matched, unjudged, summary: matches.map(summary) }
+        let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
+        let matched = counts.map(|counts| counts.tools);
+        let unjudged = counts.map(|counts| counts.unjudged);
+        Self { preference, note, matched, unjudged, summary: counts.map(summary) }
     }
 }
 
