@@ -10,7 +10,8 @@
 //!    agree: the first of them bytewise is named as the source.
 //!
 //! A tool of an MCP server that gives no hint of what it does counts as having the tags of
-//! `calls.unannotated`, for `approval` alone, and those of `permissions.unannotated` for every setting.
+//! `calls.unannotated`, for `approval` alone, and those of `permissions.unannotated` for every
+//! setting.
 //!
 //! Never looks at names or at whether a scenario is published.
 

@@ -84,11 +84,12 @@ pub(in crate::server) struct ChangedPreference {
     /// Set if nothing has this target now: the preference is kept until something does.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// How many published tools the target matches now; absent if the preference sets nothing any more.
+    /// How many published tools the target matches now; absent if the preference sets nothing any
+    /// more.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched: Option<usize>,
-    /// How many further tools it might match: it is a hint, and their servers give none. Absent like
-    /// `matched`.
+    /// How many further tools it might match: it is a hint, and their servers give none. Absent
+    /// like `matched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unjudged: Option<usize>,
     /// Both numbers for people.
@@ -129,8 +130,8 @@ pub(in crate::server) type ScopedPatch = (Scope, PreferenceTarget, SettingsPatch
 
 impl ServerState {
     /// Changes preferences, all of them or none. Every request that changes one uses this function:
-    /// it refuses a caller who may not loosen preferences or decide which profiles are known. Returns the settings after the change,
-    /// in the order of the changes.
+    /// it refuses a caller who may not loosen preferences or decide which profiles are known.
+    /// Returns the settings after the change, in the order of the changes.
     pub(in crate::server) async fn set_preferences(
         &self,
         access: Access,
