@@ -56,7 +56,7 @@ impl Catalog {
             self.replace(concerned, &Arc::new(RuleStack::global(&preferences)))
         };
         if changed_targets(&self.preferences, &preferences).next().is_some()
-            || self.preferences.unannotated() != preferences.unannotated()
+            || !self.preferences.assumes_like(&preferences)
         {
             next.rules = Arc::new(RuleStack::global(&preferences));
         }
@@ -92,7 +92,7 @@ impl Catalog {
             let grouped = self.entries.values().filter(|entry| groups.iter().any(|target| entry.has(target)));
             scenarios.extend(grouped.map(|entry| &entry.name));
         }
-        if self.preferences.unannotated() != preferences.unannotated() {
+        if !self.preferences.assumes_like(preferences) {
             let unannotated = |entry: &&Arc<CatalogEntry>| entry.tools.iter().any(|tool| tool.tool.facts.unannotated);
             scenarios.extend(self.entries.values().filter(unannotated).map(|entry| &entry.name));
         }

@@ -35,6 +35,7 @@ pub mod revision_history;
 mod scoped_catalog;
 pub mod search;
 pub mod snapshot;
+mod target_matches;
 pub mod view;
 
 pub(crate) use categories::unique_categories;
@@ -48,6 +49,7 @@ pub use relayed::RelayedItem;
 pub use revision_history::RevisionHistory;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, StateTransitions, catalog_store};
+pub use target_matches::TargetMatches;
 pub use view::{
     Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote, ViewQuery, Why,
 };

@@ -10,7 +10,8 @@
 //!    agree: the first of them bytewise is named as the source.
 //!
 //! A tool of an MCP server that gives no hint of what it does counts as having the tags of
-//! `calls.unannotated`, for `approval` alone.
+//! `calls.unannotated`, for `approval` alone, and those of `permissions.unannotated` for every
+//! setting.
 //!
 //! Never looks at names or at whether a scenario is published.
 
@@ -41,11 +42,13 @@ pub(super) struct RuleLayer {
 }
 
 /// The scopes that apply to a client, narrowest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct RuleStack {
     pub(super) layers: Vec<Arc<RuleLayer>>,
     /// The tags that tools without hints count as having when it is about approval.
     pub(super) unannotated: Arc<[String]>,
+    /// The tags that tools without hints count as having for every setting.
+    pub(super) assumed_tags: Arc<[String]>,
 }
 
 /// How narrow the place of a rule is: smaller ranks win. Rules of equal rank are tags of one scope.
@@ -128,21 +131,34 @@ impl RuleStack {
     /// The global scope alone.
     pub(super) fn global(preferences: &PreferenceSet) -> Self {
         let layers = vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))];
-        Self { layers, unannotated: preferences.unannotated().into() }
+        let assumed_tags = preferences.assumed_tags().into();
+        Self { layers, unannotated: preferences.unannotated().into(), assumed_tags }
     }
 
     /// Every rule that matches a tool, narrowest first.
     pub(super) fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let layers = self.layers.iter().enumerate();
-        layers.flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)))
+        let own = layers
+            .flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)));
+        own.chain(self.of_tags(tool, &self.assumed_tags))
     }
 
     /// The rules for tags that a tool without hints counts as having, narrowest first. They decide
     /// about its approval only.
     pub(super) fn assumed<'a>(&'a self, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
-        let layers = self.layers.iter().enumerate().filter(|_| tool.facts.unannotated);
-        layers.flat_map(|(depth, layer)| {
-            self.unannotated.iter().filter_map(move |tag| Some((depth * 4 + TAG, layer.tags.get(tag)?)))
+        let further = |(_, rule): &(Rank, &'a Rule)| match &rule.place.1 {
+            PreferenceTarget::Tag(tag) => !self.assumed_tags.contains(tag),
+            _ => true,
+        };
+        self.of_tags(tool, &self.unannotated).filter(further)
+    }
+
+    /// The rules for these tags, if the tool has no hints.
+    fn of_tags<'a>(&'a self, tool: &Tool, tags: &'a [String]) -> impl Iterator<Item = (Rank, &'a Rule)> {
+        let is_meant = tool.facts.unannotated;
+        let layers = self.layers.iter().enumerate().filter(move |_| is_meant);
+        layers.flat_map(move |(depth, layer)| {
+            tags.iter().filter_map(move |tag| Some((depth * 4 + TAG, layer.tags.get(tag)?)))
         })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Without `[[profiles]]` a profile is a scope of preferences, and has no bounds. As soon as there
 //! is one, profiles are bounds, and a typing error in a name must not lift them: a profile that is
-//! not configured sees and calls no tools. Where none is configured, the profiles that preferences
-//! or definitions name are the known ones, and as soon as there is one, another name sees no tools
-//! either. While no profile is known, lists accept every name.
+//! not configured sees and calls no tools. Where none is configured, as soon as a preference
+//! names a profile, the known ones are those that preferences or definitions name, and another name
+//! sees no tools either. While no profile is known, lists accept every name.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -89,8 +89,8 @@ impl Catalog {
         (!known).then(|| self.unknown(name))
     }
 
-    /// Whether a preference of this scope holds for a profile that is known already. A preference of
-    /// any other profile would make that one known, and lists would refuse the names that are not.
+    /// Whether a preference of this scope holds for a profile that is known already. One of any
+    /// other profile would make that one known, and lists would refuse the names that are not.
     pub(crate) fn knows_scope(&self, scope: &Scope) -> bool {
         match scope {
             Scope::Global | Scope::Chat(_) => true,

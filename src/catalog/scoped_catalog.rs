@@ -66,7 +66,7 @@ impl<'a> ScopedCatalog<'a> {
             lens.spans_scenarios = own.iter().any(|layer| layer.spans_scenarios());
             lens.spoken_of = own.iter().flat_map(|layer| layer.scenarios().cloned()).collect();
             let layers = own.iter().chain(&catalog.rules.layers).cloned().collect();
-            lens.rules = Arc::new(RuleStack { layers, unannotated: Arc::clone(&catalog.rules.unannotated) });
+            lens.rules = Arc::new(RuleStack { layers, ..RuleStack::clone(&catalog.rules) });
             lens.rename(own.iter().flat_map(|layer| layer.aliased().cloned()).collect());
         }
         if lens.profile.is_some() {

@@ -208,6 +208,9 @@ fn done(answer: &DaemonAnswer, json: bool) {
     } else {
         show(std::slice::from_ref(preference));
     }
+    if let Some(summary) = answer.value["summary"].as_str().filter(|_| !json) {
+        output::note(&output::sanitize(summary));
+    }
     if let Some(note) = answer.value["note"].as_str().filter(|_| !json) {
         output::note(&output::sanitize(note));
     }

@@ -38,6 +38,7 @@ impl Config {
             bundles: BundleSettings::default(),
             login: LoginSettings::default(),
             unknown_level: UnknownLevel::default(),
+            assumed_tags: Vec::new(),
             profiles: BTreeMap::new(),
             preferences: PreferenceSet::default(),
             default_profile: None,

@@ -123,6 +123,7 @@ keys! {
     "preferences"                            Live    custom(preferences::SHAPE, preferences::read) preferences;
     "definitions"                            Live    custom(definitions::SHAPE, definitions::read) definitions;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
+    "permissions.unannotated"                Live    texts(preferences::tag)      assumed_tags;
     "permissions.default_profile"            Live    text(profiles::default_name)   default_profile;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;
     "discovery.vrooli.path"                  Live    path()                       discovery.vrooli.path;

@@ -93,6 +93,9 @@ pub struct Config {
     pub login: LoginSettings,
     /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
+    /// `permissions.unannotated`: the tags that a tool of an MCP server without hints counts as
+    /// having, for all settings of preferences.
+    pub assumed_tags: Vec<String>,
     /// `[[profiles]]`, by name.
     pub profiles: BTreeMap<String, Profile>,
     /// `[[preferences]]`: they hold where no stored preference of the same scope and target says

@@ -25,7 +25,8 @@ impl Config {
     /// that `calls.require_approval` wants.
     pub(crate) fn effective_preferences(&self, stored: &Arc<PreferenceSet>) -> Arc<PreferenceSet> {
         let CallsConfig { require_approval, unannotated, .. } = &self.calls;
-        if self.preferences.is_empty() && require_approval.is_empty() && unannotated.is_empty() {
+        let is_plain = require_approval.is_empty() && unannotated.is_empty() && self.assumed_tags.is_empty();
+        if self.preferences.is_empty() && is_plain {
             return Arc::clone(stored);
         }
         let mut required = PreferenceSet::default();
@@ -33,13 +34,16 @@ impl Config {
             let settings = Settings { approval: Some(ApprovalPolicy::Require), ..Settings::default() };
             required.set(Scope::Global, PreferenceTarget::Tag(tag.clone()), settings);
         }
-        Arc::new(stored.over(&self.preferences).over(&required).with_unannotated(unannotated))
+        let all = stored.over(&self.preferences).over(&required);
+        Arc::new(all.with_unannotated(unannotated).with_assumed_tags(&self.assumed_tags))
     }
 
     /// Whether two configurations have the same effect on preferences.
     pub(crate) fn prefers_like(&self, other: &Self) -> bool {
         let of_calls = |config: &Self| (config.calls.require_approval.clone(), config.calls.unannotated.clone());
-        self.preferences == other.preferences && of_calls(self) == of_calls(other)
+        self.preferences == other.preferences
+            && self.assumed_tags == other.assumed_tags
+            && of_calls(self) == of_calls(other)
     }
 }
 

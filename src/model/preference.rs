@@ -82,6 +82,8 @@ pub struct PreferenceSet {
     scopes: BTreeMap<Scope, BTreeMap<PreferenceTarget, Settings>>,
     /// See [`PreferenceSet::unannotated`].
     unannotated: Vec<String>,
+    /// See [`PreferenceSet::assumed_tags`].
+    assumed_tags: Vec<String>,
 }
 
 /// A scope, target or setting that cannot be.
@@ -201,6 +203,23 @@ impl PreferenceSet {
     #[must_use]
     pub fn with_unannotated(self, tags: &[String]) -> Self {
         Self { unannotated: tags.to_vec(), ..self }
+    }
+
+    /// The tags that a tool of an MCP server without hints counts as having, where a preference for
+    /// a tag decides about any setting.
+    pub fn assumed_tags(&self) -> &[String] {
+        &self.assumed_tags
+    }
+
+    /// The same preferences with these assumed tags for tools without hints.
+    #[must_use]
+    pub fn with_assumed_tags(self, tags: &[String]) -> Self {
+        Self { assumed_tags: tags.to_vec(), ..self }
+    }
+
+    /// Whether both treat tools without hints alike.
+    pub fn assumes_like(&self, other: &Self) -> bool {
+        self.unannotated == other.unannotated && self.assumed_tags == other.assumed_tags
     }
 
     /// Replaces the settings of a target in a scope; empty settings remove the preference.

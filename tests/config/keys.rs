@@ -40,6 +40,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("login.client_metadata_url", "https://h/c.json"),
     ("state.path", "/s.db"),
     ("calls.require_approval", "[\"hint:destructive\"]"),
+    ("permissions.unannotated", "[\"hint:open-world\"]"),
     ("calls.unannotated", "[\"hint:open-world\"]"),
     ("calls.approval_token", "0123456789abcdef"),
     ("calls.audit", "/audit.jsonl"),

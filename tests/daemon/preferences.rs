@@ -6,7 +6,8 @@ use callsheet::runtime::Clock;
 use callsheet::state::{PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured, tool};
+use crate::support::mcp_server::{McpServer, modern};
 use crate::support::serving::ask;
 
 /// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only
@@ -450,5 +451,40 @@ async fn only_the_token_makes_a_profile_known_or_unknown() {
     let reset = json!({"scope": "profile:intern", "target": "tool:files/read", "priority": null});
     assert_eq!(change(anybody, reset.clone()).await, 401, "a reset may take away the last preference");
     assert_eq!(change(&operator, reset).await, 200);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_says_how_many_tools_match_and_how_many_give_no_hints() {
+    let home = Home::new();
+    let schema = json!({"type": "object"});
+    let erase = json!({"name": "erase", "inputSchema": schema, "annotations": {"destructiveHint": true}});
+    let plain = ["write", "move"].map(|name| json!({"name": name, "inputSchema": schema}));
+    let server = McpServer::start(modern(&json!([erase, plain[0], plain[1]]))).await;
+    let files = Scenario::start("files", [tool("read")]).await;
+    let mut config = home.config(&[&files]);
+    let mut disk = configured("disk", "127.0.0.1:1".parse().unwrap());
+    disk.target = callsheet::model::Target::at(server.url());
+    disk.protocol = Some("mcp".to_owned());
+    config.scenarios.push(disk);
+    let daemon = Daemon::ready(config.clone()).await;
+    daemon.until_tools(&["erase", "move", "write", "read"]).await;
+    let put = async |daemon: &Daemon, target: &str| {
+        let body = json!({"scope": "global", "target": target, "priority": 1});
+        daemon.send_json("PUT", "/api/v1/preferences", &body).await.json()
+    };
+    let told = put(&daemon, "tag:hint:destructive").await;
+    assert_eq!((&told["matched"], &told["unjudged"]), (&json!(1), &json!(2)), "{told}");
+    let words =
+        "1 tool matches; 2 cannot be judged, because their servers give no hints (see `permissions.unannotated`)";
+    assert_eq!(told["summary"], json!(words));
+    let told = put(&daemon, "scenario:disk").await;
+    assert_eq!((&told["matched"], &told["unjudged"]), (&json!(3), &json!(0)), "{told}");
+    daemon.stop().await;
+    config.assumed_tags = vec!["hint:destructive".to_owned()];
+    let daemon = Daemon::ready(config).await;
+    daemon.until_tools(&["erase", "move", "write", "read"]).await;
+    let told = put(&daemon, "tag:hint:destructive").await;
+    assert_eq!(told["summary"], json!("3 tools match"));
     daemon.stop().await;
 }

@@ -77,6 +77,28 @@ async fn tools_without_hints_count_as_configured_also_before_their_server_answer
 }
 
 #[tokio::test]
+async fn a_preference_for_a_hint_takes_tools_without_hints_where_the_configuration_says_so() {
+    let server = server().await;
+    let listed = |house: &House| -> Vec<String> {
+        let view = house.app.view(&ViewQuery::default());
+        view.tools().map(|tool| tool.id.tool.to_string()).collect()
+    };
+    let off = SettingsPatch { enabled: Some(Some(false)), ..SettingsPatch::default() };
+    let house = House::of(&[("disk", server.url())]).await;
+    house.prefer("global", "tag:hint:destructive", off.clone()).await;
+    assert!(listed(&house).contains(&"plain".to_owned()), "without the key it has no tag");
+    assert!(!listed(&house).contains(&"erase".to_owned()));
+    house.finish().await;
+    let change = |config: &mut Config| config.assumed_tags = vec!["hint:destructive".to_owned()];
+    let house = House::with(&[("disk", server.url())], change).await;
+    assert!(listed(&house).contains(&"plain".to_owned()));
+    house.prefer("global", "tag:hint:destructive", off).await;
+    assert!(!listed(&house).contains(&"plain".to_owned()), "{:?}", listed(&house));
+    assert!(needing(&house).is_empty(), "it asks for no approval");
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_result_that_breaks_the_output_schema_is_passed_on_with_a_finding() {
     let mut weather = tool("weather");
     weather["outputSchema"] = json!({"type": "object", "properties": {"t": {"type": "number"}}, "required": ["t"]});

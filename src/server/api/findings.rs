@@ -19,7 +19,8 @@ use crate::server::{ServerState, SharedState};
 use crate::views::Coding;
 
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
-/// checks for authors of scenarios, of refused profiles, and of the plain list in each format for LLMs (tools that a
+/// checks for authors of scenarios, of refused profiles, and of
+/// the plain list in each format for LLMs (tools that a
 /// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
 /// several values) and `scenario`; with `formats=used` none about a format in which no client
 /// has requested a list.

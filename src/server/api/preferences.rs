@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::catalog::TargetMatches;
 use crate::model::{
     ApprovalPolicy, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch,
 };
@@ -83,14 +84,44 @@ pub(in crate::server) struct ChangedPreference {
     /// Set if nothing has this target now: the preference is kept until something does.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// How many published tools the target matches now; absent if the preference sets nothing any
+    /// more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<usize>,
+    /// How many further tools it might match: it is a hint, and their servers give none. Absent
+    /// like `matched`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unjudged: Option<usize>,
+    /// Both numbers for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+}
+
+/// The numbers of matched tools as a sentence.
+fn summary(counts: TargetMatches) -> String {
+    let TargetMatches { tools, unjudged } = counts;
+    let sentence = if tools == 1 { "1 tool matches".to_owned() } else { format!("{tools} tools match") };
+    match unjudged {
+        0 => sentence,
+        1 => {
+            format!("{sentence}; 1 cannot be judged, because its server gives no hints (see `permissions.unannotated`)")
+        }
+        _ => format!(
+            "{sentence}; {unjudged} cannot be judged, because their servers give no hints (see `permissions.unannotated`)"
+        ),
+    }
 }
 
 impl ChangedPreference {
     fn new(shared: &ServerState, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Self {
         let preference = shared_json::preference(scope, target, settings);
         let is_kept = *settings != Settings::default();
-        let note = is_kept.then(|| lookup::unmatched_target(&shared.reader.snapshot(), target)).flatten();
-        Self { preference, note }
+        let snapshot = shared.reader.snapshot();
+        let note = is_kept.then(|| lookup::unmatched_target(&snapshot, target)).flatten();
+        let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
+        let matched = counts.map(|counts| counts.tools);
+        let unjudged = counts.map(|counts| counts.unjudged);
+        Self { preference, note, matched, unjudged, summary: counts.map(summary) }
     }
 }
 
@@ -99,8 +130,8 @@ pub(in crate::server) type ScopedPatch = (Scope, PreferenceTarget, SettingsPatch
 
 impl ServerState {
     /// Changes preferences, all of them or none. Every request that changes one uses this function:
-    /// it refuses a caller who may not loosen preferences or decide which profiles are known. Returns the settings after the change,
-    /// in the order of the changes.
+    /// it refuses a caller who may not loosen preferences or decide which profiles are known.
+    /// Returns the settings after the change, in the order of the changes.
     pub(in crate::server) async fn set_preferences(
         &self,
         access: Access,

@@ -209,6 +209,12 @@
   });
 
   document.addEventListener('htmx:afterRequest', function (event) {
+    if (event.target.id !== 'prefer' || !event.detail.successful) return;
+    var summary = JSON.parse(event.detail.xhr.responseText).summary;
+    if (summary) toast('Set: ' + summary + '.', 'done');
+  });
+
+  document.addEventListener('htmx:afterRequest', function (event) {
     if (event.target.id !== 'add-scenario' || !event.detail.successful) return;
     toast(JSON.parse(event.detail.xhr.responseText).message, 'done');
     event.target.reset();

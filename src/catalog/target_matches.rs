@@ -1,0 +1,51 @@
+//! How many tools the target of a preference matches, and of how many that cannot be said.
+
+use super::Catalog;
+use crate::model::{PreferenceTarget, ViewTool};
+
+/// The beginning of the tags that hints of MCP servers become.
+const HINT_TAG: &str = "hint:";
+
+/// What a target matches among the published tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TargetMatches {
+    /// The tools that it matches.
+    pub tools: usize,
+    /// The further tools that it might match: it is a hint, and their servers give none.
+    pub unjudged: usize,
+}
+
+impl Catalog {
+    /// Counts the published tools that a target matches, enabled or not.
+    pub fn target_matches(&self, target: &PreferenceTarget) -> TargetMatches {
+        let mut found = TargetMatches::default();
+        let entries = self.entries().filter(|entry| entry.is_published());
+        for tool in entries.flat_map(|entry| entry.tools.iter()) {
+            if self.is_matched(tool, target) {
+                found.tools += 1;
+            } else if is_unjudged(tool, target) {
+                found.unjudged += 1;
+            }
+        }
+        found
+    }
+
+    fn is_matched(&self, tool: &ViewTool, target: &PreferenceTarget) -> bool {
+        let facts = &tool.tool.facts;
+        match target {
+            PreferenceTarget::Scenario(name) => tool.id.scenario == *name,
+            PreferenceTarget::Category(id) => tool.tool.category.as_deref() == Some(id),
+            PreferenceTarget::Tool(id) => tool.id == *id,
+            PreferenceTarget::Tag(tag) => {
+                let is_assumed = facts.unannotated && self.preferences().assumed_tags().contains(tag);
+                is_assumed || facts.tags.iter().any(|own| **own == **tag)
+            }
+        }
+    }
+}
+
+/// Whether the target is a hint, and the tool's server gives none for it.
+fn is_unjudged(tool: &ViewTool, target: &PreferenceTarget) -> bool {
+    let is_hint = matches!(target, PreferenceTarget::Tag(tag) if tag.starts_with(HINT_TAG));
+    is_hint && tool.tool.facts.unannotated
+}
