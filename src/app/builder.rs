@@ -250,7 +250,8 @@ fn call_dependencies(
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
     let (turns, usage) = (take(&mut restored.turns), take(&mut restored.usage));
-    calls::Stored { approvals, operations, turns, usage, loss: restored.loss.take() }
+    let log = take(&mut restored.log);
+    calls::Stored { approvals, operations, turns, usage, log, loss: restored.loss.take() }
 }
 
 /// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot

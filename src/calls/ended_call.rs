@@ -1,5 +1,6 @@
 //! What is kept of a call that is over: never its arguments and never its result.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use crate::model::ToolId;
 
 /// The longest text of a caller that is kept, in characters.
 const LONGEST: usize = 200;
+/// The longest text of an error that is kept, in characters.
+const LONGEST_ERROR: usize = 500;
 
 /// A call that is over.
 #[derive(Debug, Clone)]
@@ -29,7 +32,11 @@ pub struct EndedCall {
     /// The client: the name of an MCP client, or the `User-Agent` of another one.
     pub client: Option<String>,
     /// The word for its outcome, as metrics count it.
-    pub outcome: &'static str,
+    pub outcome: Cow<'static, str>,
+    /// The error, shortened: of the tool, or why the call was refused.
+    pub error: Option<String>,
+    /// The code of the error, as the scenario or callsheet wrote it.
+    pub code: Option<String>,
     /// The HTTP status that its caller got or would have got; `None` if the caller went away before
     /// it was sent.
     pub status: Option<u16>,
@@ -78,7 +85,9 @@ impl EndedCall {
             profile: None,
             user: None,
             client: None,
-            outcome: "",
+            outcome: Cow::Borrowed(""),
+            error: None,
+            code: None,
             status: None,
             took: Duration::ZERO,
             attempts: 0,
@@ -98,12 +107,21 @@ impl EndedCall {
                 answered.called().name.as_str().clone_into(&mut self.name);
                 self.activity = answered.definition.as_ref().map(|_| answered.tool.id.clone());
                 self.attempts = answered.attempts;
+                let outcome = &answered.outcome;
+                self.error = outcome.error.as_deref().filter(|_| !outcome.success).map(short_error);
+                self.code = outcome.code.as_deref().filter(|_| !outcome.success).map(short);
             }
+            Err(refused) => {
+                self.error = Some(short_error(&refused.to_string()));
+                self.code = Some(refused.kind().to_owned());
+            }
+        }
+        match answered {
             Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
             Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
                 self.approval = Some(Arc::clone(&waiting.id));
             }
-            Err(_) => {}
+            _ => {}
         }
     }
 }
@@ -111,4 +129,9 @@ impl EndedCall {
 /// A text of a caller, shortened.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(LONGEST).collect()
+}
+
+/// The text of an error, shortened.
+fn short_error(text: &str) -> String {
+    text.chars().take(LONGEST_ERROR).collect()
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::active::ActiveCalls;
-use super::audit::Audit;
 use super::limits::CallLimiter;
+use super::log::CallLog;
+use super::log::queue::{LogQueue, LogStore};
 use super::pending::PendingCalls;
-use super::recent::RecentCalls;
 use super::usage::Usage;
 use super::validate::ArgumentValidator;
 use crate::catalog::CatalogReader;
@@ -28,9 +28,16 @@ pub(super) struct CallsInner {
     pub(super) validators: ArgumentValidator,
     pub(super) counts: CallCounts,
     pub(super) usage: Usage,
-    pub(super) audit: ArcSwapOption<Audit>,
+    /// What happened, as far as it is kept.
+    pub(super) log: Arc<CallLog>,
+    /// The queue of lines that are to be written; `None` once the daemon stops.
+    pub(super) queue: ArcSwapOption<LogQueue>,
+    /// Lines of the audit log.
     pub(super) audited: Arc<AuditCounts>,
-    pub(super) recent: RecentCalls,
+    /// Lines of the log in the store.
+    pub(super) logged: Arc<AuditCounts>,
+    /// Where the writer of the log stores lines, set after the start.
+    pub(super) log_store: Arc<LogStore>,
     /// Set after the start, because approvals and operations need the calls themselves.
     pub(super) registers: OnceLock<PendingCalls>,
     pub(super) active: ActiveCalls,

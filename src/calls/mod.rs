@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use crate::catalog::{Catalog, CatalogReader};
 use crate::config;
 use crate::engine::EngineHandle;
-use crate::metrics::{CallCounts, Family};
+use crate::metrics::{AuditCounts, CallCounts, Family};
 use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
 use crate::runtime::{ByteBudget, Clock, Tasks};
 
@@ -40,11 +40,11 @@ pub mod error;
 mod given_arguments;
 mod inner;
 pub mod limits;
+mod log;
 mod loss;
 mod meta_fields;
 mod pending;
 pub mod pending_calls;
-mod recent;
 mod recorder;
 pub mod relay;
 mod request;
@@ -67,17 +67,17 @@ pub use dependencies::{CallDependencies, Stored};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
-pub use recent::NumberedCall;
+pub use log::{LogEntry, LogPage, LogWanted, NumberedCall, NumberedState};
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;
 
 use active::ActiveCalls;
-use audit::Audit;
 use inner::CallsInner;
 use limits::CallLimiter;
+use log::queue::{LogLine, LogQueue};
+use log::{CallLog, LogLimits};
 use meta_fields::SplitArguments;
-use recent::RecentCalls;
 use recorder::CallRecorder;
 use request::outcome;
 use usage::Usage;
@@ -104,7 +104,10 @@ impl Calls {
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
         let active = ActiveCalls::default();
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
-        let audit = ArcSwapOption::new(Audit::configured(&config.load(), None, &audited, &tasks));
+        let logged: Arc<AuditCounts> = Arc::default();
+        let log: Arc<CallLog> = Arc::default();
+        let log_store = Arc::default();
+        let queue = LogQueue::start(&log, (&audited, &logged), &log_store, &tasks);
         Self(Arc::new(CallsInner {
             config,
             reader,
@@ -113,9 +116,11 @@ impl Calls {
             validators,
             counts,
             usage,
-            audit,
+            log,
+            queue: ArcSwapOption::new(Some(Arc::new(queue))),
             audited,
-            recent: RecentCalls::default(),
+            logged,
+            log_store,
             registers,
             active,
             loss: ArcSwapOption::empty(),
@@ -133,9 +138,8 @@ impl Calls {
     /// Applies other limits to later calls.
     pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
-        let inner = &self.0;
-        inner.audit.store(Audit::configured(&config, inner.audit.load_full(), &inner.audited, &inner.tasks));
         self.0.config.store(Arc::new(config));
+        self.trim_log();
     }
 
     /// Makes a call and waits for its outcome. The module's head says what dropping this future
@@ -244,6 +248,7 @@ impl Calls {
         let mut findings = self.0.validators.findings(catalog);
         findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
         findings.extend(self.loss_finding());
+        findings.extend(self.0.log.finding());
         findings
     }
 
@@ -262,9 +267,27 @@ impl Calls {
         self.0.limits.under_way(scenario)
     }
 
-    /// The latest calls that are over, the oldest first, and how many ended since the start.
+    /// The latest calls that are over, the oldest first, and the number of the latest.
     pub fn recent(&self) -> (Vec<NumberedCall>, u64) {
-        self.0.recent.all()
+        self.0.log.calls(self.log_limits(), self.0.clock.wall())
+    }
+
+    /// The latest lines of the log that are wanted.
+    pub fn log(&self, wanted: &LogWanted) -> LogPage {
+        let page = self.0.log.page(wanted, self.log_limits(), self.0.clock.wall());
+        LogPage { dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(), ..page }
+    }
+
+    fn log_limits(&self) -> LogLimits {
+        LogLimits::from_config(&self.0.config.load())
+    }
+
+    /// Deletes what the log does not keep any more, in the store too.
+    fn trim_log(&self) {
+        self.0.log.prune(self.log_limits(), self.0.clock.wall());
+        if let Some(queue) = self.0.queue.load_full() {
+            queue.enqueue(LogLine::Trim);
+        }
     }
 
     /// The counters of calls.
@@ -299,8 +322,17 @@ impl Calls {
         self.0.config.load().tool_metrics
     }
 
-    /// Closes the audit log. Calls that are under way are still written, later ones are not.
+    /// How many lines of the log were stored, dropped or failed.
+    pub fn log_counts(&self) -> Family {
+        self.0.logged.family_of(
+            "callsheet_log_lines",
+            "Lines of the log of calls and states by outcome: `dropped` found no room in the queue, `failed` could not be stored.",
+        )
+    }
+
+    /// Closes the log and the audit log. Calls that are under way are still written, later ones are
+    /// not.
     pub fn close_audit(&self) {
-        self.0.audit.store(None);
+        self.0.queue.store(None);
     }
 }

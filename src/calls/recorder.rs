@@ -1,18 +1,21 @@
-//! The record of one call when it is over: it is counted, kept among the recent calls, and written
+//! The record of one call when it is over: it is counted, added to the log, and written
 //! to the audit log if there is one.
 //!
 //! The record is part of the task that runs the call, so it is made whether or not a client still
 //! waits. It only adds to counters and puts a line into a queue; it never waits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::ExecuteError;
-use super::audit::{Audit, AuditEntry};
+use super::audit::{AuditEntry, AuditSettings};
 use super::ended_call::{EndedCall, short};
 use super::inner::CallsInner;
+use super::log::LogLimits;
+use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
 use crate::model::{JsonText, ToolId};
@@ -28,7 +31,10 @@ pub(super) struct CallRecorder {
     call: EndedCall,
     /// The outcome if it is dropped before an outcome was set.
     otherwise: Option<&'static str>,
-    audit: Option<(Arc<Audit>, JsonText)>,
+    /// Taken at the begin, so that a call that ends while the daemon stops is still written.
+    queue: Option<Arc<LogQueue>>,
+    /// The audit log with the arguments for it, where one is configured.
+    audit: Option<(Arc<AuditSettings>, JsonText)>,
     /// The reason that the caller's model gave for the call, shortened.
     reasoning: Option<String>,
 }
@@ -45,9 +51,10 @@ impl CallRecorder {
     }
 
     fn new(inner: &Arc<CallsInner>, call: EndedCall, arguments: &JsonText) -> Self {
-        let audit = inner.audit.load_full().map(|audit| (audit, arguments.clone()));
+        let audit = AuditSettings::from_config(&inner.config.load()).map(|audit| (audit, arguments.clone()));
         let begun = inner.clock.now();
-        Self { inner: Arc::clone(inner), begun, call, otherwise: Some(GIVEN_UP), audit, reasoning: None }
+        let queue = inner.queue.load_full();
+        Self { inner: Arc::clone(inner), begun, call, otherwise: Some(GIVEN_UP), queue, audit, reasoning: None }
     }
 
     /// Sets the tool of the call.
@@ -93,17 +100,18 @@ impl CallRecorder {
         }
     }
 
-    /// Keeps the call among the recent ones, and has it written to the audit log.
+    /// Adds the call to the log, and has it written to the store and to the audit log.
     fn keep(&mut self, outcome: &'static str, took: Duration) {
-        (self.call.outcome, self.call.took) = (outcome, took);
-        if let Some((audit, arguments)) = self.audit.take() {
-            audit.enqueue(Box::new(AuditEntry {
-                call: self.call.clone(),
-                arguments,
-                reasoning: self.reasoning.take(),
-            }));
+        self.call.outcome = Cow::Borrowed(outcome);
+        self.call.took = took;
+        let config = self.inner.config.load();
+        let call = self.inner.log.add_call(self.call.clone(), LogLimits::from_config(&config), self.inner.clock.wall());
+        let audit = self.audit.take().map(|(settings, arguments)| {
+            (settings, AuditEntry { call: Arc::clone(&call.call), arguments, reasoning: self.reasoning.take() })
+        });
+        if let Some(queue) = &self.queue {
+            queue.enqueue(LogLine::Call(call, audit));
         }
-        self.inner.recent.add(self.call.clone(), self.inner.config.load().recent);
     }
 }
 

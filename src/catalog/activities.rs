@@ -40,6 +40,13 @@ impl Catalog {
         choices.filter_map(|tool| tool.tool.definition.as_ref()).any(|choice| choice.by_profile.contains_key(profile))
     }
 
+    /// The profiles for which definitions have activities of their own; one may come several times.
+    pub(super) fn profiles_of_activities(&self) -> impl Iterator<Item = &str> {
+        let choices = self.definitions().into_iter().flat_map(|entry| entry.tools.iter());
+        let choices = choices.filter_map(|tool| tool.tool.definition.as_ref());
+        choices.flat_map(|choice| choice.by_profile.keys()).map(String::as_str)
+    }
+
     /// The activity with this name, or latent if it is not there.
     pub(super) fn activity_or_latent(&self, named: &str) -> Execution {
         self.find_activity(named).bound(named).unwrap_or(Execution::Latent)

@@ -2,18 +2,20 @@
 //!
 //! Without `[[profiles]]` a profile is a scope of preferences, and has no bounds. As soon as there
 //! is one, profiles are bounds, and a typing error in a name must not lift them: a profile that is
-//! not configured sees and calls no tools.
+//! not configured sees and calls no tools. Where none is configured, the profiles that preferences
+//! or definitions name are the known ones, and as soon as there is one, another name sees no tools
+//! either. While no profile is known, lists accept every name.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Catalog, ViewQuery};
+use super::{Catalog, ViewQuery, nearest};
 use crate::model::{Profile, Scope, UnknownLevel};
 
 /// A refusal names so many profiles; if there are more, it says so.
 const NAMED: usize = 10;
 
-/// The bounds of a profile that is not configured, where others are.
+/// The bounds of a profile that is not known, where others are.
 static NOTHING: Profile = Profile {
     scenarios: Some(BTreeSet::new()),
     permission: None,
@@ -22,14 +24,16 @@ static NOTHING: Profile = Profile {
     is_default: false,
 };
 
-/// An unknown profile: it is not configured while others are, or no profile is configured and no
-/// preference names it.
+/// An unknown profile: it is not configured while others are, or no profile is configured and
+/// neither a preference nor a definition names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
     /// As the client wrote it.
     pub name: String,
-    /// The profiles that are configured, in order.
+    /// The profiles that are known, in order.
     pub known: Vec<String>,
+    /// Whether `known` are the profiles of the configuration.
+    pub is_bounded: bool,
 }
 
 impl Catalog {
@@ -58,20 +62,20 @@ impl Catalog {
         !self.profiles.is_empty() && !self.profiles.values().any(|profile| profile.is_default)
     }
 
-    /// The bounds of the client's profile, if it has any. A profile that is not configured where
-    /// others are may see no tools.
+    /// The bounds of the client's profile, if it has any. A profile that is not known where others
+    /// are may see no tools.
     pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
         let name = self.profile_of(query)?;
-        self.profiles.get(name).or_else(|| (!self.profiles.is_empty()).then_some(&NOTHING))
+        self.profiles.get(name).or_else(|| self.is_unknown(query).then_some(&NOTHING))
     }
 
-    /// Set if the client's profile sees no tools because it is not configured and others are.
+    /// Set if the client's profile sees no tools because it is not known and others are.
     pub fn unknown_profile(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
-        (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
+        self.is_unknown(query).then(|| self.unknown(name))
     }
 
-    /// The same of a scope of preferences.
+    /// The same of a scope of preferences, which makes a profile known where none is configured.
     pub(super) fn unknown_scope(&self, scope: &Scope) -> Option<UnknownProfile> {
         let Scope::Profile(name) = scope else { return None };
         (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
@@ -81,13 +85,54 @@ impl Catalog {
     /// configured, no preference names it either.
     pub(crate) fn may_not_call(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
-        let spoken_of = || self.preferences().scope(&Scope::Profile(name.clone())).next().is_some();
-        let known = self.profiles.contains_key(name) || (self.profiles.is_empty() && spoken_of());
+        let known = self.profiles.contains_key(name) || (self.profiles.is_empty() && self.is_preferred(name));
         (!known).then(|| self.unknown(name))
     }
 
+    /// Whether a preference of this scope holds for a profile that is known already. A preference of
+    /// any other profile would make that one known, and lists would refuse the names that are not.
+    pub(crate) fn knows_scope(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Global | Scope::Chat(_) => true,
+            Scope::Profile(name) => self.profiles.contains_key(name) || self.is_preferred(name),
+        }
+    }
+
+    /// Whether the client's profile is not known while others are. An operator's view may be of a
+    /// profile that the next preference makes known.
+    fn is_unknown(&self, query: &ViewQuery) -> bool {
+        let Some(name) = &query.profile else { return false };
+        if !self.profiles.is_empty() {
+            return !self.profiles.contains_key(name);
+        }
+        let is_named = || self.is_preferred(name) || self.has_activities_for(name);
+        let is_any =
+            || self.preferences().profiles().next().is_some() || self.profiles_of_activities().next().is_some();
+        !query.of_operator && !is_named() && is_any()
+    }
+
+    /// Whether a preference names the profile.
+    fn is_preferred(&self, name: &str) -> bool {
+        self.preferences().scope(&Scope::Profile(name.to_owned())).next().is_some()
+    }
+
     fn unknown(&self, name: &str) -> UnknownProfile {
-        UnknownProfile { name: name.to_owned(), known: self.profiles.keys().cloned().collect() }
+        let is_bounded = !self.profiles.is_empty();
+        let named = self.preferences().profiles().chain(self.profiles_of_activities());
+        let known: BTreeSet<&str> =
+            if is_bounded { self.profiles.keys().map(String::as_str).collect() } else { named.collect() };
+        UnknownProfile { name: name.to_owned(), known: known.into_iter().map(str::to_owned).collect(), is_bounded }
+    }
+}
+
+impl UnknownProfile {
+    /// What makes the name known.
+    fn next_step(&self) -> &'static str {
+        if self.is_bounded || self.known.is_empty() {
+            "add it as [[profiles]] to the configuration, or leave it out"
+        } else {
+            "set a preference in its scope, or leave it out"
+        }
     }
 }
 
@@ -95,16 +140,18 @@ impl std::error::Error for UnknownProfile {}
 
 impl fmt::Display for UnknownProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let add = "add it as [[profiles]] to the configuration, or leave it out";
+        let next = self.next_step();
         if self.known.is_empty() {
-            return write!(f, "no profile is called `{}`; {add}", self.name);
+            return write!(f, "no profile is called `{}`; {next}", self.name);
         }
+        let near = nearest(&self.name, self.known.iter().map(|known| (known.as_str(), known)));
+        let meant = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
         let more = if self.known.len() > NAMED { " and more" } else { "" };
         let known = known.join(", ");
         write!(
             f,
-            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {add}",
+            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {next}{meant}",
             self.name
         )
     }

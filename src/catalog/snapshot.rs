@@ -58,6 +58,11 @@ impl StateTransitions {
         }
     }
 
+    /// How many happened since `earlier`, a former state of the same.
+    pub fn count_since(&self, earlier: &Self) -> u64 {
+        self.total.saturating_sub(earlier.total)
+    }
+
     /// What happened since `earlier`, a former state of the same. `None` when some of it is not
     /// remembered any more.
     pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<StateTransition>>> {

@@ -1,11 +1,11 @@
-//! `callsheet logs`: the latest calls, and how the scenarios got into their states; with `--follow`
-//! what happens from now on. Never arguments and results.
+//! `callsheet logs`: the latest calls and changes of states; with `--follow` what happens from now
+//! on. Never arguments and results.
 
 use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::client::{DaemonClient, QueryPairs};
@@ -15,6 +15,8 @@ use crate::runtime::Clock;
 
 /// How often the daemon is asked for new calls.
 const POLL: Duration = Duration::from_secs(1);
+/// The most lines that one answer of the log has.
+const MOST_LINES: usize = 10_000;
 /// The most calls that one poll prints.
 const POLLED: usize = 1_000_000;
 
@@ -24,7 +26,17 @@ pub(super) struct LogsArgs {
     /// Only what concerns this scenario.
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
-    /// How many of the latest calls to begin with.
+    /// Only calls of this tool, by its name or as `scenario/tool`.
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only calls that did not succeed.
+    #[arg(long)]
+    failed: bool,
+    /// Only what happened since then: a duration such as `2h`, or a time such as
+    /// `2026-03-01T09:30:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// How many of the latest calls and changes to begin with.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     last: usize,
     /// Then print each call and each change of a scenario's state as it happens, until Ctrl-C.
@@ -62,31 +74,41 @@ impl LogsArgs {
             let _ = daemon.require_scenario(name).await?;
         }
         if self.remote.json && !self.follow {
-            output::answer(&answer.body, &answer.value);
+            let mut value = answer.value;
+            let page = daemon.get(&["log"], self.query(), "log").await?.value;
+            value["lines"] = page["lines"].clone();
+            output::line(&value.to_string());
             return Ok(());
         }
-        let calls = output::list(&answer.value, "calls");
         if self.remote.json {
-            for call in calls {
+            for call in output::list(&answer.value, "calls") {
                 log.print(call);
             }
             return Ok(());
         }
-        let scenarios = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value;
-        let wanted = |scenario: &&Value| self.scenario.as_deref().is_none_or(|name| scenario["name"] == name);
-        let states = output::list(&scenarios, "scenarios").iter().filter(wanted);
-        let at = |value: &Value, pointer| output::text(value, pointer).parse::<Timestamp>().ok();
-        let states = states.map(|scenario| (at(scenario, "/since"), state_line(scenario)));
-        let calls = calls.iter().take(self.last).map(|call| (at(call, "/at"), call_line(call)));
-        let mut lines: Vec<(Option<Timestamp>, String)> = calls.chain(states).collect();
-        lines.sort();
-        if lines.is_empty() {
-            output::line("no calls yet");
+        let log = daemon.get(&["log"], self.query(), "log").await?.value;
+        let lines: Vec<String> = output::list(&log, "lines").iter().map(log_line).collect();
+        let dropped = output::number(&log, "/dropped");
+        if dropped > 0 {
+            output::line(&format!("{dropped} lines could not be stored; a restart loses them"));
         }
-        for (_, line) in &lines {
+        if lines.is_empty() {
+            output::line("no calls and no changes of states");
+        }
+        for line in &lines {
             print(line);
         }
         Ok(())
+    }
+
+    /// The query of the log for what is wanted.
+    fn query(&self) -> QueryPairs<'static> {
+        let mut query = vec![("limit", self.last.clamp(1, MOST_LINES).to_string())];
+        query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
+        query.extend(self.tool.iter().map(|tool| ("tool", tool.clone())));
+        query.extend(self.failed.then(|| ("failed", "true".to_owned())));
+        query.extend(self.since.iter().map(|since| ("since", since.to_string())));
+        query
     }
 
     /// Prints what happens, until Ctrl-C.
@@ -149,7 +171,7 @@ impl PrintedCalls {
 
     fn print(&self, call: &Value) {
         if self.json {
-            output::line(&json!({"event": "called", "data": call}).to_string());
+            output::json_line(&json!({"event": "called", "data": call}));
         } else {
             print(&call_line(call));
         }
@@ -175,17 +197,28 @@ fn call_line(call: &Value) -> String {
     let origin: Vec<String> = client.into_iter().chain(caller).collect();
     let origin = if origin.is_empty() { String::new() } else { format!(" ({})", origin.join(", ")) };
     let outcome = text("/outcome").replace('_', " ");
-    format!("{}  {tool}: {outcome} in {millis} ms{origin}", time(&text("/at")))
+    let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {}", plain(&error)));
+    let error = error.unwrap_or_default();
+    format!("{}  {tool}: {outcome} in {millis} ms{origin}{error}", time(&text("/at")))
 }
 
-/// `2026-03-01 09:30:00  notes is live: up to date`.
-fn state_line(scenario: &Value) -> String {
-    let text = |pointer| output::text(scenario, pointer);
-    format!("{}  {} is {}: {}", time(&text("/since")), text("/name"), text("/state"), text("/reason"))
+/// One line of the log.
+fn log_line(line: &Value) -> String {
+    if line["kind"] == "call" {
+        return call_line(&line["call"]);
+    }
+    let mut change = line["state"].clone();
+    change["at"] = line["at"].clone();
+    change_text(&change)
 }
 
 fn change_line(event: &WatchedEvent) -> String {
-    let text = |pointer| output::text(&event.data, pointer);
+    change_text(&event.data)
+}
+
+/// `2026-03-01 09:30:00  notes: live -> down (it refuses connections)`.
+fn change_text(change: &Value) -> String {
+    let text = |pointer| output::text(change, pointer);
     let or = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
     let (from, to) = (or(text("/from"), "unknown"), or(text("/to"), "forgotten"));
     format!("{}  {}: {from} -> {to} ({})", time(&text("/at")), text("/name"), text("/reason"))
@@ -194,4 +227,16 @@ fn change_line(event: &WatchedEvent) -> String {
 /// A time to the second, in UTC.
 fn time(text: &str) -> String {
     text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// A text of others in one line.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Reads `--since`.
+fn since(text: &str) -> Result<Timestamp, String> {
+    let ago = |span: SignedDuration| Clock::system().wall().checked_sub(span).ok();
+    let read = text.parse().ok().or_else(|| text.parse().ok().and_then(ago));
+    read.ok_or_else(|| "write a duration such as 2h, or a time such as 2026-03-01T09:30:00Z".to_owned())
 }

@@ -2,7 +2,8 @@
 //! answers for machines unchanged.
 //!
 //! Text from scenarios passes through [`sanitize`], so that it cannot control an operator's
-//! terminal.
+//! terminal. JSON for machines keeps its bytes in a pipe or file; on a terminal invisible characters
+//! are escaped, which is the same JSON.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -46,19 +47,63 @@ pub(super) fn note(text: &str) {
     }
 }
 
-/// Prints an answer for machines: its bytes unchanged, but indented on a terminal.
+/// Prints an answer for machines: its bytes unchanged, but indented and without invisible
+/// characters on a terminal.
 pub(super) fn answer(body: &[u8], value: &Value) {
     let mut out = std::io::stdout().lock();
-    let text = if out.is_terminal() { serde_json::to_vec_pretty(value) } else { Ok(body.to_vec()) };
-    // A `Value` can always be written as text. It has no colour, so no code has to be removed.
-    let _ = out.write_all(&text.unwrap_or_default()).and_then(|()| out.write_all(b"\n"));
+    let text = if out.is_terminal() {
+        // A `Value` can always be written as text.
+        escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_bytes()
+    } else {
+        body.to_vec()
+    };
+    // It has no colour, so no code has to be removed.
+    let _ = out.write_all(&text).and_then(|()| out.write_all(b"\n"));
 }
 
-/// Prints bytes as they are; a terminal gets a line end after them.
+/// Prints bytes as they are; a terminal gets a line end after them. Not for text of scenarios.
 pub(super) fn raw(body: &[u8]) {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if out.is_terminal() { b"\n" } else { b"" };
     let _ = out.write_all(body).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+}
+
+/// Prints JSON in the bytes of an answer; a terminal gets a line end after it, and no invisible
+/// characters.
+pub(super) fn raw_json(body: &[u8]) {
+    if std::io::stdout().is_terminal() {
+        raw(escape_json(&String::from_utf8_lossy(body)).as_bytes());
+    } else {
+        raw(body);
+    }
+}
+
+/// Prints JSON in one line: one of several that follow each other.
+pub(super) fn json_line(value: &Value) {
+    let text = value.to_string();
+    if std::io::stdout().is_terminal() {
+        line(&escape_json(&text));
+    } else {
+        line(&text);
+    }
+}
+
+/// The same JSON, with each character that a terminal would act on, or that cannot be seen, written
+/// as `\u` and its number (RFC 8259 section 7). Such characters stand in strings only.
+fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for c in text.chars() {
+        if !is_invisible(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut units) {
+            // Writing to a text cannot fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
 }
 
 /// Prints JSON for machines: indented on a terminal, compact elsewhere.
@@ -91,7 +136,9 @@ fn print_error_rows(first: &str, text: &str) {
 
 /// Prints an error for programs, to standard error.
 pub(super) fn error_object(object: &Value) {
-    let _ = writeln!(anstream::stderr().lock(), "{object}");
+    let text = object.to_string();
+    let text = if std::io::stderr().is_terminal() { escape_json(&text) } else { text };
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no

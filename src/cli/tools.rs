@@ -120,7 +120,7 @@ impl ToolsArgs {
             }
         }
         if self.format.is_some() {
-            output::raw(&answer.body);
+            output::raw_json(&answer.body);
         } else if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else if self.report {

@@ -107,7 +107,7 @@ impl<'a> EventFollower<'a> {
 impl WatchedEvent {
     /// Prints it as one line of JSON, for machines.
     pub(super) fn print_json(&self) {
-        output::line(&json!({"event": self.event, "id": self.id, "data": self.data}).to_string());
+        output::json_line(&json!({"event": self.event, "id": self.id, "data": self.data}));
     }
 }
 

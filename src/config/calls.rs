@@ -65,8 +65,12 @@ pub struct CallsConfig {
     pub usage_interval: Duration,
     /// `tool_metrics`: whether metrics have series of their own for the tools that are called most.
     pub tool_metrics: bool,
-    /// `recent`: calls that are over and kept in memory, for `GET /api/v1/calls`.
+    /// `recent`: calls that are over and kept in the log.
     pub recent: usize,
+    /// `log_states`: changes of states that are kept in the log.
+    pub log_states: usize,
+    /// `log_keep`: how long a line of the log is kept.
+    pub log_keep: Duration,
     /// `audit`: the file of the audit log, absolute.
     pub audit: Option<PathBuf>,
     /// `audit_arguments`: whether it holds the arguments themselves.

@@ -191,6 +191,8 @@ impl Default for CallsConfig {
             usage_interval: Duration::from_secs(10),
             tool_metrics: false,
             recent: 1_000,
+            log_states: 2_000,
+            log_keep: Duration::from_secs(7 * 24 * 60 * 60),
             audit: None,
             audit_arguments: false,
             audit_max_size: 32 * u64::from(MIB),

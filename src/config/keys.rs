@@ -203,6 +203,8 @@ keys! {
     "calls.usage_interval"                   Live    text(positive_duration)               calls.usage_interval;
     "calls.tool_metrics"                     Live    switch()                     calls.tool_metrics;
     "calls.recent"                           Live    number(0..=MAX_KEPT)             calls.recent;
+    "calls.log_states"                       Live    number(0..=MAX_KEPT)             calls.log_states;
+    "calls.log_keep"                         Live    text(positive_duration)               calls.log_keep;
     "calls.audit"                            Live    path_or_none()               calls.audit;
     "calls.audit_arguments"                  Live    switch()                     calls.audit_arguments;
     "calls.audit_max_size"                   Live    size(1..=MAX_STORED_SIZE)            calls.audit_max_size;

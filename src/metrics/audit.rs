@@ -1,4 +1,4 @@
-//! Metric of the lines of the audit log, by outcome.
+//! Metrics of the lines of the log and of the audit log, by outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,16 +33,25 @@ impl AuditCounts {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// The metric.
+    /// The number of lines since the start that could not be written.
+    pub fn all_failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// The metric of the audit log.
     pub fn family(&self) -> Family {
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Family::new(
-            MetricKind::Counter,
+        self.family_of(
             "callsheet_audit_lines",
             "Lines of the audit log by outcome: `dropped` found no room in the queue, `failed` could not be written.",
         )
-        .with_label("outcome", "written", count(&self.written))
-        .with_label("outcome", "dropped", count(&self.dropped))
-        .with_label("outcome", "failed", count(&self.failed))
+    }
+
+    /// The metric of this name.
+    pub fn family_of(&self, name: &'static str, help: &'static str) -> Family {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Family::new(MetricKind::Counter, name, help)
+            .with_label("outcome", "written", count(&self.written))
+            .with_label("outcome", "dropped", count(&self.dropped))
+            .with_label("outcome", "failed", count(&self.failed))
     }
 }

@@ -157,6 +157,8 @@ codes! {
     ConfigDeprecated = "config-deprecated", Warning;
     /// Profiles are configured, and clients that name none see and call every tool.
     ProfileOptional = "profile-optional", Warning;
+    /// Lists were refused to clients that named a profile that is not known, while others are.
+    ProfileUnknown = "profile-unknown", Warning;
     /// A preference names a target that no scenario offers now, or a profile that is not configured
     /// while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;

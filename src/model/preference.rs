@@ -161,6 +161,14 @@ impl PreferenceSet {
         self.scopes.get(scope).into_iter().flatten()
     }
 
+    /// The profiles that have a preference, in order.
+    pub fn profiles(&self) -> impl Iterator<Item = &str> {
+        self.scopes.keys().filter_map(|scope| match scope {
+            Scope::Profile(name) => Some(name.as_str()),
+            Scope::Global | Scope::Chat(_) => None,
+        })
+    }
+
     /// Every preference, ordered by scope and target.
     pub fn iter(&self) -> impl Iterator<Item = (&Scope, &PreferenceTarget, &Settings)> {
         self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))

@@ -137,6 +137,7 @@ struct ServerState {
     identities: json_rpc::Identities,
     used_formats: api::findings::UsedFormats,
     bytes: http::held::ClientBytes,
+    refused_profiles: api::refused_profiles::RefusedProfiles,
 }
 
 /// The state of the axum routes.
@@ -183,6 +184,7 @@ impl ServerState {
             mcp: mcp::McpFace::new(key.as_ref(), clock),
             identities: json_rpc::Identities::default(),
             used_formats: api::findings::UsedFormats::default(),
+            refused_profiles: api::refused_profiles::RefusedProfiles::default(),
             config,
             load_options,
             config_edits: tokio::sync::Mutex::default(),

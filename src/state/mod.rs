@@ -48,6 +48,8 @@ pub struct Restored {
     pub turns: Vec<StoredTurn>,
     /// Usage counts of tools, those called last first.
     pub usage: Vec<(ToolId, ToolUsage)>,
+    /// Lines of the log of calls and states, in the order of their numbers.
+    pub log: Vec<LogRow>,
     /// What was lost and not accepted by an operator yet.
     pub loss: Option<StateLoss>,
     /// Entries that could not be read, and where they were moved.
@@ -62,6 +64,45 @@ pub struct StateLoss {
     pub what: String,
     /// When it was noticed.
     pub at: Timestamp,
+}
+
+/// One line of the log of calls and states, in the form in which it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRow {
+    /// Its number. It grows from line to line, also over restarts and when the clock is set back.
+    pub number: u64,
+    /// What kind of line it is.
+    pub kind: LogKind,
+    /// Its content, as one JSON object.
+    pub document: Box<str>,
+}
+
+/// What a line of the log is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    /// A call that is over.
+    Call,
+    /// A change of a scenario's state.
+    State,
+}
+
+impl LogKind {
+    /// The kind as it is stored and written in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::State => "state",
+        }
+    }
+}
+
+impl std::str::FromStr for LogKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let kind = [Self::Call, Self::State].into_iter().find(|kind| kind.as_str() == text);
+        kind.ok_or_else(|| format!("{text:?} is no kind of the log; write `call` or `state`"))
+    }
 }
 
 /// A scenario's last good manifest.
@@ -140,6 +181,10 @@ pub enum Write {
     Usage(ToolId, ToolUsage),
     /// Deletes the usage counts of all tools except this many, those called last.
     TrimUsage(usize),
+    /// Adds lines to the log, or replaces those of the same numbers.
+    Log(Vec<LogRow>),
+    /// Deletes the lines of a kind whose number is less than this.
+    TrimLog(LogKind, u64),
     /// Stores the published revision and its time of origin.
     Revision(String, Timestamp),
     /// Stores the key with which the server signs and encrypts what clients give back.

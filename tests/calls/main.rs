@@ -11,6 +11,7 @@ mod chained_operations;
 mod default_profile;
 mod definitions;
 mod limits;
+mod log;
 mod mcp_operations;
 mod name_resolution;
 mod operations;

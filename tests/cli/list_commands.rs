@@ -302,3 +302,33 @@ fn a_reader_that_stops_early_is_no_error() {
         assert!(ended.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
     }
 }
+
+/// Runs a command with a terminal as its standard output, and gives what the terminal got.
+/// `script` is a part of util-linux, which every Linux has.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(home: &Home, daemon: &Running, args: &[&str]) -> String {
+    let command = [&[env!("CARGO_BIN_EXE_callsheet")], args, &["--url", &daemon.url][..]].concat().join(" ");
+    let environment = home.command(&[]);
+    let mut script = std::process::Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]).stdin(Stdio::null());
+    script.env_clear().env("TERM", "xterm").env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    script.envs(environment.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(home.path(""));
+    run(&mut script).ok()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn json_on_a_terminal_has_no_characters_that_steer_it() {
+    let about = "red\u{1b}]0;title\u{7}\u{9b}31m\u{202e}\u{200b}end";
+    let scenario = Scenario::start("notes", vec![tool("add_note", about, "writing")]);
+    let home = Home::naming(&[("notes", &scenario.url)]);
+    let daemon = home.serve(&[]);
+    for args in [&["tools", "--json"][..], &["tools", "--format", "openai"], &["explain", "add_note", "--json"]] {
+        let piped = ask(&home, &daemon, args).ok();
+        assert!(piped.contains('\u{202e}'), "a pipe gets the bytes of the daemon: {args:?}");
+        let shown = on_a_terminal(&home, &daemon, args);
+        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r') || matches!(c, '\u{202e}' | '\u{200b}');
+        assert!(!shown.contains(steers), "{args:?}: {shown:?}");
+        assert_eq!(json(&shown), json(&piped), "{args:?}");
+    }
+}

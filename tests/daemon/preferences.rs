@@ -1,12 +1,13 @@
 //! Preferences over HTTP: durable, each setting on its own, and in the list at once.
 
 use callsheet::config::Config;
-use callsheet::model::Settings;
+use callsheet::model::{Secret, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};
+use crate::support::serving::ask;
 
 /// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only
 /// once.
@@ -374,5 +375,80 @@ async fn preferences_are_not_without_end() {
         let changed = daemon.send_json("PUT", "/api/v1/preferences", &set(chat, enabled)).await;
         assert_eq!(changed.status, 200, "one that is there can be changed, and one that went makes room: {changed:?}");
     }
+    daemon.stop().await;
+}
+
+/// Every face that gives lists, with a profile.
+fn faces(profile: &str) -> [(&'static str, String, &'static str); 9] {
+    let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    [
+        ("GET", format!("/api/v1/tools?profile={profile}"), ""),
+        ("GET", format!("/api/v1/tools/read?profile={profile}"), ""),
+        ("GET", format!("/api/v1/tools/read/explain?profile={profile}"), ""),
+        ("GET", format!("/api/v1/tools/search?q=read&profile={profile}"), ""),
+        ("GET", format!("/api/v1/events?profile={profile}"), ""),
+        ("GET", format!("/api/v1/ws?profile={profile}"), ""),
+        ("POST", format!("/mcp/{profile}"), greeting),
+        ("POST", format!("/rpc?profile={profile}"), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
+        ("POST", format!("/api/v1/turns?format=openai&profile={profile}"), r#"{"response":{"choices":[]}}"#),
+    ]
+}
+
+#[tokio::test]
+async fn the_first_preference_of_a_profile_has_every_list_refuse_names_that_none_knows() {
+    let (_home, _scenarios, _, daemon) = daemon().await;
+    assert_eq!(daemon.tools("?profile=ghost").await.len(), 5, "no profile is known, so lists accept every name");
+    put(&daemon, "profile:intern", "scenario:mail", json!({"enabled": false})).await;
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    for (method, target, body) in faces("interm") {
+        let refused = ask(daemon.address, method, &target, &headers, body).await;
+        assert_eq!(refused.status, 403, "{target}: {refused:?}");
+        let text = String::from_utf8_lossy(&refused.body).into_owned();
+        assert!(text.contains("unknown_profile") || target.starts_with("/mcp"), "{target}: {text}");
+        assert!(text.contains("did you mean `intern`?"), "{target}: {text}");
+    }
+    assert_eq!(daemon.tools("?profile=intern").await, ["read", "wipe", "zip"]);
+    assert_eq!(daemon.tools("").await.len(), 5, "a client that names none has the whole list");
+
+    for number in 0..30 {
+        let refused = daemon.get(&format!("/api/v1/tools?profile=ghost-{number:02}")).await;
+        assert_eq!(refused.status, 403);
+    }
+    let found = daemon.findings("profile-unknown").await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let message = found[0]["message"].as_str().unwrap();
+    assert_eq!(message.matches("`ghost-").count(), 20, "the last 20: {message}");
+    assert!(message.contains("`ghost-29`") && !message.contains("`ghost-09`"), "{message}");
+
+    delete(&daemon, "scope=profile:intern&target=scenario:mail").await;
+    assert_eq!(daemon.tools("?profile=ghost").await.len(), 5, "no profile is known any more");
+    assert!(daemon.findings("profile-unknown").await.is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn only_the_token_makes_a_profile_known_or_unknown() {
+    const TOKEN: &str = "a-token-of-sixteen-letters";
+    let home = Home::new();
+    let files = Scenario::start("files", [tool("read"), tool("wipe")]).await;
+    let mut config = home.config(&[&files]);
+    config.server.operator_token = Some(Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let bearer = format!("Bearer {TOKEN}");
+    let operator = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let change = async |headers, body: Value| {
+        ask(daemon.address, "PUT", "/api/v1/preferences", headers, &body.to_string()).await.status
+    };
+    let anybody = &operator[..1];
+    let first = json!({"scope": "profile:intern", "target": "tool:files/wipe", "enabled": false});
+    assert_eq!(change(anybody, first.clone()).await, 401, "it would have lists refuse all other names");
+    assert_eq!(daemon.tools("?profile=ghost").await.len(), 2);
+    assert_eq!(change(&operator, first).await, 200);
+    assert_eq!(daemon.get("/api/v1/tools?profile=ghost").await.status, 403);
+    let tighter = json!({"scope": "profile:intern", "target": "tool:files/read", "priority": 3});
+    assert_eq!(change(anybody, tighter).await, 200, "the profile is known already");
+    let reset = json!({"scope": "profile:intern", "target": "tool:files/read", "priority": null});
+    assert_eq!(change(anybody, reset.clone()).await, 401, "a reset may take away the last preference");
+    assert_eq!(change(&operator, reset).await, 200);
     daemon.stop().await;
 }

@@ -159,3 +159,29 @@ async fn an_approved_result_that_is_too_large_to_be_kept_says_so() {
     assert!(said.starts_with("The tool succeeded, but the answer has 2097154 bytes"), "{said}");
     house.finish().await;
 }
+
+/// Each result is small enough by itself, and all of them together are not.
+#[tokio::test]
+async fn the_results_of_one_turn_together_are_bounded() {
+    let control = "\u{1}".repeat(10_000);
+    let callee = Callee::start(manifest("files", &[tool("dump")]), move |_| {
+        let control = control.clone();
+        async move { done(&json!(control)) }
+    })
+    .await;
+    let house = House::with(&[("files", callee.url())], |config| config.calls.turns.kept_bytes = 1024 * 1024).await;
+    let address = house.serve().await;
+    let calls: Vec<Value> = (0..20).map(|_| json!({"_tool": "dump"})).collect();
+    let body = json!({"calls": calls}).to_string();
+    let answer = ask(address, "POST", "/api/v1/turns?format=calls", &[JSON], &body).await;
+    let answered = answer.json();
+    let left_out = |call: &&Value| call["code"] == "result_left_out";
+    let calls = answered["calls"].as_array().unwrap();
+    let count = calls.iter().filter(left_out).count();
+    assert_eq!(count, 16, "four results of 60,002 bytes fit into a quarter of 1 MiB");
+    let call = calls.iter().find(left_out).unwrap();
+    assert_eq!(call["status"], "result", "the tool ran");
+    let said = call["error"].as_str().unwrap();
+    assert!(said.contains("262144 bytes together. Call it again alone"), "{said}");
+    house.finish().await;
+}

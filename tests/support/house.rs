@@ -126,6 +126,17 @@ impl House {
         self.app.snapshot().catalog.revision_for(scope).to_string()
     }
 
+    /// The folder of its state.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Stops, and keeps the folder.
+    pub(crate) async fn close(self) -> TempDir {
+        self.running.finish().await;
+        self.folder
+    }
+
     pub(crate) async fn finish(self) {
         self.running.finish().await;
     }

@@ -1,6 +1,7 @@
 //! One line of the audit log.
 
 use std::io;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,7 +15,7 @@ use crate::model::JsonText;
 #[derive(Debug)]
 pub(in crate::calls) struct AuditEntry {
     /// The call.
-    pub(in crate::calls) call: EndedCall,
+    pub(in crate::calls) call: Arc<EndedCall>,
     /// Its arguments, of which the log has a digest at least.
     pub(in crate::calls) arguments: JsonText,
     /// The reason that the caller's model gave for it, shortened.
@@ -39,7 +40,7 @@ struct AuditLine<'a> {
     user: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<&'a str>,
-    outcome: &'static str,
+    outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     duration_ms: f64,
@@ -57,7 +58,7 @@ struct AuditLine<'a> {
 
 impl AuditEntry {
     /// The size of its arguments, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::calls) fn bytes(&self) -> usize {
         self.arguments.get().len()
     }
 
@@ -78,7 +79,7 @@ impl AuditEntry {
             profile: call.profile.as_deref(),
             user: call.user.as_deref(),
             client: call.client.as_deref(),
-            outcome: call.outcome,
+            outcome: &call.outcome,
             status: call.status,
             duration_ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
             attempts: call.attempts,

@@ -66,6 +66,9 @@ impl Calls {
             self.settle(turn, *number, settled).await;
             return None;
         };
+        if let Some(turns) = self.turns() {
+            turns.make_room(settled.weight());
+        }
         let settled = Arc::new(settled);
         let phase = TurnPhase::GoesOn(Arc::clone(&settled));
         if !turn.set(*number, phase.clone()) {
@@ -189,6 +192,9 @@ impl Calls {
     }
 
     pub(super) async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {
+        if let Some(turns) = self.turns() {
+            turns.make_room(settled.weight());
+        }
         turn.set(number, TurnPhase::Over(Arc::new(settled)));
         self.keep_turn(turn).await;
     }

@@ -17,6 +17,7 @@ use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
 use crate::config::TurnsConfig;
 use crate::model::StoredTurn;
+use crate::runtime::ByteBudget;
 use crate::state::{StateError, StateErrorKind, Write};
 
 /// How often turns that are over are checked for their age.
@@ -52,22 +53,16 @@ pub struct Turns(Arc<TurnsInner>);
 struct TurnsInner {
     parts: CallDependencies,
     limits: ArcSwap<TurnsConfig>,
+    /// `turns.kept_bytes`: what all kept turns have together.
+    kept: ByteBudget,
     table: Mutex<TurnTable>,
 }
 
 #[derive(Default)]
 struct TurnTable {
-    kept: HashMap<Arc<str>, KeptTurn>,
+    kept: HashMap<Arc<str>, Arc<Turn>>,
     /// Their ids, in the order in which they began.
     order: VecDeque<Arc<str>>,
-    /// Of all of them.
-    bytes: usize,
-}
-
-/// A turn with its bytes as they were last counted.
-struct KeptTurn {
-    turn: Arc<Turn>,
-    bytes: usize,
 }
 
 /// What came of adding a turn.
@@ -81,18 +76,25 @@ pub(super) enum TurnAdmission {
 impl Turns {
     /// Takes over the stored turns, and forgets old ones until the stop.
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
-        let mut table = TurnTable::default();
-        for turn in stored.into_iter().filter_map(|turn| document::restored(&turn)) {
-            table.add(Arc::new(turn));
-        }
+        let kept = ByteBudget::new(limits.kept_bytes);
         let turns =
-            Self(Arc::new(TurnsInner { parts, limits: ArcSwap::from_pointee(limits), table: Mutex::new(table) }));
+            Self(Arc::new(TurnsInner { parts, limits: ArcSwap::from_pointee(limits), kept, table: Mutex::default() }));
+        for turn in stored.into_iter().filter_map(|turn| document::restored(&turn)) {
+            let id = Arc::clone(&turn.id);
+            if turns.admit(turn).is_err() {
+                tracing::warn!(
+                    turn = &*id,
+                    "a stored turn is not kept, because `turns.max` or `turns.kept_bytes` is lower than before"
+                );
+            }
+        }
         turns.0.parts.tasks.spawn(turns.clone().look_after());
         turns
     }
 
     /// Applies other limits.
     pub fn configure(&self, limits: TurnsConfig) {
+        self.0.kept.set_limit(limits.kept_bytes);
         self.0.limits.store(Arc::new(limits));
     }
 
@@ -103,7 +105,7 @@ impl Turns {
 
     /// The turn with this id, if this identity made it.
     pub fn get(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
-        self.table().kept.get(id).map(|kept| Arc::clone(&kept.turn)).filter(|turn| *turn.owner == *owner)
+        self.table().kept.get(id).filter(|turn| *turn.owner == *owner).cloned()
     }
 
     /// The turn that has a call with this id, if this identity made it.
@@ -114,14 +116,14 @@ impl Turns {
 
     /// Every turn that is not over.
     pub(super) fn open(&self) -> Vec<Arc<Turn>> {
-        self.table().kept.values().map(|kept| Arc::clone(&kept.turn)).filter(|turn| !turn.is_over()).collect()
+        self.table().kept.values().filter(|turn| !turn.is_over()).cloned().collect()
     }
 
     /// Adds a turn, unless the same one is known.
     pub(super) fn admit(&self, turn: Turn) -> Result<TurnAdmission, TurnError> {
         let limits = self.limits();
         let mut table = self.table();
-        if let Some(KeptTurn { turn: known, .. }) = table.kept.get(&turn.id) {
+        if let Some(known) = table.kept.get(&turn.id) {
             let is_same = known.owner == turn.owner && known.digest == turn.digest;
             return if is_same {
                 Ok(TurnAdmission::Known(Arc::clone(known)))
@@ -129,8 +131,9 @@ impl Turns {
                 Err(TurnError::Taken(turn.id.to_string()))
             };
         }
-        let forgotten = table.make_room(limits.max.saturating_sub(1), limits.kept_bytes.saturating_sub(turn.weight()));
-        let is_full = table.kept.len() >= limits.max || table.bytes + turn.weight() > limits.kept_bytes;
+        let most_bytes = limits.kept_bytes.saturating_sub(turn.weight());
+        let forgotten = table.make_room(limits.max.saturating_sub(1), &self.0.kept, most_bytes);
+        let is_full = table.kept.len() >= limits.max || turn.hold(&self.0.kept, one_turn(limits.kept_bytes)).is_err();
         let turn = Arc::new(turn);
         if !is_full {
             table.add(Arc::clone(&turn));
@@ -164,11 +167,17 @@ impl Turns {
         Ok(())
     }
 
-    /// A call of a turn is over: counts its bytes, and stores it if it is in the store. If that
-    /// fails, the next daemon takes its calls for ones with an unknown outcome and does not run
-    /// them.
+    /// Forgets turns that are over, so that so many bytes more can be reserved.
+    pub(super) fn make_room(&self, bytes: usize) {
+        let limits = self.limits();
+        let most_bytes = limits.kept_bytes.saturating_sub(bytes);
+        let forgotten = self.table().make_room(limits.max, &self.0.kept, most_bytes);
+        self.forget(forgotten);
+    }
+
+    /// A call of a turn is over: stores it if it is in the store. If that fails, the next daemon
+    /// takes its calls for ones with an unknown outcome and does not run them.
     pub(super) async fn keep(&self, turn: &Turn) {
-        self.table().weigh(turn);
         // Waits for a save that is under way, which may be the first one and without this call.
         drop(turn.saved.lock().await);
         if turn.is_stored()
@@ -191,7 +200,7 @@ impl Turns {
             let forgotten = {
                 let mut table = self.table();
                 let mut forgotten = table.forget_before(then, wall);
-                forgotten.extend(table.make_room(limits.max, limits.kept_bytes));
+                forgotten.extend(table.make_room(limits.max, &self.0.kept, limits.kept_bytes));
                 forgotten
             };
             self.forget(forgotten);
@@ -220,10 +229,8 @@ impl Turns {
 
 impl TurnTable {
     fn add(&mut self, turn: Arc<Turn>) {
-        let bytes = turn.weight();
-        self.bytes += bytes;
         self.order.push_back(Arc::clone(&turn.id));
-        self.kept.insert(Arc::clone(&turn.id), KeptTurn { turn, bytes });
+        self.kept.insert(Arc::clone(&turn.id), turn);
     }
 
     fn remove(&mut self, id: &str) {
@@ -231,20 +238,13 @@ impl TurnTable {
         self.take(id);
     }
 
-    /// Counts the bytes of a turn anew.
-    fn weigh(&mut self, turn: &Turn) {
-        if let Some(kept) = self.kept.get_mut(&turn.id) {
-            self.bytes = self.bytes - kept.bytes + turn.weight();
-            kept.bytes = turn.weight();
-        }
-    }
-
-    /// Forgets turns that are over, the oldest first, until at most `most` with `bytes` bytes are
-    /// left.
-    fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<Turn>> {
-        let (mut forgotten, mut at) = (Vec::new(), 0);
-        while (self.kept.len() > most || self.bytes > bytes) && at < self.order.len() {
-            if self.kept.get(&self.order[at]).is_some_and(|kept| !kept.turn.is_over()) {
+    /// Forgets turns that are over, the oldest first, until at most `most` with `bytes` reserved
+    /// bytes are left.
+    fn make_room(&mut self, most: usize, reserved: &ByteBudget, bytes: usize) -> Vec<Arc<Turn>> {
+        let mut forgotten = Vec::new();
+        let mut at = 0;
+        while (self.kept.len() > most || reserved.reserved() > bytes) && at < self.order.len() {
+            if self.kept.get(&self.order[at]).is_some_and(|turn| !turn.is_over()) {
                 at += 1;
             } else if let Some(id) = self.order.remove(at) {
                 forgotten.extend(self.take(&id));
@@ -255,7 +255,7 @@ impl TurnTable {
 
     /// Forgets turns that were over before `then`.
     fn forget_before(&mut self, then: Timestamp, now: Timestamp) -> Vec<Arc<Turn>> {
-        let is_old = |kept: &KeptTurn| kept.turn.over_since(now).is_some_and(|since| since < then);
+        let is_old = |turn: &Arc<Turn>| turn.over_since(now).is_some_and(|since| since < then);
         let (old, order) = std::mem::take(&mut self.order)
             .into_iter()
             .partition::<VecDeque<_>, _>(|id| self.kept.get(id).is_some_and(is_old));
@@ -264,10 +264,16 @@ impl TurnTable {
     }
 
     fn take(&mut self, id: &str) -> Option<Arc<Turn>> {
-        let kept = self.kept.remove(id)?;
-        self.bytes -= kept.bytes;
-        Some(kept.turn)
+        let turn = self.kept.remove(id)?;
+        turn.release();
+        Some(turn)
     }
+}
+
+/// What the results of one turn may have of the bytes of all: a quarter, so that the messages that
+/// are made of them are bounded too.
+fn one_turn(kept_bytes: usize) -> usize {
+    kept_bytes / 4
 }
 
 impl std::fmt::Debug for Turns {
@@ -327,12 +333,17 @@ mod tests {
     #[test]
     fn the_oldest_that_are_over_make_room() {
         let mut table = TurnTable::default();
+        let kept = ByteBudget::new(1_000_000);
         for (id, is_over) in [("a", false), ("b", true), ("c", true), ("d", true)] {
-            table.add(turn(id, is_over));
+            let turn = turn(id, is_over);
+            turn.hold(&kept, 1_000).unwrap();
+            table.add(turn);
         }
-        assert_eq!(ids(&table.make_room(3, usize::MAX)), ["b"]);
-        let bytes = table.bytes;
-        assert_eq!(ids(&table.make_room(9, bytes - 1)), ["c"]);
-        assert_eq!(ids(&table.make_room(0, 0)), ["d"], "one that is not over stays");
+        assert_eq!(ids(&table.make_room(3, &kept, usize::MAX)), ["b"]);
+        let bytes = kept.reserved();
+        assert_eq!(ids(&table.make_room(9, &kept, bytes - 1)), ["c"]);
+        assert_eq!(ids(&table.make_room(0, &kept, 0)), ["d"], "one that is not over stays");
+        let left = kept.reserved();
+        assert!(left > 0 && left < bytes, "what was forgotten takes no bytes");
     }
 }

@@ -139,11 +139,13 @@ impl Settled {
         Self { said: Some(text.into()), code: Some(code.to_owned()), ..Self::new(status) }
     }
 
-    /// The bytes of what is kept of it, roughly.
+    /// The bytes of what is kept of it, roughly. Results count as JSON texts, with their escapes.
     pub(super) fn weight(&self) -> usize {
         let json = [&self.result, &self.content].into_iter().flatten().map(|json| json.get().len());
         let texts = [&self.said, &self.note].into_iter().flatten().map(String::len);
-        json.chain(texts).sum()
+        let violations = self.violations.iter().map(|violation| violation.pointer.len() + violation.message.len());
+        let names = self.candidates.iter().chain(&self.adjusted).map(String::len);
+        json.chain(texts).chain(violations).chain(names).sum()
     }
 }
 

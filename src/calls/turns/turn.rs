@@ -2,7 +2,7 @@
 //!
 //! A call that is over stays as it is: the messages of a turn are always the same bytes.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
@@ -16,11 +16,15 @@ use crate::calls::GivenArgumentsError;
 use crate::calls::active::PendingInput;
 use crate::calls::call_mode::CallMode;
 use crate::model::ToolId;
+use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 
 /// Roughly how many bytes a turn needs besides its texts.
-const FIXED: usize = 1_000;
+const TURN_FIXED_BYTES: usize = 1_000;
 /// The same for each of its calls.
-const CALL: usize = 500;
+const CALL_FIXED_BYTES: usize = 500;
+/// What is reserved for what the model gets for each call before it is known: a refusal and the
+/// text that stands for a result that is left out are shorter.
+const CALL_TEXT_BYTES: usize = 1_024;
 
 /// The tool calls of one response of a model, and what became of them.
 #[derive(Debug)]
@@ -43,7 +47,8 @@ pub struct Turn {
     pub calls: Vec<TurnCall>,
     phases: Mutex<Vec<TurnPhase>>,
     changes: watch::Sender<u64>,
-    weight: AtomicUsize,
+    /// What is reserved for it; `None` before it is added to the turns that are kept.
+    held: Mutex<Option<HeldTurn>>,
     /// Whether it is in the store.
     is_stored: AtomicBool,
     /// Whether none of its calls is sent, and none makes another one needless, any more.
@@ -52,6 +57,17 @@ pub struct Turn {
     over_since: OnceLock<Timestamp>,
     /// Held while it is stored; the changes that are stored already.
     pub(super) saved: tokio::sync::Mutex<u64>,
+}
+
+/// The bytes that are reserved for a turn.
+#[derive(Debug)]
+struct HeldTurn {
+    /// For its calls and for what was known of them when it was added.
+    _calls: ReservedBytes,
+    /// For its results, in the share that the results of one turn have together.
+    results: ReservedBytes,
+    /// The bytes of results that are counted with the calls.
+    known_results: usize,
 }
 
 /// What the messages of a turn depend on besides its calls.
@@ -107,6 +123,23 @@ impl TurnPhase {
         }
     }
 
+    /// The bytes of its result beyond those that every call has.
+    fn result_bytes(&self) -> usize {
+        match self {
+            Self::GoesOn(settled) | Self::Over(settled) => settled.weight().saturating_sub(CALL_TEXT_BYTES),
+            _ => 0,
+        }
+    }
+
+    /// The same phase without its result, and with a text that says so.
+    fn without_result(&self, exceeded: BudgetExceeded) -> Self {
+        match self {
+            Self::GoesOn(settled) => Self::GoesOn(Arc::new(words::left_out(settled, exceeded))),
+            Self::Over(settled) => Self::Over(Arc::new(words::left_out(settled, exceeded))),
+            other => other.clone(),
+        }
+    }
+
     /// Whether it waits for a person or an operation.
     fn waits(&self) -> bool {
         matches!(self, Self::NeedsInput(_) | Self::WaitsForApproval(_) | Self::GoesOn(_))
@@ -139,7 +172,7 @@ impl Turn {
     pub(super) fn new(new: NewTurn) -> Self {
         let NewTurn { id, owner, digest, format, begun_at, settings, mode, calls } = new;
         let (calls, phases): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-        let turn = Self {
+        Self {
             id,
             owner,
             digest,
@@ -150,14 +183,12 @@ impl Turn {
             calls,
             phases: Mutex::new(phases),
             changes: watch::Sender::new(1),
-            weight: AtomicUsize::new(0),
+            held: Mutex::default(),
             is_stored: AtomicBool::new(false),
             is_run: AtomicBool::new(false),
             over_since: OnceLock::new(),
             saved: tokio::sync::Mutex::default(),
-        };
-        turn.weigh();
-        turn
+        }
     }
 
     /// The id of a call, for its events, its input and its whole result.
@@ -202,10 +233,6 @@ impl Turn {
 
     /// Roughly how many bytes it needs in memory.
     pub(super) fn weight(&self) -> usize {
-        self.weight.load(Ordering::Relaxed)
-    }
-
-    fn weigh(&self) {
         let calls = self.calls.iter().map(|call| {
             let arguments = match &call.read.arguments {
                 Ok(arguments) => arguments.get().len(),
@@ -213,26 +240,60 @@ impl Turn {
             };
             let whole = call.read.whole.as_ref().map_or(0, |whole| whole.get().len());
             let id = call.read.id.as_ref().map_or(0, String::len);
-            CALL + id + call.read.name.len() + arguments + whole
+            CALL_FIXED_BYTES + CALL_TEXT_BYTES + id + call.read.name.len() + arguments + whole
         });
         let model = self.settings.model.as_ref().map_or(0, String::len);
-        let phases = self.locked();
-        let results = phases.iter().map(|phase| match phase {
-            TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => settled.weight(),
-            _ => 0,
-        });
-        self.weight.store(FIXED + model + calls.sum::<usize>() + results.sum::<usize>(), Ordering::Relaxed);
+        TURN_FIXED_BYTES + model + calls.sum::<usize>() + self.result_bytes()
     }
 
-    /// Moves a call on. One that is over stays as it is; `false` says so.
+    /// Reserves the bytes of a new turn in `kept`, and lets its results have `most_results` of
+    /// those.
+    pub(super) fn hold(&self, kept: &ByteBudget, most_results: usize) -> Result<(), BudgetExceeded> {
+        let known_results = self.locked().iter().map(TurnPhase::result_bytes).sum();
+        let calls = kept.reserve(self.weight())?;
+        let results = kept.share(most_results).reserve(0)?;
+        *self.held() = Some(HeldTurn { _calls: calls, results, known_results });
+        Ok(())
+    }
+
+    /// Frees what is reserved for a turn that is not kept any longer.
+    pub(super) fn release(&self) {
+        *self.held() = None;
+    }
+
+    /// Moves a call on. One that is over stays as it is; `false` says so. Its result is left out,
+    /// and the model gets a text that says so, if there are no bytes for it.
     pub(super) fn set(&self, number: usize, phase: TurnPhase) -> bool {
-        match self.locked().get_mut(number) {
-            Some(own) if !own.is_over() => *own = phase,
-            _ => return false,
+        let mut phases = self.locked();
+        let Some(own) = phases.get(number).filter(|own| !own.is_over()) else { return false };
+        let phase = match self.reserve_result(own.result_bytes(), phase.result_bytes()) {
+            Ok(()) => phase,
+            Err(exceeded) => phase.without_result(exceeded),
+        };
+        if let Some(own) = phases.get_mut(number) {
+            *own = phase;
         }
-        self.weigh();
+        self.free_results(&phases);
+        drop(phases);
         self.changes.send_modify(|count| *count += 1);
         true
+    }
+
+    /// Reserves the bytes by which the result of a call grows.
+    fn reserve_result(&self, before: usize, after: usize) -> Result<(), BudgetExceeded> {
+        match self.held().as_mut() {
+            Some(held) => held.results.grow(after.saturating_sub(before)),
+            None => Ok(()),
+        }
+    }
+
+    /// Frees the bytes that its results have no more.
+    fn free_results(&self, phases: &[TurnPhase]) {
+        let results: usize = phases.iter().map(TurnPhase::result_bytes).sum();
+        if let Some(held) = self.held().as_mut() {
+            let known = held.known_results;
+            held.results.shrink_to(results.saturating_sub(known));
+        }
     }
 
     /// Ends every call that is not over in the same way.
@@ -316,9 +377,14 @@ impl Turn {
             };
             *phase = TurnPhase::Over(settled);
         }
+        self.free_results(&phases);
         drop(phases);
-        self.weigh();
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The bytes of the results of its calls, as JSON texts and with their escapes.
+    pub(super) fn result_bytes(&self) -> usize {
+        self.locked().iter().map(TurnPhase::result_bytes).sum()
     }
 
     /// The whole result of a call, with the call, by its id.
@@ -328,6 +394,10 @@ impl Turn {
             TurnPhase::Over(settled) => Some((self.calls.get(number)?, Arc::clone(settled))),
             _ => None,
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<HeldTurn>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<TurnPhase>> {

@@ -10,6 +10,7 @@ use super::settled::{Settled, TurnCallStatus};
 use crate::calls::request::UNTRACKED;
 use crate::calls::{CallResponse, ExecuteError, Violation};
 use crate::model::{ApprovalRequest, ApprovalState, Operation, OperationState, StoredAnswer, ToolId};
+use crate::runtime::BudgetExceeded;
 
 /// What became of a call that was answered, refused, or failed. `name` is the one that the model
 /// used, and `names` gives a tool's name in the model's list.
@@ -140,6 +141,31 @@ fn seconds(wait: Duration) -> String {
     match wait.as_millis().div_ceil(1000).max(1) {
         1 => "a second".to_owned(),
         seconds => format!("{seconds} seconds"),
+    }
+}
+
+/// A call whose result is left out, because the results of its turn or those of all turns have no
+/// room for it.
+pub(super) fn left_out(settled: &Settled, exceeded: BudgetExceeded) -> Settled {
+    let happened = match settled.status {
+        TurnCallStatus::Result => "The tool succeeded",
+        TurnCallStatus::Operation => "The tool goes on in the background",
+        _ => "The tool failed",
+    };
+    let bytes = settled.weight();
+    let text = match exceeded {
+        BudgetExceeded::Share { limit } => format!(
+            "{happened}, but its answer of {bytes} bytes is left out: the answers to all calls of one message may have {limit} bytes together. Call it again alone, or for less."
+        ),
+        BudgetExceeded::Whole { .. } => format!(
+            "{happened}, but its answer of {bytes} bytes is left out: there is no room for it now. Call it again later, or for less."
+        ),
+    };
+    Settled {
+        approval_id: settled.approval_id.clone(),
+        operation_id: settled.operation_id.clone(),
+        took_ms: settled.took_ms,
+        ..Settled::with_text(settled.status, "result_left_out", text)
     }
 }
 

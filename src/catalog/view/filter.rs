@@ -33,7 +33,7 @@ pub(super) struct ViewFilter<'a> {
     chooses: bool,
     /// The bounds of the client's profile.
     bounds: Option<&'a Profile>,
-    /// Why the profile sees no tools, if it is not configured.
+    /// Why the profile sees no tools, if it is not known.
     unknown: Option<UnknownProfile>,
 }
 

@@ -19,7 +19,7 @@ use crate::server::{ServerState, SharedState};
 use crate::views::Coding;
 
 /// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
-/// checks for authors of scenarios, and of the plain list in each format for LLMs (tools that a
+/// checks for authors of scenarios, of refused profiles, and of the plain list in each format for LLMs (tools that a
 /// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
 /// several values) and `scenario`; with `formats=used` none about a format in which no client
 /// has requested a list.
@@ -162,6 +162,8 @@ pub(in crate::server) async fn open_findings(
     general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
     general.extend(lint_findings(shared, snapshot, wanted).await);
     general.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
+    let refused = shared.refused_profiles.finding(&snapshot.catalog);
+    general.extend(refused.filter(|finding| wanted.matches(finding)));
     general.sort();
     general.dedup();
     let mut open = OpenFindings { general, ..OpenFindings::default() };

@@ -8,6 +8,7 @@ use crate::catalog::{
     self, Catalog, NameLookup, RevisionHistory, Snapshot, ViewQuery, Visibility, find_in_scope, nearest, out_of_bounds,
 };
 use crate::model::{Finding, FindingCode, Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
+use crate::server::ServerState;
 use crate::server::http::error::{Problem, excerpt};
 
 /// Largest number of similar names in a refusal.
@@ -82,10 +83,15 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
     problem.and_detail(&text).with_member("unanswered", names)
 }
 
-/// Refuses a profile that is not configured if other profiles are, and names those. A typing error
-/// must not look like a profile that may see few tools, or all.
-pub(in crate::server) fn check_profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
+/// Refuses a profile that is not known if others are, and names those. A typing error must not look
+/// like a profile that may see few tools, or all. The name is kept for a finding.
+pub(in crate::server) fn check_profile(
+    shared: &ServerState,
+    catalog: &Catalog,
+    query: &ViewQuery,
+) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
+        shared.refused_profiles.add(&unknown.name);
         let problem = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
         Err(problem.with_member("known", unknown.known))
     })

@@ -47,6 +47,7 @@ fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     all.extend(counts.listings.families());
     all.extend(shared.calls.counts().families(shared.calls.waiting()));
     all.push(shared.calls.audit_counts());
+    all.push(shared.calls.log_counts());
     if shared.calls.tells_tools_apart() {
         all.extend(tools(&shared.calls, &snapshot));
     }

@@ -99,14 +99,18 @@ pub(in crate::server) type ScopedPatch = (Scope, PreferenceTarget, SettingsPatch
 
 impl ServerState {
     /// Changes preferences, all of them or none. Every request that changes one uses this function:
-    /// it refuses a caller who may not loosen preferences. Returns the settings after the change,
+    /// it refuses a caller who may not loosen preferences or decide which profiles are known. Returns the settings after the change,
     /// in the order of the changes.
     pub(in crate::server) async fn set_preferences(
         &self,
         access: Access,
         changes: Vec<ScopedPatch>,
     ) -> Result<Vec<Settings>, Problem> {
-        changes.iter().try_for_each(|(_, _, patch)| access.check_change(patch))?;
+        let snapshot = self.reader.snapshot();
+        changes.iter().try_for_each(|(scope, _, patch)| {
+            access.check_change(patch)?;
+            access.check_profiles(&snapshot.catalog, scope, patch)
+        })?;
         Ok(self.engine.prefer_all(changes).await?)
     }
 

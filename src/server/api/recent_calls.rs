@@ -33,15 +33,15 @@ pub(in crate::server) const FILTERS: &[Param] = &[
 pub(in crate::server) struct RecentCallList<'a> {
     /// In the order in which they ended.
     calls: Vec<RecentCallJson<'a>>,
-    /// How many calls have ended since the start of the daemon: the number of the latest.
+    /// The number of the latest call, also over restarts.
     last: u64,
 }
 
 /// A call that is over.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RecentCall")]
-struct RecentCallJson<'a> {
-    /// Its number since the start of the daemon.
+pub(super) struct RecentCallJson<'a> {
+    /// Its number, which grows in the order in which calls ended, also over restarts.
     number: u64,
     /// When it was requested.
     at: Time,
@@ -51,6 +51,10 @@ struct RecentCallJson<'a> {
     tool_name: &'a str,
     /// What came of it, as metrics count it: `ok`, `failed`, `invalid_arguments`, ...
     outcome: &'a str,
+    /// The error: of the tool, or why the call was refused; 500 characters at most.
+    error: Option<&'a str>,
+    /// The code of the error.
+    code: Option<&'a str>,
     /// The HTTP status that the caller got; `null` if it went away before the call was sent.
     status: Option<u16>,
     /// From the request to the answer, with all waiting.
@@ -90,14 +94,16 @@ pub(in crate::server) async fn list(
     shared_json::json(&RecentCallList { calls: latest.iter().map(call).collect(), last })
 }
 
-fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
-    let NumberedCall { number, call } = numbered;
+pub(super) fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
+    let NumberedCall { number, call, .. } = numbered;
     RecentCallJson {
         number: *number,
         at: Time(call.at),
         id: call.tool.as_ref().map(ToString::to_string),
         tool_name: &call.name,
-        outcome: call.outcome,
+        outcome: &call.outcome,
+        error: call.error.as_deref(),
+        code: call.code.as_deref(),
         status: call.status,
         execution_time_ms: u64::try_from(call.took.as_millis()).unwrap_or(u64::MAX),
         attempts: call.attempts,
@@ -109,7 +115,8 @@ fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
     }
 }
 
-fn count(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
+/// A whole number, if it is given.
+pub(super) fn count(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
     let read = |value: &str| value.parse::<u32>().map_err(|_| bad_value(name, value, "a whole number below 2^32"));
     Ok(query.optional(name).map(read).transpose()?.map(u64::from))
 }

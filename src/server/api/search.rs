@@ -116,7 +116,7 @@ pub(in crate::server) async fn search(
 ) -> Result<Response, Problem> {
     let request = SearchRequest::parse(uri.query())?;
     let snapshot = shared.reader.snapshot();
-    lookup::check_profile(&snapshot.catalog, &request.view)?;
+    lookup::check_profile(&shared, &snapshot.catalog, &request.view)?;
     // If there is no index yet, it is built now, which may take too long for an async thread.
     let answer = shared.tasks.off_thread(move || request.answer(&snapshot)).await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));

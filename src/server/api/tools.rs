@@ -87,7 +87,7 @@ pub(in crate::server) async fn list(
         Ok(list) => list,
         Err(problem) => return problem.into_full_response(),
     };
-    if let Err(problem) = lookup::check_profile(&snapshot.catalog, &list.view) {
+    if let Err(problem) = lookup::check_profile(shared, &snapshot.catalog, &list.view) {
         return problem.into_full_response();
     }
     shared.used_formats.add(list.format.id());
@@ -191,6 +191,7 @@ fn caching_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
 }
 
 fn tool_answer(
+    shared: &ServerState,
     snapshot: &Snapshot,
     name: &str,
     query: Option<&str>,
@@ -199,7 +200,7 @@ fn tool_answer(
     let query = QueryParams::parse(query, ONE)?;
     let format = query.format()?;
     let scope = including_disabled(query.scope()?);
-    lookup::check_profile(&snapshot.catalog, &scope)?;
+    lookup::check_profile(shared, &snapshot.catalog, &scope)?;
     let tool = lookup::resolve_tool(&snapshot.catalog, &scope, name)
         .map_err(|problem| lookup::with_left_out(problem, snapshot, name))?;
     lookup::check_visible(&snapshot.catalog, &scope, &tool)?;
@@ -266,10 +267,11 @@ pub(in crate::server) async fn one_route(
         let scope = including_disabled(scope.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
             let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
+            lookup::check_profile(&shared, catalog, &scope)?;
             return explain::answer(&shared, &snapshot, &scope, &name);
         }
     }
-    let answer = percent_decode(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
+    let answer = percent_decode(rest).and_then(|name| tool_answer(&shared, &snapshot, &name, uri.query(), &headers));
     Ok(answer?.map(axum::body::Body::new))
 }
 

@@ -46,7 +46,7 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         "The body is no response of this format: the answer names the format that it looks like. Or `mode` is `any` or `race`, and the `tools` in the answer are not declared idempotent.",
     )
     .with_example(|| ReadError::OtherFormat { format: "openai", like: "anthropic" }.into()),
-    refusal(403, "Profiles are configured, and this one is not.").with_example(unknown_profile),
+    refusal(403, "Profiles are known, and this one is not.").with_example(unknown_profile),
     refusal(409, "Another turn has this `turn_id`, with another body.")
         .with_example(|| TurnError::Taken("my-turn-1".into()).into()),
     refusal(429, "As many turns are under way as are kept; `Retry-After` says when to try again.")
@@ -136,7 +136,7 @@ fn parse(
 ) -> Result<(TurnRequest, Duration), Problem> {
     let query = QueryParams::parse(raw, PARAMS)?;
     let (format, scope) = (format(&query)?, query.scope()?);
-    lookup::check_profile(&shared.reader.snapshot().catalog, &scope)?;
+    lookup::check_profile(shared, &shared.reader.snapshot().catalog, &scope)?;
     let body = options(body)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let tells_approvals = match given(body.approvals).as_deref() {
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn owners_differ_by_their_token() {
-        assert_ne!(owner(Access::Full), owner(Access::WithoutToken));
-        assert_eq!(owner(Access::WrongToken), owner(Access::WithoutToken));
+        assert_ne!(Access::Full.owner(), Access::WithoutToken.owner());
+        assert_eq!(Access::WrongToken.owner(), Access::WithoutToken.owner());
     }
 }

@@ -20,8 +20,9 @@ use http::request::Parts;
 use tokio::sync::watch;
 
 use self::token::TokenCheck;
+use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::model::{ApprovalPolicy, SettingsPatch};
+use crate::model::{ApprovalPolicy, Scope, SettingsPatch};
 use crate::server::http::error::Problem;
 
 mod token;
@@ -58,7 +59,9 @@ impl Right {
     pub(super) fn reserved(self) -> Option<&'static str> {
         match self {
             Self::Read | Self::Call => None,
-            Self::Prefer => Some("enabling a tool, lifting its approval or changing its alias"),
+            Self::Prefer => {
+                Some("enabling a tool, lifting its approval, changing its alias or deciding which profiles are known")
+            }
             Self::Approve => Some("approving or rejecting a call"),
             Self::Operate => Some(
                 "adding, removing or deciding about a scenario, changing stored tools, accepting a loss or cancelling \
@@ -122,6 +125,23 @@ impl Access {
     /// preference and the request has no valid token.
     pub(super) fn check_change(self, patch: &SettingsPatch) -> Result<(), Problem> {
         if loosens(patch) { self.check_reserved(Right::Prefer) } else { Ok(()) }
+    }
+
+    /// Refuses a caller who may not decide which profiles are known, if a change of preferences does
+    /// that: 401. A known profile has lists refuse all other names, so a first preference for one
+    /// and what may take away its last one need the token.
+    pub(super) fn check_profiles(self, catalog: &Catalog, scope: &Scope, patch: &SettingsPatch) -> Result<(), Problem> {
+        let SettingsPatch { enabled, approval, alias, priority, pinned } = patch;
+        let resets = *enabled == Some(None)
+            || *approval == Some(None)
+            || *alias == Some(None)
+            || *priority == Some(None)
+            || *pinned == Some(None);
+        let decides = match scope {
+            Scope::Profile(_) => resets || !catalog.knows_scope(scope),
+            Scope::Global | Scope::Chat(_) => false,
+        };
+        if decides { self.check_reserved(Right::Prefer) } else { Ok(()) }
     }
 
     fn check_reserved(self, right: Right) -> Result<(), Problem> {

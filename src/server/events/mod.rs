@@ -89,7 +89,7 @@ pub(in crate::server) async fn follow(
     Extension(connection): Extension<DisconnectTrigger>,
 ) -> Result<Response, Problem> {
     let request = parse_subscription(raw.as_deref(), &headers, access)?;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &request.query)?;
+    lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);

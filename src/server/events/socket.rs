@@ -69,7 +69,7 @@ pub(in crate::server) async fn follow(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let request = events::parse_subscription(raw.as_deref(), &headers, access)?;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &request.query)?;
+    lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(request).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();

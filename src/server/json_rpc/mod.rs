@@ -78,7 +78,7 @@ async fn receive(
 /// The choice of tools that an address means.
 fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
     let view = ListQuery::from_params(&QueryParams::parse(raw, &PARAMS)?)?.view;
-    lookup::check_profile(&shared.reader.snapshot().catalog, &view)?;
+    lookup::check_profile(shared, &shared.reader.snapshot().catalog, &view)?;
     Ok(view)
 }
 

@@ -91,7 +91,7 @@ fn list_query(shared: &SharedState, profile: Option<&str>, raw: Option<&str>) ->
     let query = QueryParams::parse(Some(&query), &ListQuery::FOR_MCP)?;
     let mut list = ListQuery::from_params(&query)?;
     let snapshot = shared.reader.snapshot();
-    lookup::check_profile(&snapshot.catalog, &list.view)?;
+    lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
     let of_profile = snapshot.catalog.profile_of(&list.view).and_then(|name| snapshot.catalog.profile(name)?.searches);
     list.view.pinned_only = match query.optional("mode") {
         None => of_profile.unwrap_or(shared.config.borrow().mcp_face.searches),

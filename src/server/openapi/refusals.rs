@@ -52,7 +52,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 401,
         name: "TokenNeededToLoosen",
-        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval or changing its alias needs it. \
+        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval, changing its alias or deciding which profiles are known needs it. \
                 So does resetting whether a tool is enabled or needs approval. Nothing changed.",
         applies_to: |operation| operation.right == Right::Prefer,
         make_example: || auth::example(Right::Prefer),
@@ -60,7 +60,7 @@ pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 403,
         name: "Forbidden",
-        about: "Asked for under a name that is not the daemon's, by a web page of another site, or with a `profile` that is not configured \
+        about: "Asked for under a name that is not the daemon's, by a web page of another site, or with a `profile` that is not known \
                 while others are.",
         applies_to: |_| true,
         make_example: || guard::refused_host("tools.example"),

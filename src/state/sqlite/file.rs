@@ -241,6 +241,8 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     connection.pragma_update(None, "page_size", 8192)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What an operator has deleted is overwritten, and not only unlinked.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     if schema::migrate(&mut connection)? {
         for ending in OBSOLETE {
             // Most databases have no such file, and one that stays does no harm.

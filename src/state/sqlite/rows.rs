@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::columns::{bad, column, flag, parsed, party};
-use super::{calls, usage};
+use super::{calls, log, usage};
 use crate::model::{
     Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
     Settings, SourceId,
@@ -77,6 +77,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::ForgetTurn(id) => sql("DELETE FROM turns WHERE id = ?1")?.execute([&**id]),
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
+        Write::Log(rows) => log::put(transaction, rows),
+        Write::TrimLog(kind, below) => log::trim(transaction, *kind, *below),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
         Write::Login(scenario, login) => put_login(transaction, scenario, login.as_ref(), &now),
@@ -139,6 +141,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
         turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
+        log: read(connection, &LOG, log::from_row, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
         loss: read(connection, &LOSS, loss, &mut torn)?.pop(),
@@ -176,6 +179,7 @@ const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, fi
 const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const TURNS: TableQuery = TableQuery { name: "turns", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
+const LOG: TableQuery = TableQuery { name: "log", key_columns: 1, filter: "ORDER BY number" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };
 

@@ -156,6 +156,13 @@ const STEPS: &[&str] = &["
         begun_at TEXT NOT NULL,
         document TEXT NOT NULL
     ) STRICT;
+", "
+    -- Calls that are over and changes of states. `number` gives the order, since a clock may be set back.
+    CREATE TABLE log (
+        number   INTEGER NOT NULL PRIMARY KEY,
+        kind     TEXT NOT NULL,
+        document TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// The owner of a file, according to its header and tables.

@@ -1,0 +1,339 @@
+//! The log: calls that are over and changes of states, in the order in which they happened.
+//!
+//! What is kept is in memory, bounded by number and age, so that a reader never waits; the same
+//! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
+//! because a clock may be set back.
+//!
+//! Never kept: arguments and results. Never done here: writing ([`queue`] does).
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ended_call::EndedCall;
+use crate::config::CallsConfig;
+use crate::model::{Finding, FindingCode, ScenarioName, StateTransition, ToolId};
+use crate::state::LogKind;
+
+mod document;
+mod follow;
+pub(super) mod queue;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogLimits {
+    calls: usize,
+    states: usize,
+    age: SignedDuration,
+}
+
+/// A call and its numbers.
+#[derive(Debug, Clone)]
+pub struct NumberedCall {
+    /// Its number among the calls. It grows in the order in which the calls ended, also over
+    /// restarts.
+    pub number: u64,
+    /// Its number among all lines of the log.
+    pub line: u64,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// The call.
+    pub call: Arc<EndedCall>,
+}
+
+/// A change of a state and its number among all lines of the log.
+#[derive(Debug, Clone)]
+pub struct NumberedState {
+    /// Its number.
+    pub line: u64,
+    /// The change.
+    pub change: Arc<StateTransition>,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone)]
+pub enum LogEntry {
+    /// A call that is over.
+    Call(NumberedCall),
+    /// A change of a scenario's state.
+    State(NumberedState),
+}
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct LogWanted {
+    /// Of this kind only.
+    pub kind: Option<LogKind>,
+    /// Of this scenario only.
+    pub scenario: Option<ScenarioName>,
+    /// Only calls of the tool with this name or identity.
+    pub tool: Option<String>,
+    /// Only calls that did not succeed.
+    pub failed: bool,
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// With a number greater than this.
+    pub after: Option<u64>,
+    /// With a number less than this.
+    pub before: Option<u64>,
+    /// At most so many, the latest.
+    pub limit: usize,
+}
+
+/// Lines of the log.
+#[derive(Debug, Clone, Default)]
+pub struct LogPage {
+    /// The lines, the oldest first.
+    pub lines: Vec<LogEntry>,
+    /// Whether there are earlier ones that are wanted too.
+    pub more: bool,
+    /// The number of the latest line of the log.
+    pub last: u64,
+    /// Lines since the start that the store does not have: a restart loses them.
+    pub dropped: u64,
+}
+
+/// The lines that are kept.
+#[derive(Debug, Default)]
+pub(super) struct CallLog {
+    rings: Mutex<LogRings>,
+    /// Whether the store refused the latest lines.
+    failing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct LogRings {
+    /// The number of the latest line.
+    last: u64,
+    /// The number of the latest call.
+    ended: u64,
+    /// The oldest first.
+    calls: VecDeque<NumberedCall>,
+    states: VecDeque<NumberedState>,
+}
+
+impl LogLimits {
+    pub(super) fn from_config(config: &CallsConfig) -> Self {
+        let age = SignedDuration::try_from(config.log_keep).unwrap_or(SignedDuration::MAX);
+        Self { calls: config.recent, states: config.log_states, age }
+    }
+}
+
+impl LogRings {
+    /// Drops what is too much or too old.
+    fn prune(&mut self, limits: LogLimits, now: Timestamp) {
+        let old = |at: Timestamp| now.duration_since(at) > limits.age;
+        let calls = &mut self.calls;
+        while calls.len() > limits.calls || calls.front().is_some_and(|call| old(call.ended)) {
+            calls.pop_front();
+        }
+        let states = &mut self.states;
+        while states.len() > limits.states || states.front().is_some_and(|state| old(state.change.at)) {
+            states.pop_front();
+        }
+    }
+}
+
+impl CallLog {
+    fn rings(&self) -> MutexGuard<'_, LogRings> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins with what was stored, the oldest first.
+    fn begin(&self, stored: Vec<LogEntry>) {
+        let mut rings = self.rings();
+        for entry in stored {
+            rings.last = rings.last.max(entry.line());
+            match entry {
+                LogEntry::Call(call) => {
+                    rings.ended = rings.ended.max(call.number);
+                    rings.calls.push_back(call);
+                }
+                LogEntry::State(state) => rings.states.push_back(state),
+            }
+        }
+    }
+
+    /// Adds a call; the oldest make room.
+    pub(super) fn add_call(&self, call: EndedCall, limits: LogLimits, now: Timestamp) -> NumberedCall {
+        let mut rings = self.rings();
+        rings.last += 1;
+        rings.ended += 1;
+        let call = NumberedCall { number: rings.ended, line: rings.last, ended: now, call: Arc::new(call) };
+        rings.calls.push_back(call.clone());
+        rings.prune(limits, now);
+        call
+    }
+
+    /// Adds a change of a state; the oldest make room.
+    fn add_state(&self, change: Arc<StateTransition>, limits: LogLimits, now: Timestamp) -> NumberedState {
+        let mut rings = self.rings();
+        rings.last += 1;
+        let state = NumberedState { line: rings.last, change };
+        rings.states.push_back(state.clone());
+        rings.prune(limits, now);
+        state
+    }
+
+    /// Drops what is too much or too old.
+    pub(super) fn prune(&self, limits: LogLimits, now: Timestamp) {
+        self.rings().prune(limits, now);
+    }
+
+    /// The number of the first line of a kind that is kept; the next number if none is.
+    fn first(&self, kind: LogKind) -> u64 {
+        let rings = self.rings();
+        let first = match kind {
+            LogKind::Call => rings.calls.front().map(|call| call.line),
+            LogKind::State => rings.states.front().map(|state| state.line),
+        };
+        first.unwrap_or(rings.last + 1)
+    }
+
+    /// All calls, the oldest first, and the number of the latest.
+    pub(super) fn calls(&self, limits: LogLimits, now: Timestamp) -> (Vec<NumberedCall>, u64) {
+        let mut rings = self.rings();
+        rings.prune(limits, now);
+        (rings.calls.iter().cloned().collect(), rings.ended)
+    }
+
+    /// The latest lines that are wanted.
+    pub(super) fn page(&self, wanted: &LogWanted, limits: LogLimits, now: Timestamp) -> LogPage {
+        let mut rings = self.rings();
+        rings.prune(limits, now);
+        let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
+        let mut states = rings.states.iter().rev().cloned().map(LogEntry::State).peekable();
+        let mut page = LogPage { last: rings.last, ..LogPage::default() };
+        loop {
+            let from_calls = match (calls.peek(), states.peek()) {
+                (Some(call), Some(state)) => call.line() > state.line(),
+                (call, _) => call.is_some(),
+            };
+            let next = if from_calls { calls.next() } else { states.next() };
+            let Some(entry) = next else { break };
+            if !wanted.takes(&entry) {
+                continue;
+            }
+            if page.lines.len() == wanted.limit {
+                page.more = true;
+                break;
+            }
+            page.lines.push(entry);
+        }
+        page.lines.reverse();
+        page
+    }
+
+    /// Notes whether the store took the latest lines; returns whether that is news.
+    fn note_stored(&self, stored: bool) -> bool {
+        self.failing.swap(!stored, Ordering::Relaxed) == stored
+    }
+
+    /// The finding that the log is not stored.
+    pub(super) fn finding(&self) -> Option<Finding> {
+        let message = "the log of calls and states cannot be stored, so a restart loses its latest lines";
+        let hint = "make room on the disk and the state file writable; calls go on meanwhile";
+        let failing = self.failing.load(Ordering::Relaxed);
+        failing.then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
+    }
+}
+
+impl LogEntry {
+    /// Its number among all lines.
+    pub fn line(&self) -> u64 {
+        match self {
+            Self::Call(call) => call.line,
+            Self::State(state) => state.line,
+        }
+    }
+}
+
+impl LogWanted {
+    fn takes(&self, entry: &LogEntry) -> bool {
+        let in_range = self.after.is_none_or(|after| entry.line() > after)
+            && self.before.is_none_or(|before| entry.line() < before);
+        in_range
+            && match entry {
+                LogEntry::Call(call) => self.takes_call(call),
+                LogEntry::State(state) => self.takes_state(&state.change),
+            }
+    }
+
+    fn takes_call(&self, call: &NumberedCall) -> bool {
+        let ended = &call.call;
+        let named = |tool: &str| ended.name == tool || ended.tool.as_ref().is_some_and(|id| is_named(id, tool));
+        let of_scenario = |name: &ScenarioName| ended.tool.as_ref().is_some_and(|id| id.scenario == *name);
+        self.kind.is_none_or(|kind| kind == LogKind::Call)
+            && self.scenario.as_ref().is_none_or(of_scenario)
+            && self.tool.as_deref().is_none_or(named)
+            && self.since.is_none_or(|since| call.ended >= since)
+            && !(self.failed && WELL.contains(&&*ended.outcome))
+    }
+
+    fn takes_state(&self, change: &StateTransition) -> bool {
+        self.kind.is_none_or(|kind| kind == LogKind::State)
+            && self.scenario.as_ref().is_none_or(|name| *name == change.name)
+            && self.tool.is_none()
+            && self.since.is_none_or(|since| change.at >= since)
+            && !self.failed
+    }
+}
+
+/// Outcomes that are no failure.
+const WELL: [&str; 4] = ["ok", "running", "input_required", "approval_required"];
+
+fn is_named(id: &ToolId, tool: &str) -> bool {
+    &*id.tool == tool || id.to_string() == tool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Request;
+    use crate::model::JsonText;
+
+    fn limits(calls: usize) -> LogLimits {
+        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100) }
+    }
+
+    fn add(log: &CallLog, calls: usize, second: i64) {
+        let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
+        log.add_call(call, limits(calls), at(second));
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn numbers(log: &CallLog, calls: usize, second: i64) -> Vec<u64> {
+        log.calls(limits(calls), at(second)).0.iter().map(|call| call.number).collect()
+    }
+
+    #[test]
+    fn the_oldest_make_room_and_numbers_go_on() {
+        let log = CallLog::default();
+        for _ in 0..5 {
+            add(&log, 3, 0);
+        }
+        assert_eq!(numbers(&log, 3, 0), [3, 4, 5]);
+        add(&log, 2, 0);
+        assert_eq!(numbers(&log, 2, 0), [5, 6], "a smaller limit holds at once");
+        add(&log, 0, 0);
+        assert!(numbers(&log, 0, 0).is_empty());
+        assert_eq!(log.calls(limits(0), at(0)).1, 7);
+    }
+
+    #[test]
+    fn what_is_too_old_goes_and_a_clock_that_is_set_back_changes_no_order() {
+        let log = CallLog::default();
+        for second in [1000, 900, 1050] {
+            add(&log, 9, second);
+        }
+        let order = |now| numbers(&log, 9, now);
+        assert_eq!(order(1050), [1, 2, 3]);
+        assert_eq!(order(1101), [3], "the one that seems older went with the one before it");
+        assert!(order(1151).is_empty());
+    }
+}

@@ -1,0 +1,242 @@
+//! The queue of lines that are to be written, and the one task that writes them: to the store, and
+//! calls to the audit log too where one is configured.
+//!
+//! If the queue is full, a line is dropped and counted: a call never waits for a disk, and never
+//! fails because of one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::mpsc;
+
+use super::{CallLog, NumberedCall, NumberedState, document};
+use crate::calls::audit::{AuditEntry, AuditSettings, AuditWriter};
+use crate::metrics::AuditCounts;
+use crate::runtime::Tasks;
+use crate::state::{LogKind, StateStore, Write};
+
+/// How many lines may wait to be written.
+const QUEUE: usize = 4_096;
+/// How many bytes of arguments may wait with them. A single larger text may wait alone.
+const WAITING: usize = 16 * 1024 * 1024;
+/// How many lines are written together.
+const BATCH: usize = 256;
+
+/// Where lines are stored: set after the start, once.
+#[derive(Default)]
+pub(in crate::calls) struct LogStore(pub(super) OnceLock<Arc<dyn StateStore>>);
+
+impl std::fmt::Debug for LogStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogStore").finish_non_exhaustive()
+    }
+}
+
+/// A line that is to be written.
+#[derive(Debug)]
+pub(in crate::calls) enum LogLine {
+    /// A call, and its line of the audit log.
+    Call(NumberedCall, Option<(Arc<AuditSettings>, AuditEntry)>),
+    /// A change of a state.
+    State(NumberedState),
+    /// No line: what is not kept any more is deleted.
+    Trim,
+}
+
+/// The queue of lines. The writer ends when the last handle is dropped, after it wrote every line.
+#[derive(Debug)]
+pub(in crate::calls) struct LogQueue {
+    lines: mpsc::Sender<LogLine>,
+    waiting: Arc<AtomicUsize>,
+    audited: Arc<AuditCounts>,
+    logged: Arc<AuditCounts>,
+}
+
+impl LogLine {
+    /// The size of its arguments, in bytes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Call(_, Some((_, entry))) => entry.bytes(),
+            _ => 0,
+        }
+    }
+}
+
+impl LogQueue {
+    /// Starts the task that writes. `counts` are those of the audit log and of the store.
+    pub(in crate::calls) fn start(
+        log: &Arc<CallLog>,
+        counts: (&Arc<AuditCounts>, &Arc<AuditCounts>),
+        store: &Arc<LogStore>,
+        tasks: &Tasks,
+    ) -> Self {
+        let (queue, lines) = Self::new(counts);
+        let writer = LogWriter {
+            log: Arc::clone(log),
+            store: Arc::clone(store),
+            audit: AuditWriter::new(Arc::clone(&queue.audited)),
+            waiting: Arc::clone(&queue.waiting),
+            logged: Arc::clone(&queue.logged),
+        };
+        tasks.spawn(writer.run(lines, tasks.clone()));
+        queue
+    }
+
+    fn new(counts: (&Arc<AuditCounts>, &Arc<AuditCounts>)) -> (Self, mpsc::Receiver<LogLine>) {
+        let (sender, lines) = mpsc::channel(QUEUE);
+        let audited = Arc::clone(counts.0);
+        let logged = Arc::clone(counts.1);
+        (Self { lines: sender, waiting: Arc::default(), audited, logged }, lines)
+    }
+
+    /// Queues a line. Never waits.
+    pub(in crate::calls) fn enqueue(&self, line: LogLine) {
+        let bytes = line.bytes();
+        let audited = matches!(line, LogLine::Call(_, Some(_)));
+        let counts = !matches!(line, LogLine::Trim);
+        let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before == 0 || before.saturating_add(bytes) <= WAITING;
+        if fits && self.lines.try_send(line).is_ok() {
+            return;
+        }
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        if counts {
+            self.logged.dropped();
+        }
+        if audited {
+            self.audited.dropped();
+        }
+    }
+
+    /// Counts changes of states that came faster than they could be read.
+    pub(super) fn missed(&self, changes: u64) {
+        for _ in 0..changes {
+            self.logged.dropped();
+        }
+    }
+}
+
+/// Writes lines from the queue.
+struct LogWriter {
+    log: Arc<CallLog>,
+    store: Arc<LogStore>,
+    audit: AuditWriter,
+    waiting: Arc<AtomicUsize>,
+    logged: Arc<AuditCounts>,
+}
+
+impl LogWriter {
+    async fn run(mut self, mut lines: mpsc::Receiver<LogLine>, tasks: Tasks) {
+        let mut batch = Vec::new();
+        while lines.recv_many(&mut batch, BATCH).await > 0 {
+            let taken = std::mem::take(&mut batch);
+            let bytes: usize = taken.iter().map(LogLine::bytes).sum();
+            self.store(&taken).await;
+            let mut audited = Vec::new();
+            for line in taken {
+                if let LogLine::Call(_, Some(entry)) = line {
+                    audited.push(entry);
+                }
+            }
+            let waiting = Arc::clone(&self.waiting);
+            if !audited.is_empty() {
+                let written = tasks.spawn_blocking(move || {
+                    self.audit.write(&audited);
+                    self
+                });
+                match written.await {
+                    Ok(writer) => self = writer,
+                    Err(error) => {
+                        tracing::error!(error = %error, "the log ended unexpectedly; restart the daemon to have it written again");
+                        return;
+                    }
+                }
+            }
+            waiting.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Stores the lines that are still kept, and deletes those that are not.
+    async fn store(&self, lines: &[LogLine]) {
+        let Some(store) = self.store.0.get() else { return };
+        let first_call = self.log.first(LogKind::Call);
+        let first_state = self.log.first(LogKind::State);
+        let row = |line: &LogLine| match line {
+            LogLine::Call(call, _) if call.line >= first_call => Some(document::call_row(call)),
+            LogLine::State(state) if state.line >= first_state => Some(document::state_row(state)),
+            _ => None,
+        };
+        let rows: Vec<_> = lines.iter().filter_map(row).collect();
+        let stored = rows.len();
+        let trimmed = [Write::TrimLog(LogKind::Call, first_call), Write::TrimLog(LogKind::State, first_state)];
+        let mut writes = vec![Write::Log(rows)];
+        writes.extend(trimmed);
+        let saved = store.save(writes).await;
+        for _ in 0..stored {
+            if saved.is_ok() { self.logged.written() } else { self.logged.failed() }
+        }
+        if self.log.note_stored(saved.is_ok()) {
+            match saved {
+                Ok(()) => tracing::info!("the log of calls and states is stored again"),
+                Err(error) => {
+                    tracing::warn!(error = %error, "the log of calls and states cannot be stored; calls go on, and a restart loses its latest lines");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Request;
+    use crate::calls::ended_call::EndedCall;
+    use crate::config::CallsConfig;
+    use crate::model::JsonText;
+
+    /// A queue whose writer is stuck.
+    fn stuck() -> (LogQueue, mpsc::Receiver<LogLine>) {
+        LogQueue::new((&Arc::default(), &Arc::default()))
+    }
+
+    fn line(bytes: usize) -> LogLine {
+        let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        let arguments = JsonText::parse(&arguments).unwrap();
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let call = Arc::new(EndedCall::of_request(&Request::new("read", arguments.clone()), at));
+        let entry = AuditEntry { call: Arc::clone(&call), arguments, reasoning: None };
+        let config = CallsConfig { audit: Some("/audit".into()), ..CallsConfig::default() };
+        let settings = AuditSettings::from_config(&config).unwrap();
+        let line = LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call }, Some((settings, entry)));
+        assert_eq!(line.bytes(), bytes);
+        line
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_and_counted() {
+        let (queue, mut lines) = stuck();
+        for _ in 0..QUEUE + 3 {
+            queue.enqueue(line(10));
+        }
+        assert_eq!(queue.audited.all_dropped(), 3);
+        assert_eq!(queue.logged.all_dropped(), 3);
+        assert_eq!(queue.waiting.load(Ordering::Relaxed), QUEUE * 10);
+        assert!(lines.try_recv().is_ok());
+        queue.enqueue(line(10));
+        assert_eq!(queue.audited.all_dropped(), 3);
+    }
+
+    #[test]
+    fn only_so_many_bytes_of_arguments_wait() {
+        let (queue, _lines) = stuck();
+        for bytes in [2 * WAITING, 10, 10] {
+            queue.enqueue(line(bytes));
+        }
+        assert_eq!(queue.audited.all_dropped(), 2, "one larger text alone may wait");
+        let (queue, _lines) = stuck();
+        for bytes in [WAITING / 2, WAITING / 2, 10] {
+            queue.enqueue(line(bytes));
+        }
+        assert_eq!(queue.audited.all_dropped(), 1);
+    }
+}

@@ -1,0 +1,38 @@
+//! Rows of the log of calls and states.
+
+use rusqlite::{Row, Transaction, params};
+
+use super::columns::{column, parsed};
+use crate::state::{LogKind, LogRow};
+
+/// Stores lines; a line of the same number is replaced.
+pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::Result<usize> {
+    let mut statement =
+        transaction.prepare_cached("INSERT OR REPLACE INTO log (number, kind, document) VALUES (?1, ?2, ?3)")?;
+    let mut stored = 0;
+    for row in rows {
+        stored += statement.execute(params![signed(row.number), row.kind.as_str(), &*row.document])?;
+    }
+    Ok(stored)
+}
+
+/// Deletes the lines of a kind below a number; returns how many were deleted.
+pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, below: u64) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached("DELETE FROM log WHERE number < ?1 AND kind = ?2")?
+        .execute(params![signed(below), kind.as_str()])
+}
+
+pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, String> {
+    let number: i64 = column(row, "number")?;
+    let document: String = column(row, "document")?;
+    Ok(LogRow {
+        number: u64::try_from(number).map_err(|_| format!("`number` is {number}"))?,
+        kind: parsed(row, "kind")?,
+        document: document.into(),
+    })
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

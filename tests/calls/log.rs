@@ -1,0 +1,143 @@
+//! The log of calls and states: it outlives restarts and recoveries, within its bounds, and no call
+//! depends on it.
+
+use std::fs;
+use std::time::Duration;
+
+use callsheet::calls::{LogEntry, LogPage, LogWanted};
+use callsheet::model::{ScenarioName, ScenarioState};
+use callsheet::runtime::Clock;
+use callsheet::state::{Decision, LogKind};
+use serde_json::json;
+
+use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, tool};
+use crate::support::house::House;
+use crate::support::scrape::Scrape;
+use crate::support::serving::ask;
+
+/// A tool that succeeds or fails, as its arguments say.
+async fn files() -> Callee {
+    Callee::start(manifest("files", &[tool("read")]), |ran| async move {
+        match ran.arguments["fail"].as_str() {
+            None => done(&json!("fine")),
+            Some(why) => answer(200, &json!({"success": false, "error": why, "code": "broken"})),
+        }
+    })
+    .await
+}
+
+fn page(house: &House, kind: LogKind) -> LogPage {
+    house.app.calls().log(&LogWanted { kind: Some(kind), limit: 100, ..LogWanted::default() })
+}
+
+/// The outcomes of the calls in the log, with their errors.
+fn outcomes(house: &House) -> Vec<(String, Option<String>)> {
+    let of = |line: &LogEntry| match line {
+        LogEntry::Call(call) => (call.call.outcome.to_string(), call.call.error.clone()),
+        LogEntry::State(_) => panic!("only calls were wanted"),
+    };
+    page(house, LogKind::Call).lines.iter().map(of).collect()
+}
+
+/// The states in the log, the oldest first.
+fn states(house: &House) -> Vec<Option<ScenarioState>> {
+    let of = |line: &LogEntry| match line {
+        LogEntry::State(state) => state.change.to,
+        LogEntry::Call(_) => panic!("only states were wanted"),
+    };
+    page(house, LogKind::State).lines.iter().map(of).collect()
+}
+
+#[tokio::test]
+async fn a_restart_keeps_calls_with_their_errors_and_states_in_order() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    house.call("read", &json!({})).await.unwrap();
+    house.call("read", &json!({"fail": "no such page"})).await.unwrap();
+    let before = page(&house, LogKind::Call);
+    let house = house.restart().await;
+    let expected = [("ok".to_owned(), None), ("failed".to_owned(), Some("no such page".to_owned()))];
+    assert_eq!(outcomes(&house), expected);
+    house.call("read", &json!({})).await.unwrap();
+    let after = page(&house, LogKind::Call);
+    assert_eq!(after.lines[1].line(), before.lines[1].line(), "a line keeps its number");
+    assert!(after.lines[2].line() > before.last, "numbers go on");
+    assert!(states(&house).contains(&Some(ScenarioState::Live)));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn an_outage_stays_in_the_log_after_the_recovery_and_a_restart() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let name: ScenarioName = "files".parse().unwrap();
+    for decision in [Decision::Blocked, Decision::Trusted] {
+        house.app.engine().decide(name.clone(), Some(decision)).await.unwrap();
+    }
+    house.until("live again", |snapshot| snapshot.health[&name].state == ScenarioState::Live).await;
+    let house = house.restart().await;
+    let states = states(&house);
+    let blocked = states.iter().position(|state| *state == Some(ScenarioState::Blocked)).unwrap();
+    assert!(states[blocked..].contains(&Some(ScenarioState::Live)), "{states:?}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn bounds_hold_by_number_and_zero_keeps_no_call_on_disk_either() {
+    let callee = files().await;
+    let house = House::with(&[("files", callee.url())], |config| config.calls.recent = 2).await;
+    for marker in ["marker-one", "marker-two", "marker-three"] {
+        house.call("read", &json!({"fail": marker})).await.unwrap();
+    }
+    assert_eq!(outcomes(&house).len(), 2);
+    let path = house.folder().join("state.db");
+    let house = house.restart_with(|config| config.calls.recent = 0).await;
+    assert!(outcomes(&house).is_empty());
+    house.call("read", &json!({"fail": "marker-four"})).await.unwrap();
+    let folder = house.close().await;
+    let stored = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+    assert!(!stored.contains("marker-"), "a deleted call is still in the file");
+    drop(folder);
+}
+
+#[tokio::test]
+async fn what_is_older_than_the_log_keeps_goes() {
+    let callee = files().await;
+    let house = House::with(&[("files", callee.url())], |config| {
+        config.calls.log_keep = Duration::from_millis(1);
+    })
+    .await;
+    house.call("read", &json!({})).await.unwrap();
+    let deadline = Clock::system().now() + PATIENCE;
+    while !outcomes(&house).is_empty() {
+        assert!(Clock::system().now() < deadline, "the call is still there");
+        tokio::task::yield_now().await;
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn calls_go_on_while_the_log_cannot_be_stored_and_a_finding_says_so() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let address = house.serve().await;
+    let database = rusqlite::Connection::open(house.folder().join("state.db")).unwrap();
+    database.busy_timeout(Duration::from_secs(20)).unwrap();
+    database.execute_batch("DROP TABLE log").unwrap();
+    house.call("read", &json!({})).await.unwrap();
+    let deadline = Clock::system().now() + PATIENCE;
+    loop {
+        let scrape = Scrape::parse(&ask(address, "GET", "/metrics", &[("accept", "text/plain")], "").await);
+        if scrape.value("callsheet_log_lines_total{outcome=\"failed\"}") >= 1.0 {
+            break;
+        }
+        assert!(Clock::system().now() < deadline, "no line failed");
+    }
+    let findings = ask(address, "GET", "/api/v1/findings", &[], "").await.json().to_string();
+    assert!(findings.contains("the log of calls and states cannot be stored"), "{findings}");
+    let log = ask(address, "GET", "/api/v1/log?kind=call", &[], "").await.json();
+    assert_eq!(log["lines"][0]["call"]["outcome"], "ok", "{log}");
+    assert!(log["dropped"].as_u64().unwrap() >= 1, "{log}");
+    house.call("read", &json!({})).await.unwrap();
+    house.finish().await;
+}
