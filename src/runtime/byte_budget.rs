@@ -9,6 +9,7 @@
 //! It never measures memory: the code that reserves says how many bytes will be held, by their
 //! escaped size where they are escaped.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,11 +19,23 @@ pub struct ByteBudget(Arc<BudgetLevel>);
 
 #[derive(Debug)]
 struct BudgetLevel {
-    /// The most bytes that may be reserved at once.
-    limit: AtomicUsize,
+    limit: BudgetLimit,
     reserved: AtomicUsize,
     /// The budget that this one is a share of.
     whole: Option<ByteBudget>,
+    /// Whether one client has this level alone.
+    of_client: bool,
+}
+
+/// The most bytes that may be reserved at once.
+#[derive(Debug)]
+enum BudgetLimit {
+    Bytes(AtomicUsize),
+    /// The limit of the whole budget divided by this, and at least `least`.
+    Part {
+        divisor: NonZeroUsize,
+        least: usize,
+    },
 }
 
 /// Reserved bytes. Dropping it frees them.
@@ -52,27 +65,49 @@ pub enum BudgetExceeded {
 impl ByteBudget {
     /// A budget of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(BudgetLevel { limit: AtomicUsize::new(limit), reserved: AtomicUsize::new(0), whole: None }))
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, false)
     }
 
     /// A share of this budget, of at most so many bytes.
     #[must_use]
     pub fn share(&self, limit: usize) -> Self {
-        Self(Arc::new(BudgetLevel {
-            limit: AtomicUsize::new(limit),
-            reserved: AtomicUsize::new(0),
-            whole: Some(self.clone()),
-        }))
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), true)
     }
 
-    /// Changes the limit. What is reserved stays reserved.
+    /// A part of this budget for one purpose of all clients, so that another purpose always has
+    /// room: its limit divided by `divisor`, at least `least` bytes. It follows that limit.
+    #[must_use]
+    pub fn part(&self, divisor: NonZeroUsize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { divisor, least }, Some(self.clone()), false)
+    }
+
+    /// The same as the share of one client.
+    #[must_use]
+    pub fn client_part(&self, divisor: NonZeroUsize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { divisor, least }, Some(self.clone()), true)
+    }
+
+    fn level(limit: BudgetLimit, whole: Option<Self>, of_client: bool) -> Self {
+        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, of_client }))
+    }
+
+    /// Changes the limit. What is reserved stays reserved. A part of a budget keeps following that
+    /// one.
     pub fn set_limit(&self, limit: usize) {
-        self.0.limit.store(limit, Ordering::Relaxed);
+        if let BudgetLimit::Bytes(bytes) = &self.0.limit {
+            bytes.store(limit, Ordering::Relaxed);
+        }
     }
 
     /// The most bytes that may be reserved at once.
     pub fn limit(&self) -> usize {
-        self.0.limit.load(Ordering::Relaxed)
+        match &self.0.limit {
+            BudgetLimit::Bytes(bytes) => bytes.load(Ordering::Relaxed),
+            BudgetLimit::Part { divisor, least } => {
+                let whole = self.0.whole.as_ref().map_or(0, Self::limit);
+                (whole / *divisor).max(*least)
+            }
+        }
     }
 
     /// The bytes that are reserved now.
@@ -95,9 +130,10 @@ impl ByteBudget {
         let fits = |reserved: usize| reserved.checked_add(bytes).filter(|sum| *sum <= limit);
         let taken = self.0.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         if taken.is_err() {
-            return Err(match self.0.whole {
-                Some(_) => BudgetExceeded::Share { limit },
-                None => BudgetExceeded::Whole { limit },
+            return Err(if self.0.of_client {
+                BudgetExceeded::Share { limit }
+            } else {
+                BudgetExceeded::Whole { limit }
             });
         }
         let Some(whole) = &self.0.whole else { return Ok(()) };
@@ -174,6 +210,19 @@ mod tests {
         assert_eq!(other.reserved(), 0, "a refused reservation leaves no bytes reserved");
         drop(held);
         assert_eq!(budget.reserved(), 0);
+    }
+
+    #[test]
+    fn a_part_follows_the_whole_budget() {
+        let budget = ByteBudget::new(100);
+        let four = NonZeroUsize::new(4).unwrap();
+        let bodies = budget.part(four, 0);
+        let client = bodies.client_part(four, 10);
+        assert_eq!((bodies.limit(), client.limit()), (25, 10));
+        assert_eq!(client.reserve(11).unwrap_err(), BudgetExceeded::Share { limit: 10 });
+        assert_eq!(bodies.reserve(26).unwrap_err(), BudgetExceeded::Whole { limit: 25 });
+        budget.set_limit(400);
+        assert_eq!((bodies.limit(), client.limit()), (100, 25));
     }
 
     #[test]

@@ -27,11 +27,13 @@ use tracing::{Instrument as _, field};
 
 use crate::metrics::Requests;
 use crate::metrics::requests::{MethodIndex, RouteIndex};
+use crate::runtime::BudgetExceeded;
 use crate::runtime::tasks::panic_text;
 use crate::server::api::tools;
 use crate::server::events::DisconnectTrigger;
 use crate::server::http::error::Problem;
 use crate::server::http::guard::{Guard, Pass};
+use crate::server::http::held::{ClientBytes, ConnectionBytes, HeldBody};
 use crate::server::{SharedState, routes};
 
 /// The path of the list.
@@ -40,6 +42,8 @@ const LIST: &str = "/api/v1/tools";
 /// A body in memory, or one from the router.
 type ServiceBody = Either<Full<Bytes>, axum::body::Body>;
 type ServiceResponse = Response<ServiceBody>;
+/// An answer whose bytes are reserved.
+type HeldResponse = Response<HeldBody<ServiceBody>>;
 
 /// Answers requests. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,6 +55,7 @@ struct HttpServiceInner {
     shared: SharedState,
     router: Router,
     counters: RequestCounters,
+    bytes: ClientBytes,
 }
 
 /// The counters of the requests that the router does not get.
@@ -67,6 +72,7 @@ struct Counted {
     begun: Instant,
     method: MethodIndex,
     head_only: bool,
+    bytes: ConnectionBytes,
 }
 
 /// A request after the guard has checked it.
@@ -89,7 +95,8 @@ impl HttpService {
             preflight: place(routes::PREFLIGHT),
             failed: place(routes::UNMATCHED),
         };
-        Self(Arc::new(HttpServiceInner { guard, shared, router, counters: places }))
+        let bytes = shared.bytes.clone();
+        Self(Arc::new(HttpServiceInner { guard, shared, router, counters: places, bytes }))
     }
 
     /// The service of one connection, which came to the address `local`. `let_go` cuts the
@@ -98,9 +105,10 @@ impl HttpService {
         &self,
         local: IpAddr,
         let_go: DisconnectTrigger,
-    ) -> impl Service<Request<Incoming>, Response = ServiceResponse, Error = Infallible, Future: Send> + use<> {
+    ) -> impl Service<Request<Incoming>, Response = HeldResponse, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
-        service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go))
+        let bytes = inner.bytes.connection();
+        service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go, &bytes))
     }
 }
 
@@ -111,9 +119,11 @@ impl HttpServiceInner {
         local: IpAddr,
         request: Request<Incoming>,
         let_go: &DisconnectTrigger,
-    ) -> impl Future<Output = Result<ServiceResponse, Infallible>> + Send + use<> {
+        bytes: &ConnectionBytes,
+    ) -> impl Future<Output = Result<HeldResponse, Infallible>> + Send + use<> {
         let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
-        let counted = Counted { begun, method, head_only: request.method() == Method::HEAD };
+        let head_only = request.method() == Method::HEAD;
+        let counted = Counted { begun, method, head_only, bytes: bytes.clone() };
         // A request that panics must not end the other requests of its connection. Shared state
         // is immutable or protects itself, so no half-changed state can be seen.
         let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request))) {
@@ -121,7 +131,8 @@ impl HttpServiceInner {
                 let (inner, let_go) = (Arc::clone(self), let_go.clone());
                 // Boxed, because hyper moves the future of each request.
                 return future::Either::Right(Box::pin(async move {
-                    let answered = AssertUnwindSafe(inner.passed(request, pass, let_go)).catch_unwind().await;
+                    let answered =
+                        AssertUnwindSafe(inner.passed(request, pass, let_go, &counted.bytes)).catch_unwind().await;
                     Ok(inner.ended(&counted, answered))
                 }));
             }
@@ -136,11 +147,13 @@ impl HttpServiceInner {
         &self,
         counted: &Counted,
         answered: Result<(ServiceResponse, RouteIndex), Box<dyn Any + Send>>,
-    ) -> ServiceResponse {
+    ) -> HeldResponse {
         let (answer, route) = answered.unwrap_or_else(|panic| (internal_error(&*panic), self.counters.failed));
+        let answer = if counted.head_only { without_body(answer) } else { answer };
+        let answer = counted.bytes.hold(answer).unwrap_or_else(|exceeded| refused(exceeded, &counted.bytes));
         let took = self.shared.clock.now() - counted.begun;
         self.shared.requests.answered(route, counted.method, answer.status(), took);
-        if counted.head_only { without_body(answer) } else { answer }
+        answer
     }
 
     /// The answer if it can be made without waiting, and the route that it is counted under.
@@ -173,13 +186,14 @@ impl HttpServiceInner {
         request: Request<Incoming>,
         pass: Pass,
         let_go: DisconnectTrigger,
+        bytes: &ConnectionBytes,
     ) -> (ServiceResponse, RouteIndex) {
         let (answer, route) = if is_list(request.method(), request.uri().path()) {
             // Boxed, because it is large and other requests do not need the space.
             let list = Box::pin(tools::list(&self.shared, request.uri().query(), request.headers()));
             (into_full_body(list.await), self.counters.list)
         } else {
-            self.answer_by_router(request, let_go).await
+            self.answer_by_router(request, let_go, bytes).await
         };
         (self.add_cors_headers(pass, answer), route)
     }
@@ -189,10 +203,12 @@ impl HttpServiceInner {
         &self,
         mut request: Request<Incoming>,
         let_go: DisconnectTrigger,
+        bytes: &ConnectionBytes,
     ) -> (ServiceResponse, RouteIndex) {
         let (route, status) = (field::Empty, field::Empty);
         let span = tracing::debug_span!("request", method = %request.method(), route, status);
         request.extensions_mut().insert(let_go);
+        request.extensions_mut().insert(bytes.clone());
         let routed = Box::pin(tower::Service::call(&mut self.router.clone(), request));
         let answer = routed.instrument(span.clone()).await.unwrap_or_else(|never: Infallible| match never {});
         let route = self.shared.requests.route(routes::route_of(&answer));
@@ -208,6 +224,12 @@ impl HttpServiceInner {
         }
         answer
     }
+}
+
+/// The answer in place of one for whose bytes there is no room. Its own few bytes are not reserved:
+/// there is always room to say so.
+fn refused(exceeded: BudgetExceeded, bytes: &ConnectionBytes) -> HeldResponse {
+    bytes.unreserved(into_full_body(Problem::from(exceeded).into_full_response()))
 }
 
 /// The answer to a request whose handler panicked.

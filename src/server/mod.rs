@@ -136,6 +136,7 @@ struct ServerState {
     mcp: mcp::McpFace,
     identities: json_rpc::Identities,
     used_formats: api::findings::UsedFormats,
+    bytes: http::held::ClientBytes,
     refused_profiles: api::refused_profiles::RefusedProfiles,
 }
 
@@ -162,7 +163,9 @@ impl ServerState {
             clock,
             tasks,
         } = parts;
+        let body_max = config.borrow().server.max_body;
         Self {
+            bytes: http::held::ClientBytes::new(calls.held(), body_max),
             dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
             reader,
             views,

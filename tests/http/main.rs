@@ -20,6 +20,7 @@ mod events_streams;
 mod execute;
 mod guard;
 mod health;
+mod held;
 mod json_rpc;
 mod json_rpc_bad_input;
 #[cfg(unix)]

@@ -1,10 +1,12 @@
 //! Accepts, limits and closes connections. Knows no routes.
 //!
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
-//! connections, a deadline for clients that send no request or read no answer, an end for HTTP/2
+//! connections, a deadline for clients that send no request or read no answer (also of one stream), an end for HTTP/2
 //! connections that stay without a request, and a graceful stop with a deadline.
 
+use std::cell::Cell;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -28,6 +30,31 @@ use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 /// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
 /// retry without a wait would only use CPU.
 const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// Requests under way at once on one connection of HTTP/2: enough for a page and an agent's calls
+/// side by side.
+const HTTP2_STREAMS: u32 = 32;
+/// What a client of HTTP/2 may send of a body before it is read.
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// The same for all bodies of a connection. These bytes are held by hyper and not reserved.
+const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 128 * 1024;
+/// Answers of HTTP/2 are given to hyper in parts of so many bytes, the size of a frame, so that each
+/// part that a client takes is seen.
+const HTTP2_PART_BYTES: usize = 16 * 1024;
+
+tokio::task_local! {
+    /// What a stream of HTTP/2 waits for; each has a task of its own. Not set for HTTP/1.
+    static STREAM: StreamProgress;
+}
+
+/// Whether a stream waits until its client takes a part of the answer.
+#[derive(Default)]
+struct StreamProgress {
+    /// Parts that were given to hyper.
+    parts: Cell<u64>,
+    /// Whether hyper has not come for another one.
+    waits: Cell<bool>,
+}
 
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
@@ -86,16 +113,46 @@ impl Drop for CountedConnection {
     }
 }
 
-/// Spawns the tasks of HTTP/2 streams among the daemon's own tasks.
+/// Spawns the tasks of HTTP/2 streams among the daemon's own tasks, and ends those whose client
+/// takes no part of the answer for long. hyper has no such deadline: for a client that answers pings
+/// it would hold the answer for ever. Dropping the task resets the stream.
 #[derive(Debug, Clone)]
-struct TaskExecutor(Tasks);
+struct TaskExecutor {
+    tasks: Tasks,
+    clock: Clock,
+    longest: Duration,
+}
 
 impl<F> Executor<F> for TaskExecutor
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        self.0.spawn(future);
+        let clock = self.clock;
+        let longest = self.longest;
+        self.tasks.spawn(STREAM.scope(StreamProgress::default(), async move {
+            let mut future = pin!(future);
+            let mut deadline = pin!(OptionFuture::from(None));
+            let mut waits_for = None;
+            poll_fn(|context| {
+                if future.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(());
+                }
+                let part = STREAM.with(|progress| progress.waits.get().then(|| progress.parts.get()));
+                if part != waits_for {
+                    waits_for = part;
+                    deadline.set(OptionFuture::from(part.map(|_| clock.sleep(longest))));
+                }
+                match deadline.as_mut().poll(context) {
+                    Poll::Ready(Some(())) => {
+                        tracing::debug!("stream reset: its client takes no part of the answer");
+                        Poll::Ready(())
+                    }
+                    Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                }
+            })
+            .await;
+        }));
     }
 }
 
@@ -118,7 +175,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (cut_trigger, cut) = StopTrigger::new();
-    let builder = builder(limits, tasks);
+    let builder = builder(limits, clock, tasks);
     let slots = Arc::new(Semaphore::new(limits.connections));
     while let Some((stream, slot)) = next_connection(&listener, &slots, clock, stop).await {
         let (disconnect, disconnected) = cut.child();
@@ -138,12 +195,18 @@ where
     drain(limits, clock, &cut_trigger, &slots).await
 }
 
-fn builder(limits: ConnectionLimits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
-    let mut builder = auto::Builder::new(TaskExecutor(tasks.clone()));
+fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
+    let executor = TaskExecutor { tasks: tasks.clone(), clock, longest: limits.read_timeout };
+    let mut builder = auto::Builder::new(executor);
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
     // Pings detect a peer that disappeared without closing the connection.
     let pings = limits.head_timeout;
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
+    let mut http2 = builder.http2();
+    http2.max_concurrent_streams(HTTP2_STREAMS);
+    http2.initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES);
+    http2.initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES);
+    http2.max_send_buf_size(HTTP2_PART_BYTES);
     builder
 }
 
@@ -169,7 +232,9 @@ async fn serve_connection<S, B>(
         requested.notify_one();
         let under_way = OpenRequest::begin(&open);
         let answer = service.call(request);
-        async move { answer.await.map(|response| response.map(|body| OpenBody { body, _request: under_way })) }
+        async move {
+            answer.await.map(|response| response.map(|body| OpenBody { body, rest: Bytes::new(), _request: under_way }))
+        }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
@@ -235,6 +300,8 @@ impl Drop for OpenRequest {
 /// The body of an answer; its request is under way as long as it is there.
 struct OpenBody<B> {
     body: B,
+    /// What follows the part that was given to hyper last.
+    rest: Bytes,
     _request: OpenRequest,
 }
 
@@ -246,14 +313,32 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let of_stream = STREAM.try_with(|progress| progress.waits.set(false)).is_ok();
+        if self.rest.is_empty() {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) if of_stream => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                other => return other,
+            }
+        }
+        let most = self.rest.len().min(HTTP2_PART_BYTES);
+        let part = self.rest.split_to(most);
+        // It is set, because `rest` is used for HTTP/2 only.
+        let _ = STREAM.try_with(|progress| {
+            progress.parts.set(progress.parts.get() + 1);
+            progress.waits.set(true);
+        });
+        Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
+        // hyper reads it before the first part only.
         self.body.size_hint()
     }
 }
@@ -520,6 +605,36 @@ mod tests {
         server.release.notify_one();
         let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut slow)).await.unwrap();
         assert!(seen.contains(&0), "it was idle for no longer, and is answered: {seen:?}");
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_stream_whose_client_takes_no_part_of_the_answer_is_reset() {
+        let read_timeout = Duration::from_millis(50);
+        let mut server = fake(ConnectionLimits { read_timeout, ..ConnectionLimits::default() }).await;
+        let mut stuck = TcpStream::connect(server.address).await.unwrap();
+        let mut asked = http2(b"/large");
+        // SETTINGS_INITIAL_WINDOW_SIZE (4) is 0, in place of the empty SETTINGS frame.
+        asked.splice(24..33, *b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0");
+        stuck.write_all(&asked).await.unwrap();
+        server.entered(1).await;
+        let mut head = [0; 9];
+        let mut streams = None;
+        let reset = async {
+            while head[3] != 3 {
+                stuck.read_exact(&mut head).await.unwrap();
+                let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+                stuck.read_exact(&mut payload).await.unwrap();
+                if head[3] == 4 && head[4] == 0 {
+                    let all = payload.chunks(6).find(|setting| setting[..2] == [0, 3]);
+                    streams = all.map(|setting| setting[5]);
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), reset).await.expect("RST_STREAM comes");
+        assert_eq!(streams, Some(32), "so many requests at once");
+        drop(stuck);
         server.stop.stop();
         assert_eq!(server.ended.await.unwrap(), 0);
     }

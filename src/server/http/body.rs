@@ -2,19 +2,26 @@
 
 use std::time::Duration;
 
+use axum::RequestExt as _;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::bundles::archive::ARCHIVE_MAX;
 use crate::calls::argument_form;
 use crate::model::JsonText;
+use crate::runtime::ByteBudget;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 
 /// How long a client may take to send a body of at most `server.max_body` bytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A body is reserved in steps of so many bytes.
+const STEP_BYTES: usize = 16 * 1024;
 
 /// How long a client may take to send an archive.
 const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,34 +38,69 @@ pub(in crate::server) struct RawBody(pub(in crate::server) Bytes);
 #[derive(Debug)]
 pub(in crate::server) struct ZipBody(pub(in crate::server) Bytes);
 
-/// The whole body of a request. A layer of the router limits the size.
-async fn read_body<S: Send + Sync>(
+/// The whole body of a request, reserved from `budget` before it is kept and as long as it is used.
+/// A layer of the router limits the size.
+async fn read_body(
     request: Request,
-    state: &S,
+    budget: &ByteBudget,
     limit: Duration,
     too_large: fn() -> Problem,
 ) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(limit, Bytes::from_request(request, state)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(too_large()),
-        Ok(Err(refused)) => Err(unreadable(&refused)),
+    match tokio::time::timeout(limit, collect(request, budget, too_large)).await {
+        Ok(read) => read,
         Err(_) => Err(body_timeout()),
     }
+}
+
+async fn collect(request: Request, budget: &ByteBudget, too_large: fn() -> Problem) -> Result<Bytes, Problem> {
+    let mut body = request.into_limited_body();
+    let mut reserved = budget.reserve(0)?;
+    let mut read: Vec<u8> = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| if is_too_long(&error) { too_large() } else { unreadable(&error) })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let needed = read.len() + data.len();
+        if needed > reserved.bytes() {
+            // Growing in steps keeps the copying low; the small first step leaves room for the many
+            // short bodies.
+            let wanted = needed.next_multiple_of(STEP_BYTES);
+            reserved.grow(wanted - reserved.bytes())?;
+            read.reserve_exact(wanted - read.len());
+        }
+        read.extend_from_slice(&data);
+    }
+    read.shrink_to_fit();
+    reserved.shrink_to(read.len());
+    Ok(with_reservation(Bytes::from(read), reserved))
+}
+
+/// Whether a body was longer than its route takes.
+fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<LengthLimitError>)
+}
+
+/// The shares of the connection that the request came by.
+fn shares(request: &Request) -> Result<ConnectionBytes, Problem> {
+    let found = request.extensions().get::<ConnectionBytes>().cloned();
+    found.ok_or_else(|| Problem::internal(&"a request without the shares of its connection"))
 }
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        read_body(request, state, BODY_TIMEOUT, too_large).await.map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let shares = shares(&request)?;
+        read_body(request, shares.bodies(), BODY_TIMEOUT, too_large).await.map(Self)
     }
 }
 
 impl<S: Send + Sync> FromRequest<S> for ZipBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        read_body(request, state, ARCHIVE_TIMEOUT, || Problem::larger_than_taken(ARCHIVE_MAX)).await.map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let shares = shares(&request)?;
+        let too_large = || Problem::larger_than_taken(ARCHIVE_MAX);
+        read_body(request, shares.archives(), ARCHIVE_TIMEOUT, too_large).await.map(Self)
     }
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
+use crate::runtime::BudgetExceeded;
 use crate::state::StateErrorKind;
 
 /// An error answer.
@@ -184,6 +185,18 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         self.into_full_response().map(axum::body::Body::new)
+    }
+}
+
+impl From<BudgetExceeded> for Problem {
+    fn from(error: BudgetExceeded) -> Self {
+        let next = "try again when other requests have ended, or raise `server.held_bytes`";
+        match error {
+            BudgetExceeded::Share { .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{error}; {next}")).retry_after(Duration::from_secs(1))
+            }
+            BudgetExceeded::Whole { .. } => Self::busy(format!("{error}; {next}")),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ pub(super) mod body;
 pub(super) mod content_coding;
 pub(super) mod error;
 pub(super) mod guard;
+pub(super) mod held;
 pub(super) mod params;
 pub(super) mod query;
 pub(super) mod response_cache;

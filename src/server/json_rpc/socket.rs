@@ -130,7 +130,13 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
 async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<Vec<u8>> {
     match line {
         Ok(line) if line.trim().is_empty() => None,
-        Ok(line) => context.answer(line.as_bytes()).await.map(String::into_bytes),
+        Ok(line) => match context.shared.bytes.bodies().reserve(line.len()) {
+            Ok(_reserved) => context.answer(line.as_bytes()).await.map(String::into_bytes),
+            Err(exceeded) => {
+                let error = AnswerError::invalid_request("Too busy").with_data(exceeded.to_string().into());
+                Some(json_rpc::answer("null", Err(error)).into_bytes())
+            }
+        },
         Err(_) => {
             let error = AnswerError::invalid_request("Invalid request").with_data("the line is too long".into());
             Some(json_rpc::answer("null", Err(error)).into_bytes())

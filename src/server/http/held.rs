@@ -1,0 +1,196 @@
+//! The bytes that a connection holds: the bodies of its requests while they are read and used, and
+//! those of its answers until they were written.
+//!
+//! Answers that are shared with a cache or stand in the program cost no memory and are not counted.
+//! Never waits for room: a request without room is refused.
+
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::Response;
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
+
+/// Bodies of requests get this part of the budget: what is made of them takes several times as much.
+const BODIES_DIVISOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+/// Large answers, and archives of bundles, get this part of the budget.
+const LARGE_DIVISOR: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// One connection gets this part of the bodies of all.
+const CONNECTION_BODIES_DIVISOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+/// One connection gets this part of the large answers of all.
+const CONNECTION_ANSWERS_DIVISOR: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// An answer of at most so many bytes finds room even while large ones use up theirs, so that an
+/// operator can still look.
+const SMALL_ANSWER_BYTES: usize = 64 * 1024;
+
+/// The parts of the budget for bodies and answers of all connections.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct ClientBytes {
+    whole: ByteBudget,
+    bodies: ByteBudget,
+    archives: ByteBudget,
+    answers: ByteBudget,
+    body_max: usize,
+}
+
+/// The same for one connection.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
+
+#[derive(Debug)]
+struct ConnectionShares {
+    whole: ByteBudget,
+    bodies: ByteBudget,
+    archives: ByteBudget,
+    answers: ByteBudget,
+}
+
+impl ClientBytes {
+    /// Parts of `whole`. One body of `body_max` bytes always fits into a share.
+    pub(in crate::server) fn new(whole: &ByteBudget, body_max: usize) -> Self {
+        Self {
+            whole: whole.clone(),
+            bodies: whole.part(BODIES_DIVISOR, body_max),
+            archives: whole.part(LARGE_DIVISOR, 0),
+            answers: whole.part(LARGE_DIVISOR, 0),
+            body_max,
+        }
+    }
+
+    /// The shares of a new connection.
+    pub(in crate::server) fn connection(&self) -> ConnectionBytes {
+        ConnectionBytes(Arc::new(ConnectionShares {
+            whole: self.whole.clone(),
+            bodies: self.bodies.client_part(CONNECTION_BODIES_DIVISOR, self.body_max),
+            archives: self.archives.clone(),
+            answers: self.answers.client_part(CONNECTION_ANSWERS_DIVISOR, 0),
+        }))
+    }
+
+    /// What bodies are reserved from that come by no connection of HTTP.
+    pub(in crate::server) fn bodies(&self) -> &ByteBudget {
+        &self.bodies
+    }
+}
+
+impl ConnectionBytes {
+    /// What the bodies of requests are reserved from.
+    pub(in crate::server) fn bodies(&self) -> &ByteBudget {
+        &self.0.bodies
+    }
+
+    /// What archives of bundles are reserved from.
+    pub(in crate::server) fn archives(&self) -> &ByteBudget {
+        &self.0.archives
+    }
+
+    /// Reserves the bytes of the answer that are there, until they were written.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`] if there is no room for them.
+    pub(in crate::server) fn hold<B>(&self, answer: Response<B>) -> Result<Response<HeldBody<B>>, BudgetExceeded>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (head, mut body) = answer.into_parts();
+        let mut first = None;
+        // hyper polls again what is not ready here.
+        let mut context = Context::from_waker(Waker::noop());
+        if !body.is_end_stream()
+            && let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut context)
+        {
+            first = Some(match frame {
+                Ok(frame) => Ok(self.hold_frame(frame)?),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(Response::from_parts(head, HeldBody { first, body, bytes: self.clone() }))
+    }
+
+    /// The answer without a reservation for what is there.
+    pub(in crate::server) fn unreserved<B: Body<Data = Bytes>>(&self, answer: Response<B>) -> Response<HeldBody<B>> {
+        answer.map(|body| HeldBody { first: None, body, bytes: self.clone() })
+    }
+
+    fn hold_frame(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BudgetExceeded> {
+        match frame.into_data() {
+            Ok(data) if data.is_unique() => {
+                let small = data.len() <= SMALL_ANSWER_BYTES;
+                let budget = if small { &self.0.whole } else { &self.0.answers };
+                let reserved = budget.reserve(data.len())?;
+                Ok(Frame::data(with_reservation(data, reserved)))
+            }
+            Ok(shared) => Ok(Frame::data(shared)),
+            Err(other) => Ok(other),
+        }
+    }
+}
+
+/// Bytes that free their reservation when their last clone or part is dropped.
+struct ReservedData {
+    data: Bytes,
+    _reserved: ReservedBytes,
+}
+
+impl AsRef<[u8]> for ReservedData {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+/// The bytes with their reservation.
+pub(in crate::server) fn with_reservation(data: Bytes, reserved: ReservedBytes) -> Bytes {
+    Bytes::from_owner(ReservedData { data, _reserved: reserved })
+}
+
+/// The body of an answer whose bytes are reserved.
+pub(in crate::server) struct HeldBody<B: Body> {
+    /// What was there at once.
+    first: Option<Result<Frame<Bytes>, B::Error>>,
+    body: B,
+    bytes: ConnectionBytes,
+}
+
+impl<B> Body for HeldBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first.map_err(Into::into)));
+        }
+        Pin::new(&mut self.body).poll_frame(context).map(|frame| {
+            let frame = frame?.map_err(Into::into);
+            Some(frame.and_then(|frame| self.bytes.hold_frame(frame).map_err(Into::into)))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let first = match &self.first {
+            Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len) as u64,
+            Some(Err(_)) | None => 0,
+        };
+        let rest = self.body.size_hint();
+        let mut whole = SizeHint::new();
+        whole.set_lower(rest.lower() + first);
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(upper + first);
+        }
+        whole
+    }
+}
