@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Mask;
 use super::http::credentials::{Challenge, CredentialError};
 
 /// A request that failed on its way. Texts hold no credentials of the address.
@@ -111,6 +112,32 @@ impl TransportError {
             Self::ProcessEnded { .. } => "ended",
             Self::Address(_) => "address",
         }
+    }
+
+    /// The same with the secrets in what a server sent masked.
+    pub(super) fn masked(mut self, mask: &Mask) -> Self {
+        let cover = |text: &mut String| *text = mask.text(std::mem::take(text));
+        match &mut self {
+            Self::Timeout { url, .. } | Self::TooLarge { url, .. } | Self::Credential { url, .. } => cover(url),
+            Self::Broken { url, message } => {
+                cover(url);
+                cover(message);
+            }
+            Self::Redirect { url, target } => {
+                cover(url);
+                cover(target);
+            }
+            Self::Status { url, challenge, .. } => {
+                cover(url);
+                if let Some(challenge) = challenge {
+                    challenge.mask(mask);
+                }
+            }
+            Self::Refused(text) | Self::Unresolved(text) | Self::Address(text) => cover(text),
+            // Masked where the process is started.
+            Self::CommandNotFound { .. } | Self::NotStarted { .. } | Self::ProcessEnded { .. } => {}
+        }
+        self
     }
 
     /// When the scenario wants the next request, if it said so.

@@ -11,10 +11,12 @@ use crate::runtime::{Clock, Tasks};
 
 pub mod error;
 pub mod http;
+mod mask;
 pub mod stdio;
 
 pub use error::TransportError;
 pub(crate) use error::status_text;
+pub(crate) use mask::Mask;
 
 use http::credentials::CredentialError;
 use http::{Client, Upstream};

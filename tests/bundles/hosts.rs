@@ -109,6 +109,30 @@ async fn a_secret_is_neither_named_nor_shown_by_a_caller() {
     daemon.stop().await;
 }
 
+/// An API that sends back the secret which it got gives it to no caller, whatever it answers.
+#[tokio::test]
+async fn a_secret_that_an_api_sends_back_is_masked() {
+    const KEY: &str = "s3cr3t/0123456789";
+    for status in ["200 OK", "401 Unauthorized", "500 Broken"] {
+        let body =
+            format!("[\"{KEY}\", \"s3cr3t\\/0123456789\", \"czNjcjN0LzAxMjM0NTY3ODk=\", \"s3cr3t%2F0123456789\"]");
+        let api = Api::answering(move |_, _| answer(status, &[], body.as_bytes())).await;
+        let home = Home::new();
+        let mut config = config(&home);
+        config.bundles.secrets.insert("KEY".into(), secret(KEY, "127.0.0.1"));
+        let content = http_tool(&json!({"urlTemplate": api.at("/?k=${KEY}"), "maxRetries": 0}));
+        let daemon = with_tools(config, &[("t", content)]).await;
+        let (_, answer): (u16, Value) = invoke(&daemon, "t", &json!({})).await;
+        let answer = answer.to_string();
+        assert!(answer.contains("***") && !answer.contains("s3cr3t") && !answer.contains("czNjc"), "{answer}");
+        for target in ["/api/v1/findings", "/api/v1/scenarios", "/dashboard/overview"] {
+            let shown = daemon.get(target).await;
+            assert!(!String::from_utf8_lossy(&shown.body).contains("s3cr3t"), "{target}");
+        }
+        daemon.stop().await;
+    }
+}
+
 /// What a secret is exchanged for goes to the hosts of that secret only.
 #[tokio::test]
 async fn a_token_goes_to_no_host_that_its_secret_is_not_for() {

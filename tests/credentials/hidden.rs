@@ -90,7 +90,7 @@ async fn no_secret_is_in_anything_that_a_run_wrote() {
         "/api/v1/findings",
         "/api/v1/tools",
         "/api/v1/preferences",
-        "/dashboard",
+        "/dashboard/overview",
         "/dashboard/scenarios/refused-5",
         "/dashboard/scenarios/refused-6",
         "/dashboard/findings",

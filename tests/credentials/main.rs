@@ -7,6 +7,7 @@
 mod support;
 
 mod configured;
+mod echoed;
 mod hidden;
 mod kinds;
 mod login_command;

@@ -345,6 +345,11 @@ impl Reply {
     }
 
     /// With another status.
+    /// The same with these bytes as its body.
+    pub(crate) fn with_body(self, body: impl Into<Vec<u8>>) -> Self {
+        Self { body: body.into(), ..self }
+    }
+
     pub(crate) fn with_status(self, status: &'static str) -> Self {
         Self { status, ..self }
     }

@@ -32,6 +32,9 @@ const FUNCTION_TIMEOUT: Duration = Duration::from_secs(300);
 /// The time of a built-in tool whose call has no limit.
 const BUILT_IN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The secrets of one call, by name.
+type UsedSecrets = BTreeMap<String, Secret>;
+
 /// A failure of a tool that is not an answer of its API: a code and a sentence.
 struct ToolFailure(&'static str, String);
 
@@ -109,7 +112,7 @@ impl BundleSession {
         let used = used.map_err(|unusable| ToolFailure("unavailable", format!("the tool {}", unusable.why)))?;
         let late = || ToolFailure("timeout", format!("`{}` did not answer within {limit:?}", http.url.origin()));
         let whole = async {
-            let mut secrets = BTreeMap::new();
+            let mut secrets = UsedSecrets::new();
             for name in used {
                 secrets.insert(name.to_owned(), self.secret(name, &settings).await?);
             }
@@ -120,7 +123,7 @@ impl BundleSession {
                 tool: (tool.slug.as_str(), tool.version.as_str()),
             };
             let request = http.prepare(&values, settings.max_request)?;
-            self.sent(http, &settings, &request, call.max_body).await
+            self.sent(http, &settings, &secrets, &request, call.max_body).await
         };
         // The pauses between tries are within the limit.
         tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(late()))
@@ -137,6 +140,7 @@ impl BundleSession {
         &self,
         http: &HttpTool,
         settings: &BundleSettings,
+        secrets: &UsedSecrets,
         request: &PreparedRequest,
         max_body: usize,
     ) -> Result<HttpResponse, ToolFailure> {
@@ -149,7 +153,7 @@ impl BundleSession {
         let limits = CallLimits { timeout: http.timeout, max_body, headers, repeatable: http.is_idempotent() };
         let mut pause = PAUSE;
         for left in (0..=http.max_retries).rev() {
-            let answered = self.once(http, settings, request, &limits).await?;
+            let answered = self.once(http, settings, secrets, request, &limits).await?;
             let wait = match &answered {
                 Ok(answer) if is_overloaded(answer) && http.is_idempotent() => answer.retry_after().unwrap_or(pause),
                 Err(failed) if !failed.sent || http.is_idempotent() && is_broken(&failed.error) => pause,
@@ -170,6 +174,7 @@ impl BundleSession {
         &self,
         http: &HttpTool,
         settings: &BundleSettings,
+        secrets: &UsedSecrets,
         request: &PreparedRequest,
         limits: &CallLimits,
     ) -> Result<Result<HttpResponse, Unanswered>, ToolFailure> {
@@ -186,6 +191,7 @@ impl BundleSession {
         let target = HttpTarget { dial: Some(dial), auth, ..HttpTarget::at(origin.clone()) };
         let upstream = self.transports.http(&target);
         let upstream = upstream.map_err(|error| ToolFailure(error.kind(), error.to_string()))?;
+        let upstream = upstream.hiding(secrets.values());
         Ok(upstream.request(request.method.clone(), request.url.clone(), request.body.clone(), limits).await)
     }
 }

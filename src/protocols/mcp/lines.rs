@@ -5,6 +5,7 @@
 //! dropped, except for changes of the list and requests of the server. This module never starts a
 //! process or opens a stream.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +23,11 @@ use super::revision::McpRevision;
 use super::server::is_change;
 use super::update_signals::{UPDATED, UpdateSignals};
 use crate::model::{Interaction, JsonText};
-use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::protocols::json_rpc::{self, RpcError, RpcMessage};
 use crate::protocols::{CallIo, EndReason, InputMethod};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
+use crate::transports::stdio::ProgramMasks;
 
 /// Notes that wait for one caller; further ones are dropped.
 const NOTES: usize = 64;
@@ -66,6 +68,8 @@ pub(super) struct Incoming {
     noise: Mutex<Noise>,
     /// The input that it may request.
     interaction: Arc<Interaction>,
+    /// What is masked in what a program says; of a server, that is masked before.
+    masks: ProgramMasks,
 }
 
 /// Lines that were no messages.
@@ -113,7 +117,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Incoming {
-    pub(super) fn new(interaction: &Arc<Interaction>) -> Arc<Self> {
+    pub(super) fn new(interaction: &Arc<Interaction>, masks: ProgramMasks) -> Arc<Self> {
         Arc::new(Self {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -122,6 +126,7 @@ impl Incoming {
             ended: watch::Sender::new(None),
             noise: Mutex::default(),
             interaction: Arc::clone(interaction),
+            masks,
         })
     }
 
@@ -153,7 +158,7 @@ impl Incoming {
                 let mut pending = self.pending();
                 // A server that could not read the id can only mean the one request under way.
                 let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
-                let _ = pending.remove(&id)?.reply.send(Ok(result));
+                let _ = pending.remove(&id)?.reply.send(Ok(result.map_err(|error| self.masked(error))));
                 None
             }
             RpcMessage::Notification { method, params } => {
@@ -187,6 +192,16 @@ impl Incoming {
         }
     }
 
+    /// An error without what is masked.
+    fn masked(&self, error: RpcError) -> RpcError {
+        let mask = &self.masks.errors;
+        let data = error.data.map(|data| match mask.document(data.get().as_bytes()) {
+            Cow::Borrowed(_) => data,
+            Cow::Owned(masked) => JsonText::known(String::from_utf8_lossy(&masked).into_owned()),
+        });
+        RpcError { message: mask.text(error.message), data, code: error.code }
+    }
+
     /// The answer to a request of the server that no caller answers.
     fn without_caller(&self, request: &ServerRequest) -> String {
         if request.method == "ping" {
@@ -212,7 +227,7 @@ impl Incoming {
     pub(super) fn skip(&self, line: &str) {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         if noise.first.len() < NOISE_LINES {
-            noise.first.push(line.chars().take(NOISE).collect());
+            noise.first.push(self.masks.lines.text(line.to_owned()).chars().take(NOISE).collect());
         }
         noise.lines += 1;
     }

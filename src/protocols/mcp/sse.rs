@@ -18,6 +18,7 @@ use super::setup::ServerSetup;
 use crate::protocols::{EndReason, ListError, NoCaller};
 use crate::transports::TransportError;
 use crate::transports::http::{CallLimits, EventLimits, EventStream, Unanswered, Upstream};
+use crate::transports::stdio::ProgramMasks;
 
 /// A stream without a byte for so long counts as broken. Servers need not send signs of life.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -61,7 +62,7 @@ pub(super) async fn connect(upstream: &Upstream, setup: &ServerSetup) -> Result<
     let first = tokio::time::timeout(step, endpoint(&mut events)).await;
     let endpoint = first.map_err(|_| TransportError::Timeout { url: upstream.to_string(), limit: step })??;
     let posts = upstream.redirected_to(&endpoint)?;
-    let incoming = Incoming::new(&setup.interaction);
+    let incoming = Incoming::new(&setup.interaction, ProgramMasks::default());
     let reader = read(events, Arc::clone(&incoming), posts.clone());
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
     let outgoing = Box::new(Posts { upstream: posts, _reader: reader });

@@ -3,13 +3,17 @@
 //! It never sends a call (see [`post`](super::post)) and never decides when to send a request. It
 //! repeats a request in one case only: the connection was closed before an answer came.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    WWW_AUTHENTICATE,
+};
 use http::{Method, Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
@@ -27,10 +31,14 @@ use super::{Address, BoxError, ClientLimits, HttpResponse, HttpValidators, Respo
 use crate::metrics::Fetches;
 use crate::model::HttpTarget;
 use crate::runtime::{Clock, StopTrigger, Tasks};
-use crate::transports::TransportError;
+use crate::transports::{Mask, TransportError};
 
 /// How long [`Client::close`] waits for tasks that were ordered to end.
 const CLOSE: Duration = Duration::from_secs(1);
+
+/// Bytes of a body that is masked beside other requests of this thread; a larger one has a thread of
+/// its own.
+const MASKED_AT_ONCE: usize = 128 * 1024;
 
 /// Which answers are returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +238,7 @@ impl Upstream {
         let exchange = self.exchange(limits, address.clone(), headers, take);
         let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: limits.whole });
         let answer = tokio::time::timeout(limits.whole, exchange).await.unwrap_or_else(timeout);
+        let answer = answer.map_err(|error| error.masked(&self.credentials.mask()));
         client.count(&answer, begun);
         answer
     }
@@ -254,7 +263,7 @@ impl Upstream {
                 continue;
             }
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                ResponseAction::Take => return read(limits.max_body, &address, body, head).await,
+                ResponseAction::Take => return self.read(limits.max_body, &address, body, head).await,
                 ResponseAction::Follow(location) => {
                     let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
@@ -269,7 +278,7 @@ impl Upstream {
                     return Err(TransportError::Broken { url: address.to_string(), message });
                 }
                 ResponseAction::Refuse if take == Take::Any => {
-                    return read(limits.max_body, &address, body, head).await;
+                    return self.read(limits.max_body, &address, body, head).await;
                 }
                 ResponseAction::Refuse => return Err(status::refused(address.to_string(), &head)),
             }
@@ -306,28 +315,55 @@ fn is_conditional(headers: &HeaderMap) -> bool {
     headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE)
 }
 
-/// Reads the body of an answer, at most `limit` bytes.
-pub(super) async fn read<B>(
-    limit: usize,
-    address: &Address,
-    body: B,
-    head: ResponseHead,
-) -> Result<HttpResponse, TransportError>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>>,
-{
-    let url = || address.to_string();
-    // The accepted codings were decoded and their header removed before; any other coding was not
-    // requested.
-    if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-        let message = format!("its content coding {coding:?} was not requested");
-        return Err(TransportError::Broken { url: url(), message });
+impl Upstream {
+    /// Reads the body of an answer, at most `limit` bytes, and masks the secrets in it that were
+    /// sent there. Nothing decodes a body that did not come from here.
+    pub(super) async fn read<B>(
+        &self,
+        limit: usize,
+        address: &Address,
+        body: B,
+        mut head: ResponseHead,
+    ) -> Result<HttpResponse, TransportError>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
+    {
+        let url = || address.to_string();
+        // The accepted codings were decoded and their header removed before; any other coding was
+        // not requested.
+        if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+            let message = format!("its content coding {coding:?} was not requested");
+            return Err(TransportError::Broken { url: url(), message });
+        }
+        let body = body::read(body, limit).await.map_err(|error| match error {
+            BodyError::TooLarge => TransportError::TooLarge { url: url(), limit },
+            BodyError::Broken(error) => failure::broken(address, &*error.into()),
+        })?;
+        let mask = self.credentials.mask();
+        if mask.is_empty() {
+            return Ok(HttpResponse { head, body });
+        }
+        for name in [CONTENT_TYPE, WWW_AUTHENTICATE] {
+            mask_header(&mut head.headers, &name, &mask);
+        }
+        let body = if body.len() <= MASKED_AT_ONCE {
+            mask.body(body)
+        } else {
+            self.client.tasks.blocking(move || mask.body(body)).await
+        };
+        Ok(HttpResponse { head, body })
     }
-    let body = body::read(body, limit).await.map_err(|error| match error {
-        BodyError::TooLarge => TransportError::TooLarge { url: url(), limit },
-        BodyError::Broken(error) => failure::broken(address, &*error.into()),
-    })?;
-    Ok(HttpResponse { head, body })
+}
+
+/// Masks secrets in a header that messages show.
+fn mask_header(headers: &mut HeaderMap, name: &HeaderName, mask: &Mask) {
+    let http::header::Entry::Occupied(mut values) = headers.entry(name) else { return };
+    for value in values.iter_mut() {
+        if let Cow::Owned(masked) = mask.document(value.as_bytes()) {
+            // Visible letters replace visible ones.
+            *value = HeaderValue::try_from(masked).unwrap_or(HeaderValue::from_static("***"));
+        }
+    }
 }
 
 /// The headers that make a request conditional (RFC 9110 section 13.1). Both are sent; a server

@@ -10,7 +10,6 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use tokio::sync::{MutexGuard, OwnedSemaphorePermit};
 
-use super::client::read;
 use super::connections::request;
 use super::sse::{EventLimits, EventStream, is_event_stream};
 use super::{Address, CallLimits, HttpResponse, ResponseHead, Unanswered, Upstream, failure};
@@ -48,7 +47,8 @@ impl Upstream {
         let timeout = TransportError::Timeout { url: address.to_string(), limit: limits.timeout };
         let exchange = self.exchange_streamed(address, body.into(), limits);
         // It may still have been connecting; that is not known here, so the worse is assumed.
-        tokio::time::timeout(limits.timeout, exchange).await.unwrap_or(Err(Unanswered::sent(timeout)))
+        let answered = tokio::time::timeout(limits.timeout, exchange).await.unwrap_or(Err(Unanswered::sent(timeout)));
+        answered.map_err(|failed| failed.masked(&self.credentials.mask()))
     }
 
     async fn exchange_streamed(
@@ -92,10 +92,10 @@ impl Upstream {
                     silence: limits.timeout,
                     per_minute: limits.max_body.saturating_mul(4),
                 };
-                let events = EventStream::new(&self.client, &address, answer, limits);
+                let events = EventStream::new(self, &address, answer, limits);
                 return Ok(StreamedResponse::Events(head, events));
             }
-            let answer = read(limits.max_body, &address, answer, head).await.map_err(Unanswered::sent)?;
+            let answer = self.read(limits.max_body, &address, answer, head).await.map_err(Unanswered::sent)?;
             return Ok(StreamedResponse::Document(answer));
         }
     }
@@ -120,7 +120,8 @@ impl Upstream {
     /// The address that this one refers to as a reference (RFC 3986 section 4.1), with the same
     /// credentials. Fails with [`TransportError::Redirect`] for another origin.
     pub fn redirected_to(&self, reference: &str) -> Result<Self, TransportError> {
-        let refuse = |target| TransportError::Redirect { url: self.address.to_string(), target };
+        let mask = self.credentials.mask();
+        let refuse = |target| TransportError::Redirect { url: self.address.to_string(), target }.masked(&mask);
         let reference = HeaderValue::from_str(reference);
         let reference = reference.map_err(|_| refuse("an address that cannot be read".to_owned()))?;
         let address = self.address.redirected(&reference).map_err(refuse)?;

@@ -12,10 +12,9 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 
-use super::client::read;
 use super::connections::request;
 use super::{Address, HttpResponse, Upstream, failure};
-use crate::transports::TransportError;
+use crate::transports::{Mask, TransportError};
 
 /// What one request may cost, and what goes with it.
 #[derive(Debug, Clone)]
@@ -45,6 +44,11 @@ pub struct Unanswered {
 impl Unanswered {
     pub(super) fn unsent(error: TransportError) -> Self {
         Self { error, sent: false }
+    }
+
+    /// The same with the secrets in what a server sent masked.
+    pub(super) fn masked(self, mask: &Mask) -> Self {
+        Self { error: self.error.masked(mask), ..self }
     }
 
     pub(super) fn sent(error: TransportError) -> Self {
@@ -110,11 +114,11 @@ impl Upstream {
                 if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
                     continue;
                 }
-                return read(limits.max_body, address, body, head).await.map_err(Unanswered::sent);
+                return self.read(limits.max_body, address, body, head).await.map_err(Unanswered::sent);
             }
         };
         match tokio::time::timeout(limits.timeout, exchange).await {
-            Ok(answered) => answered,
+            Ok(answered) => answered.map_err(|failed| failed.masked(&self.credentials.mask())),
             // It may still have been connecting; that is unknown, so the worse case is assumed.
             Err(_) => {
                 Err(Unanswered::sent(TransportError::Timeout { url: address.to_string(), limit: limits.timeout }))

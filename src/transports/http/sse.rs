@@ -13,7 +13,8 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::connections::request;
-use super::{Address, Client, Upstream, failure, status};
+use super::credentials::Credentials;
+use super::{Address, Upstream, failure, status};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
 
@@ -69,6 +70,8 @@ pub struct EventStream {
     clock: Clock,
     /// When the window began, and what was read in it.
     window: (Instant, usize),
+    /// Those of its origin, which are masked in events.
+    credentials: Credentials,
 }
 
 impl Upstream {
@@ -109,15 +112,16 @@ impl Upstream {
             }
         };
         let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: whole });
-        let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout)?;
+        let cover = |error: TransportError| error.masked(&self.credentials.mask());
+        let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout).map_err(cover)?;
         if answer.status() != StatusCode::OK {
             let (_, head) = self.client.received(answer, requested);
-            return Err(status::refused(address.to_string(), &head));
+            return Err(cover(status::refused(address.to_string(), &head)));
         }
         if !is_event_stream(answer.headers()) {
             return Ok(None);
         }
-        Ok(Some(EventStream::new(&self.client, &address, answer.into_body(), limits)))
+        Ok(Some(EventStream::new(self, &address, answer.into_body(), limits)))
     }
 
     /// The present time, by the client's clock.
@@ -128,7 +132,7 @@ impl Upstream {
 
 impl EventStream {
     /// The events in the body of an answer.
-    pub(super) fn new(client: &Client, address: &Address, body: Incoming, limits: EventLimits) -> Self {
+    pub(super) fn new(upstream: &Upstream, address: &Address, body: Incoming, limits: EventLimits) -> Self {
         Self {
             address: address.to_string(),
             body,
@@ -136,8 +140,9 @@ impl EventStream {
             parser: Parser::new(limits.max_event),
             silence: limits.silence,
             per_minute: limits.per_minute,
-            clock: client.clock,
-            window: (client.now(), 0),
+            clock: upstream.client.clock,
+            window: (upstream.client.now(), 0),
+            credentials: upstream.credentials.clone(),
         }
     }
 
@@ -156,7 +161,7 @@ impl EventStream {
     pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
         loop {
             if let Some(event) = self.parser.read(&mut self.rest) {
-                return Ok(Some(event));
+                return Ok(Some(self.masked(event)));
             }
             let timed_out = |_| TransportError::Timeout { url: self.address.clone(), limit: self.silence };
             let broken =
@@ -168,6 +173,16 @@ impl EventStream {
             }
             self.count()?;
         }
+    }
+
+    /// An event without the secrets that were sent to its server. Masked is the whole event, since a
+    /// secret may be in two pieces of a body. An address that the server names for requests is not
+    /// shown and stays as it is.
+    fn masked(&self, event: ServerEvent) -> ServerEvent {
+        if event.event == "endpoint" {
+            return event;
+        }
+        ServerEvent { data: self.credentials.mask().document_text(event.data), ..event }
     }
 
     /// Where the stream can be continued after its end, if the server gave its events ids.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::cache_policy;
 use super::credentials::Attempt;
 use super::{Address, HttpFreshness, HttpResponse, Upstream};
+use crate::model::Secret;
 use crate::runtime::{Clock, Tasks};
 use crate::transports::TransportError;
 
@@ -30,6 +31,13 @@ impl Upstream {
     #[must_use]
     pub fn with_max_body(self, max_body: Option<usize>) -> Self {
         Self { max_body, ..self }
+    }
+
+    /// Masks these secrets in answers, which the caller puts into requests by itself.
+    #[must_use]
+    pub(crate) fn hiding<'a>(self, secrets: impl Iterator<Item = &'a Secret>) -> Self {
+        self.credentials.also_sends(secrets);
+        self
     }
 
     /// How long a call may take of a tool that does not say so, if that was said.

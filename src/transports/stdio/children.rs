@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, mpsc, watch};
 use super::ending::Supervised;
 use super::group::{GRACE, ProcessGroup};
 use super::lines::{WAITING, read_stdout};
-use super::stderr::{Mask, StderrTail, read_stderr};
+use super::stderr::{StderrTail, read_stderr};
 use super::watchdog::{Watchdog, WatchdogCommand};
-use super::{ChildProcess, ProcessFault, environment, lookup};
+use super::{ChildProcess, ProcessFault, ProgramMasks, environment, lookup};
 use crate::model::StdioTarget;
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
@@ -77,8 +77,8 @@ impl Children {
         let input = Arc::new(Mutex::new(child.stdin.take()));
         let (out, lines) = mpsc::channel(WAITING);
         let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
-        let mask = Mask::new(target.env().values());
-        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone()));
+        let masks = ProgramMasks::of(target);
+        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), masks.lines.clone(), uncut.clone()));
         let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
         let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut));
         let supervised = Supervised {
@@ -96,7 +96,7 @@ impl Children {
         };
         self.tasks.spawn(supervised.run());
         let (command, tasks) = (target.to_string().into(), self.tasks.clone());
-        Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, end: ended, fault, tasks })
+        Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, masks, end: ended, fault, tasks })
     }
 
     /// Stops every process and waits until all have ended, for a limited time. One that is started

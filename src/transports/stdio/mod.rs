@@ -22,7 +22,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::ChildStdin;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 
-use super::TransportError;
+use super::mask::SHORTEST_SECRET;
+use super::{Mask, TransportError};
+use crate::model::StdioTarget;
 use crate::runtime::{Stop, StopTrigger, Tasks};
 
 mod children;
@@ -41,6 +43,7 @@ pub use children::Children;
 pub use lines::{ChildLine, MAX_LINE};
 pub(super) use output::run_for_output;
 pub use stderr::StderrTail;
+use stderr::{SHORTEST_IN_LINES, environment_mask};
 
 /// How long a process may take to read one line of its input, and a caller waits for its turn.
 pub const WRITE_LIMIT: Duration = Duration::from_secs(30);
@@ -55,9 +58,27 @@ pub struct ChildProcess {
     input: Input,
     lines: Option<mpsc::Receiver<ChildLine>>,
     stderr: StderrTail,
+    masks: ProgramMasks,
     end: watch::Receiver<Option<Arc<str>>>,
     fault: ProcessFault,
     tasks: Tasks,
+}
+
+/// Masks the values of the environment of a program. They are for errors and for lines that people
+/// read: in a result or a manifest they may be words of its own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgramMasks {
+    /// For lines on standard error, and those on standard output that are no messages.
+    pub(crate) lines: Mask,
+    /// For errors in its answers, which are documents.
+    pub(crate) errors: Mask,
+}
+
+impl ProgramMasks {
+    fn of(target: &StdioTarget) -> Self {
+        let mask = |shortest| environment_mask(target.env().values(), shortest);
+        Self { lines: mask(SHORTEST_IN_LINES), errors: mask(SHORTEST_SECRET) }
+    }
 }
 
 /// How long the end of a process that closed its input is waited for.
@@ -117,6 +138,11 @@ impl ChildProcess {
     /// What it writes to standard error; stays readable when the process has ended.
     pub fn stderr(&self) -> StderrTail {
         self.stderr.clone()
+    }
+
+    /// What is masked in what it says.
+    pub(crate) fn masks(&self) -> &ProgramMasks {
+        &self.masks
     }
 
     /// Completes when the process has ended, with how: "the process ended with exit code 1; its

@@ -11,6 +11,7 @@ use tokio::io::AsyncRead;
 use super::lines::{LineReader, RawLine};
 use crate::model::Secret;
 use crate::runtime::Stop;
+use crate::transports::Mask;
 
 /// Lines that are kept.
 const LINES: usize = 100;
@@ -21,9 +22,9 @@ const CHARACTERS: usize = 500;
 /// Bytes of a line that are read; enough that the kept characters and a secret behind them fit.
 const BYTES: usize = 8 * 1024;
 
-/// A shorter value of the environment, such as `1` or `on`, is not masked: it protects nothing, and
+/// Bytes of the shortest value of the environment that is masked in lines. A shorter one, such as `1` or `on`, is not masked: it protects nothing, and
 /// the text would be unreadable.
-const SHORTEST_MASKED: usize = 4;
+pub(super) const SHORTEST_IN_LINES: usize = 4;
 
 /// The last lines on standard error. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -59,38 +60,29 @@ impl StderrTail {
 pub(super) async fn read_stderr<R: AsyncRead + Unpin>(output: R, tail: StderrTail, mask: Mask, cut: Stop) {
     let mut lines = LineReader::new(output, BYTES, cut);
     while let Some(raw) = lines.next().await {
-        let line = mask.line(&raw);
+        let line = shown_line(&mask, &raw);
         if !line.is_empty() {
             tail.keep(line);
         }
     }
 }
 
-/// Texts that are never shown.
-pub(super) struct Mask(Vec<String>);
+/// Masks these values of an environment, if they have so many bytes; of a value with several lines
+/// each of them.
+pub(super) fn environment_mask<'a>(values: impl Iterator<Item = &'a Secret>, shortest: usize) -> Mask {
+    let lines = values.flat_map(|value| value.expose().lines()).map(|line| line.trim().as_bytes());
+    Mask::new(lines, shortest)
+}
 
-impl Mask {
-    /// Masks these values; of a value with several lines each of them.
-    pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
-        let lines = secrets.flat_map(|secret| secret.expose().lines()).map(str::trim);
-        let mut lines: Vec<String> = lines.filter(|line| line.len() >= SHORTEST_MASKED).map(str::to_owned).collect();
-        // A value that holds another one is masked whole.
-        lines.sort_by_key(|line| std::cmp::Reverse(line.len()));
-        lines.dedup();
-        Self(lines)
-    }
-
-    /// A line as it is kept: printable, masked and cut.
-    fn line(&self, raw: &RawLine) -> String {
-        // Where the reading stopped, a part of a value may stand.
-        let unsure = if raw.is_cut { self.0.first().map_or(0, String::len) } else { 0 };
-        let sure = raw.bytes.len().saturating_sub(unsure);
-        let text = printable(&String::from_utf8_lossy(&raw.bytes[..sure]));
-        let masked = self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), "***"));
-        match masked.char_indices().nth(CHARACTERS) {
-            Some((end, _)) => masked[..end].to_owned(),
-            None => masked,
-        }
+/// A line as it is kept: printable, masked and cut.
+fn shown_line(mask: &Mask, raw: &RawLine) -> String {
+    // Where the reading stopped, a part of a value may stand.
+    let unsure = if raw.is_cut { mask.longest() } else { 0 };
+    let sure = raw.bytes.len().saturating_sub(unsure);
+    let masked = mask.text(printable(&String::from_utf8_lossy(&raw.bytes[..sure])));
+    match masked.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => masked[..end].to_owned(),
+        None => masked,
     }
 }
 
@@ -117,7 +109,10 @@ mod tests {
 
     fn masked(secrets: &[&str], text: &str, is_cut: bool) -> String {
         let secrets: Vec<_> = secrets.iter().map(|secret| Secret::new(*secret)).collect();
-        Mask::new(secrets.iter()).line(&RawLine { bytes: text.as_bytes().to_vec(), is_cut })
+        shown_line(
+            &environment_mask(secrets.iter(), SHORTEST_IN_LINES),
+            &RawLine { bytes: text.as_bytes().to_vec(), is_cut },
+        )
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl<'a> Attempt<'a> {
     ) -> Result<bool, TransportError> {
         let before = std::mem::replace(&mut self.renewal, Renewal::Done);
         let challenge = Challenge::parse(status, headers).filter(Challenge::wants_another);
-        let Some(challenge) = challenge.filter(|_| before != Renewal::Done) else { return Ok(false) };
+        let Some(mut challenge) = challenge.filter(|_| before != Renewal::Done) else { return Ok(false) };
+        challenge.mask(&self.credentials.mask());
         let named = |error| TransportError::Credential { url: self.url.clone(), error };
         let is_renewed = self.credentials.renew(&self.applied, &challenge).await.map_err(named)?;
         if !is_renewed || before == Renewal::Alone {

@@ -1,7 +1,7 @@
 //! The credentials of one target, bound to its origin.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::AUTHORIZATION;
@@ -11,8 +11,10 @@ use url::{Origin, Url};
 use super::challenge::Challenge;
 use super::error::CredentialError;
 use super::secret_reader::SecretReader;
+use super::sent::SentSecrets;
 use super::token::{Token, TokenSource, TokenSources};
 use crate::model::{Auth, HttpTarget, Secret, SecretSource};
+use crate::transports::Mask;
 
 /// The credentials of one target. They go to the origin (scheme, host and port) that the operator
 /// named and nowhere else. Cheap to clone; clones share their source of tokens.
@@ -28,6 +30,7 @@ struct BoundCredentials {
     auth: Option<Auth>,
     tokens: Option<Arc<dyn TokenSource>>,
     reader: SecretReader,
+    sent: Mutex<SentSecrets>,
 }
 
 /// What goes with one request. It is never shown.
@@ -58,6 +61,7 @@ impl Credentials {
             auth: target.auth.clone(),
             tokens: sources.and_then(|sources| sources.source(target)),
             reader,
+            sent: Mutex::default(),
         }))
     }
 
@@ -96,6 +100,7 @@ impl Credentials {
             let shown = applied.token.as_ref().and_then(Token::header);
             applied.headers.extend(shown.map(|value| (AUTHORIZATION, value)));
         }
+        self.sent().add(&applied.headers);
         Ok(applied)
     }
 
@@ -116,6 +121,20 @@ impl Credentials {
             Err(error) if refused.token.is_none() && error.needs_operator() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Masks these secrets, too, which the caller sends to the same origin by itself.
+    pub(in crate::transports::http) fn also_sends<'a>(&self, secrets: impl Iterator<Item = &'a Secret>) {
+        self.sent().add_others(secrets);
+    }
+
+    /// Masks what was sent so far: the last few credentials, for a server may quote an old one.
+    pub(in crate::transports::http) fn mask(&self) -> Mask {
+        self.sent().mask.clone()
+    }
+
+    fn sent(&self) -> MutexGuard<'_, SentSecrets> {
+        self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the secrets are.

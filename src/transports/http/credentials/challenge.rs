@@ -6,6 +6,8 @@
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
+use crate::transports::Mask;
+
 /// Bytes of all headers of this name that are read.
 const MAX_READ: usize = 16 * 1024;
 /// Bytes of a parameter that is kept; a longer one counts as not sent.
@@ -42,6 +44,14 @@ impl Challenge {
         let bearer = found.iter().position(|challenge| challenge.scheme == "bearer").unwrap_or(0);
         let none = || Self::of_scheme(status.as_u16(), "");
         Some(if found.is_empty() { none() } else { found.swap_remove(bearer) })
+    }
+
+    /// Masks the secrets in what the server sent.
+    pub(in crate::transports) fn mask(&mut self, mask: &Mask) {
+        for text in [&mut self.resource_metadata, &mut self.scope, &mut self.error] {
+            *text = text.take().map(|text| mask.text(text));
+        }
+        self.scheme = mask.text(std::mem::take(&mut self.scheme));
     }
 
     /// Whether the server refused the credential itself, so that another one may be accepted: every

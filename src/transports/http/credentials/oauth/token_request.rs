@@ -12,6 +12,7 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 use super::scopes;
 use crate::model::Secret;
 use crate::transports::http::credentials::error::CredentialError;
+use crate::transports::http::credentials::sent::SentSecrets;
 use crate::transports::http::credentials::token::Token;
 use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
@@ -20,6 +21,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 128 * 1024;
 /// The longest lifetime of a token that is believed: a year.
 const LONGEST: f64 = 365.0 * 24.0 * 3600.0;
+
+/// The fields of forms that are secrets.
+const SECRET_FIELDS: [&str; 5] = ["client_secret", "code", "code_verifier", "refresh_token", "token"];
 
 /// What the server sends (RFC 6749 section 5).
 #[derive(Deserialize)]
@@ -65,9 +69,19 @@ pub(super) async fn post(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.extend(client.map(|value| (AUTHORIZATION, value)));
+    let mut sent = SentSecrets::default();
+    let secrets = form.iter().filter(|(field, _)| SECRET_FIELDS.contains(field));
+    let secrets: Vec<Secret> = secrets.map(|(_, value)| Secret::new(value.as_str())).collect();
+    sent.add_others(secrets.iter());
+    sent.add(&headers);
     let limits = CallLimits { timeout: TIMEOUT, max_body: MAX_ANSWER, headers, repeatable: false };
     let form = Serializer::new(String::new()).extend_pairs(form).finish();
-    server.post("", form, &limits).await.map_err(|error| error.to_string())
+    let mut answer = server.post("", form, &limits).await.map_err(|error| error.to_string())?;
+    // A success may repeat a token that is still good; only what refuses is shown.
+    if !answer.head.status.is_success() {
+        answer.body = sent.mask.body(answer.body);
+    }
+    Ok(answer)
 }
 
 /// The code of an answer that refuses (RFC 6749 section 5.2), for people.

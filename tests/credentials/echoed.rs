@@ -1,0 +1,268 @@
+//! Servers and programs that send back the secrets which they got, in each spelling and each place:
+//! no secret reaches a caller, a page, a command, an event or a log.
+
+use std::fs;
+
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
+use callsheet::model::{Auth, HttpTarget, Secret};
+use callsheet::transports::http::{CallLimits, EventLimits, StreamedResponse, Upstream};
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use crate::support::command::{Home, run, until};
+use crate::support::scripted::{Reply, Request, Scripted, manifest, tool};
+use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
+
+const SECRET: &str = "m4rk3r/0123+abcd\"efghijklm4rk3r";
+
+/// What no output has: a piece of the secret in each spelling.
+const PIECES: [&str; 6] = ["m4rk3r", "M4rk3r", "bTRyazNy", "0cmszc", "NHJrM3", "6d3472"];
+
+fn assert_hidden(what: &str, text: &str) {
+    for piece in PIECES {
+        let line = text.lines().find(|line| line.contains(piece));
+        assert!(line.is_none(), "{what} shows `{piece}`: {}", line.unwrap_or_default());
+    }
+}
+
+/// The secret in each spelling.
+fn spellings(secret: &str) -> String {
+    let percent: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let pair = format!("a:{secret}");
+    [
+        secret.to_owned(),
+        percent.to_uppercase(),
+        percent,
+        form,
+        BASE64_STANDARD.encode(secret),
+        BASE64_STANDARD.encode(&pair),
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{pair}.")),
+        serde_json::to_string(secret).unwrap(),
+    ]
+    .join(" ; ")
+}
+
+/// What a server quotes: the credential of the request.
+fn sent(request: &Request) -> String {
+    let header = request.header("authorization").unwrap_or_default();
+    spellings(header.strip_prefix("Bearer ").unwrap_or(header))
+}
+
+/// An answer of JSON whose slashes are escaped, as some libraries write them.
+fn escaped(json: &Value) -> Reply {
+    Reply::json(&Value::Null).with_body(json.to_string().replace('/', "\\/"))
+}
+
+/// A Streamable HTTP server of MCP.
+fn mcp(request: &Request) -> Reply {
+    let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
+    let (quoted, id) = (sent(request), message["id"].clone());
+    let result = |result: Value| escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "result": result}));
+    let error = |code: i32| {
+        let error = json!({"code": code, "message": format!("bad token {quoted}"), "data": {"token": quoted}});
+        escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "error": error}))
+    };
+    match (message["method"].as_str(), message["params"]["name"].as_str()) {
+        (Some("initialize"), _) => result(json!({
+            "protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+            "serverInfo": {"name": "mcp", "version": "1"}, "instructions": quoted,
+        })),
+        (Some("tools/list"), _) => result(json!({"tools": [
+            {"name": "mcp_works", "description": quoted, "inputSchema": {"type": "object"}},
+            {"name": "mcp_fails", "description": "d", "inputSchema": {"type": "object", "title": quoted}},
+        ]})),
+        (Some("tools/call"), Some("mcp_works")) => {
+            result(json!({"content": [{"type": "text", "text": format!("it works {quoted}")}]}))
+        }
+        (Some("tools/call"), _) => error(-32000),
+        _ if id.is_null() => Reply::status("202 Accepted"),
+        _ => error(-32601),
+    }
+}
+
+/// A scenario with a list of tools, one of which works.
+fn listed(request: &Request) -> Reply {
+    let quoted = sent(request);
+    let mut tools = manifest("listed", &["list_works", "list_fails", "list_breaks"]);
+    tools["tools"][0]["description"] = quoted.clone().into();
+    tools["tools"].as_array_mut().unwrap().push(tool(&format!("list_{}", BASE64_URL_SAFE_NO_PAD.encode(SECRET))));
+    let called: Value = serde_json::from_str(&request.text).unwrap_or_default();
+    match called["tool_name"].as_str() {
+        None => escaped(&tools),
+        Some("list_works") => escaped(&json!({"success": true, "result": {"it works": quoted}})),
+        Some("list_fails") => escaped(&json!({"success": false, "error": quoted})).with_status("401 Unauthorized"),
+        Some(_) => Reply::text(quoted).with_status("500 Broken"),
+    }
+}
+
+/// A server that refuses its list, and quotes why.
+fn refusing(request: &Request) -> Reply {
+    let quoted = request.header("authorization").unwrap_or_default().replace('"', "");
+    let challenge = format!("WWW-Authenticate: Bearer error=\"{quoted}\", scope=\"{quoted}\"");
+    Reply::text(sent(request)).with_status("401 Unauthorized").header(&challenge)
+}
+
+/// A program that prints its environment and puts it into its errors.
+const PROGRAM: &str = r#"
+import json, os, sys
+key = os.environ["KEY"]
+print("banner " + key, flush=True)
+print("log " + key, file=sys.stderr, flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        answer["result"] = {"protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "child", "version": "1"}}
+    elif message["method"] == "tools/list":
+        answer["result"] = {"tools": [{"name": "child_fails", "inputSchema": {"type": "object"}}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "bad key " + key, "data": {"key": key}}
+    print(json.dumps(answer), flush=True)
+"#;
+
+fn configuration(servers: &[(&str, &Scripted)]) -> String {
+    let secret = serde_json::to_string(SECRET).unwrap();
+    let mut text = "discovery.vrooli.enabled = false\n".to_owned();
+    for (name, server) in servers {
+        let url = server.url();
+        text += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {secret}\n");
+        if *name == "mcp" {
+            text += "protocol = \"mcp\"\n";
+        }
+    }
+    text + &format!(
+        "[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\nargs = [\"child.py\"]\ncwd = \".\"\n\
+         env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\", KEY = {secret} }}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_that_comes_back_is_shown_anywhere() {
+    let servers = [
+        ("mcp", &Scripted::start(mcp)),
+        ("listed", &Scripted::start(listed)),
+        ("refusing", &Scripted::start(refusing)),
+    ];
+    let home = Home::with(&configuration(&servers));
+    home.write("child.py", PROGRAM);
+    let mut serve = home.command(&["serve"]);
+    serve.env("CALLSHEET_LOG", "debug");
+    let mut daemon = crate::support::command::Running::start(serve, "callsheet listens on ");
+    let url = daemon.url.clone();
+    let has_all = |tools: &str| ["mcp_fails", "list_works", "child_fails"].iter().all(|name| tools.contains(name));
+    until("the tools", || has_all(&home.run(&["tools", "--url", &url]).out));
+    for (name, expected) in [
+        ("mcp_works", "it works ***"),
+        ("mcp_fails", "bad token ***"),
+        ("list_works", "it works"),
+        ("list_fails", "***"),
+        ("list_breaks", "***"),
+        ("child_fails", "bad key ***"),
+    ] {
+        let called = home.run(&["call", "--json", "--url", &url, name]);
+        let said = [called.out, called.err].concat();
+        assert!(said.contains(expected), "{name}: {said}");
+        assert_hidden(name, &said);
+    }
+    for target in [
+        "/api/v1/tools",
+        "/api/v1/tools?format=mcp",
+        "/api/v1/scenarios",
+        "/api/v1/scenarios/child",
+        "/api/v1/scenarios/refusing",
+        "/api/v1/findings",
+        "/dashboard/overview",
+        "/dashboard/calls/now",
+        "/dashboard/tools/rows",
+        "/dashboard/scenarios/child",
+        "/dashboard/scenarios/refusing",
+        "/dashboard/findings",
+    ] {
+        let (status, body) = daemon.get(target);
+        assert_eq!(status, 200, "{target}");
+        assert_hidden(target, &String::from_utf8_lossy(&body));
+    }
+    let findings = String::from_utf8(daemon.get("/api/v1/findings").1).unwrap();
+    assert!(findings.contains("banner ***"), "{findings}");
+    for args in [&["scenarios"][..], &["scenarios", "child"], &["explain", "mcp_works"], &["tools", "--json"]] {
+        let ran = run(home.command(args).env("CALLSHEET_URL", &url));
+        assert_hidden(&args.join(" "), &[ran.out, ran.err].concat());
+    }
+    daemon.signal("TERM");
+    assert_hidden("the log", &daemon.ended().1);
+    for file in walk(&home.path(".state")) {
+        assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
+    }
+}
+
+/// Every file below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).filter(|path| path.is_file()).collect()
+}
+
+fn upstream(server: &UpstreamServer, secret: &str) -> Upstream {
+    let auth = Some(Auth::Bearer(Secret::new(secret).into()));
+    client(limits(), 1).upstream_to(&HttpTarget { auth, ..HttpTarget::at(server.url()) }).unwrap()
+}
+
+fn call() -> CallLimits {
+    let timeout = std::time::Duration::from_secs(10);
+    CallLimits { timeout, max_body: 1 << 20, headers: HeaderMap::new(), repeatable: false }
+}
+
+/// A secret that is cut by two chunks of a stream is found, and the address for messages stays.
+#[tokio::test]
+async fn events_are_masked_whole() {
+    const TOKEN: &str = "m4rk3r-0123456789";
+    let server = UpstreamServer::answering(|_| {
+        let events = format!("data: <{TOKEN}>\n\nevent: endpoint\ndata: /to?key={TOKEN}\n\ndata: m4rk3r-0123\n\n");
+        let (first, second) = events.split_at(12);
+        let chunks: String =
+            [first, second, ""].iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}")
+            .into_bytes()
+    })
+    .await;
+    let server = upstream(&server, TOKEN);
+    let one = EventLimits { max_event: 1000, silence: call().timeout, per_minute: 1 << 20 };
+    let mut opened = server.events("", one).await.unwrap().unwrap();
+    let StreamedResponse::Events(_, mut streamed) = server.post_streamed("{}", &call()).await.unwrap() else {
+        panic!("no events")
+    };
+    for stream in [&mut opened, &mut streamed] {
+        let mut data = Vec::new();
+        while let Some(event) = stream.next().await.unwrap() {
+            data.push(event.data);
+        }
+        assert_eq!(data, ["<***>", &format!("/to?key={TOKEN}"), "m4rk3r-0123"]);
+    }
+}
+
+/// A token that was replaced is still masked, a short one never is, and an address in an error is.
+#[tokio::test]
+async fn old_tokens_are_masked_and_short_ones_are_words() {
+    let (old, new) = ("m4rk3r-0123456789", "9876543210-m4rk3r");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    fs::write(&path, old).unwrap();
+    let body = format!("{old} {new} short-token");
+    let server = UpstreamServer::answering(move |_| answer("200 OK", &[], body.as_bytes())).await;
+    let source = callsheet::model::SecretSource::File { path: path.clone(), key: None };
+    let target = HttpTarget { auth: Some(Auth::Bearer(source)), ..HttpTarget::at(server.url()) };
+    let scenario = client(limits(), 1).upstream_to(&target).unwrap();
+    assert_eq!(scenario.get("", None).await.unwrap().body, format!("*** {new} short-token"));
+    fs::write(&path, new).unwrap();
+    assert_eq!(scenario.post("", "{}", &call()).await.unwrap().body, "*** *** short-token");
+    assert_eq!(upstream(&server, "short-token").get("", None).await.unwrap().body.len(), 47);
+
+    let moved = format!("Location: http://127.0.0.9/{old}");
+    let server = UpstreamServer::answering(move |_| answer("302 Found", &[&moved], b"")).await;
+    let error = upstream(&server, old).get("", None).await.unwrap_err();
+    assert_eq!(error.kind(), "redirect");
+    assert!(error.to_string().contains("redirects to http://127.0.0.9/***"), "{error}");
+}
