@@ -35,6 +35,8 @@ struct Secrets {
     found_by: NFA,
     /// Bytes of the longest text that is searched.
     longest: usize,
+    /// Whether a text that is searched begins with this byte. Most bytes need no further look.
+    begins_with: [bool; 256],
 }
 
 impl Mask {
@@ -51,7 +53,12 @@ impl Mask {
         spellings.dedup();
         let longest = spellings.iter().map(Vec::len).max();
         // Building fails for more states than any secrets of limited length have.
-        let built = longest.and_then(|longest| Some(Secrets { found_by: NFA::new(&spellings).ok()?, longest }));
+        let mut begins_with = [false; 256];
+        for spelling in &spellings {
+            begins_with[usize::from(spelling[0])] = true;
+        }
+        let built =
+            longest.and_then(|longest| Some(Secrets { found_by: NFA::new(&spellings).ok()?, longest, begins_with }));
         Self(built.map(Arc::new))
     }
 
@@ -119,7 +126,7 @@ impl Mask {
     }
 }
 
-/// Nothing of the secrets.
+/// Shows no secret.
 impl std::fmt::Debug for Mask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mask").finish_non_exhaustive()
@@ -150,17 +157,22 @@ impl Secrets {
 
     /// Adds where secrets stand in a text that is read with `read`: the byte at a position, and how
     /// many bytes of the text it takes.
-    fn search(&self, text: &[u8], read: fn(&[u8]) -> (u8, usize), found: &mut Vec<Range<usize>>) {
-        let Ok(mut state) = self.found_by.start_state(Anchored::No) else { return };
+    fn search(&self, text: &[u8], read: impl Fn(&[u8]) -> (u8, usize), found: &mut Vec<Range<usize>>) {
+        let Ok(start) = self.found_by.start_state(Anchored::No) else { return };
+        let mut state = start;
         // Where each of the last bytes that were read begins.
         let mut begins = vec![0; self.longest];
         let mut count = 0;
         let mut at = 0;
         while at < text.len() {
             let (byte, taken) = read(&text[at..]);
-            begins[count % self.longest] = at;
-            count += 1;
+            let begin = at;
             at += taken;
+            if state == start && !self.begins_with[usize::from(byte)] {
+                continue;
+            }
+            begins[count % self.longest] = begin;
+            count += 1;
             state = self.found_by.next_state(Anchored::No, state, byte);
             if !self.found_by.is_special(state) || !self.found_by.is_match(state) {
                 continue;

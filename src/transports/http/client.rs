@@ -36,8 +36,8 @@ use crate::transports::{Mask, TransportError};
 /// How long [`Client::close`] waits for tasks that were ordered to end.
 const CLOSE: Duration = Duration::from_secs(1);
 
-/// Bytes of a body that is masked beside other requests of this thread; a larger one has a thread of
-/// its own.
+/// Bytes of a body that is masked beside other requests of this thread; a larger one has a thread
+/// of its own.
 const MASKED_AT_ONCE: usize = 128 * 1024;
 
 /// Which answers are returned to the caller.

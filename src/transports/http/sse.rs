@@ -175,9 +175,9 @@ impl EventStream {
         }
     }
 
-    /// An event without the secrets that were sent to its server. Masked is the whole event, since a
-    /// secret may be in two pieces of a body. An address that the server names for requests is not
-    /// shown and stays as it is.
+    /// An event without the secrets that were sent to its server. Masked is the whole event, since
+    /// a secret may be in two pieces of a body. An address that the server names for requests is
+    /// not shown and stays as it is.
     fn masked(&self, event: ServerEvent) -> ServerEvent {
         if event.event == "endpoint" {
             return event;

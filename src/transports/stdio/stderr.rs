@@ -22,8 +22,8 @@ const CHARACTERS: usize = 500;
 /// Bytes of a line that are read; enough that the kept characters and a secret behind them fit.
 const BYTES: usize = 8 * 1024;
 
-/// Bytes of the shortest value of the environment that is masked in lines. A shorter one, such as `1` or `on`, is not masked: it protects nothing, and
-/// the text would be unreadable.
+/// Bytes of the shortest value of the environment that is masked in lines. A shorter one, such as
+/// `1` or `on`, protects no secret, and the text would be unreadable.
 pub(super) const SHORTEST_IN_LINES: usize = 4;
 
 /// The last lines on standard error. Clones share them.
