@@ -2,7 +2,8 @@
 //!
 //! A [`ChildProcess`] is one program in a process group of its own, with a small environment
 //! ([`environment`]). Its standard error is always read, so that it never blocks on it, and its end
-//! is kept in memory. Dropping it ends the whole group in the background ([`ending`]).
+//! is kept in memory. Dropping it ends the whole group in the background, and all that has its
+//! [`mark`] ([`ending`]).
 //!
 //! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a
 //! line of input is taken within [`WRITE_LIMIT`].
@@ -31,6 +32,7 @@ mod environment;
 mod group;
 mod lines;
 mod lookup;
+mod mark;
 mod output;
 mod stderr;
 #[cfg(test)]

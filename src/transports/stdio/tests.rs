@@ -131,6 +131,41 @@ async fn what_a_process_leaves_of_its_group_is_ended() {
 }
 
 #[tokio::test]
+#[cfg(target_os = "linux")]
+async fn what_a_process_leaves_in_a_session_of_its_own_is_ended() {
+    let away = "setsid sleep 1000 > /dev/null 2>&1 & echo $!; sleep 1000 > /dev/null 2>&1 & echo $!";
+    let (other, mut lines, others) = start(&script(&format!("{away}; exec cat")));
+    let Some(ChildLine::Text(not_ours)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    let (child, mut lines, children) = start(&script(away));
+    let Some(ChildLine::Text(left)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    assert_eq!(soon(child.ended()).await, "the process ended with exit code 0");
+    soon(children.close()).await;
+    assert!(!is_running(&left));
+    assert!(is_running(&not_ours), "it belongs to a program that goes on");
+    drop(other);
+    soon(others.close()).await;
+    assert!(!is_running(&not_ours));
+}
+
+#[tokio::test]
+async fn the_watchdog_is_informed_of_groups_that_have_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lines");
+    let keep = format!("cat > '{}'", file.display());
+    let command = watchdog::WatchdogCommand { program: "/bin/sh".into(), args: vec!["-c".into(), keep.into()] };
+    let children = Children::watched(Clock::system(), Some(command));
+    let mut child = children.start(&script("echo $$")).unwrap();
+    let mut lines = child.lines();
+    let Some(ChildLine::Text(id)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    soon(children.close()).await;
+    // The number may be used for another process now, which a watchdog must not end.
+    let known = || std::fs::read_to_string(&file).unwrap_or_default();
+    while !known().ends_with(&format!("+{id}\n-{id}\n")) {
+        soon(tokio::task::yield_now()).await;
+    }
+}
+
+#[tokio::test]
 async fn a_group_that_ignores_every_request_to_end_is_killed() {
     let stubborn = "trap '' TERM; while :; do sleep 1; done";
     let (child, mut lines, children) = start(&script(&format!("(echo $$; {stubborn}) & echo $!; {stubborn}")));
