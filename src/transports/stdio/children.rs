@@ -92,9 +92,9 @@ impl Children {
         let (out, lines) = mpsc::channel(WAITING);
         let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
         let mask = Mask::new(target.env().values());
-        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone()));
+        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone(), self.clock));
         let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
-        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut));
+        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
         let supervised = Supervised {
             child,
             group,
