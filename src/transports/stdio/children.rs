@@ -91,8 +91,8 @@ impl Children {
         let input = Arc::new(Mutex::new(child.stdin.take()));
         let (out, lines) = mpsc::channel(WAITING);
         let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
-        let mask = Mask::new(target.env().values());
-        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), mask, uncut.clone(), self.clock));
+        let hidden = Mask::new(target.env().values());
+        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), hidden, uncut.clone(), self.clock));
         let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
         let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
         let supervised = Supervised {

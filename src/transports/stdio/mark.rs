@@ -7,7 +7,7 @@
 //! which is the parent of none of them. A process that was started with an empty environment is
 //! not found.
 //!
-//! A number of a process may be used again at any time. So a process is held open (pidfd_open(2))
+//! A number of a process may be used again at any time. So a process is held open (`pidfd_open(2)`)
 //! before its mark is read, and the signal goes to what is held open.
 
 use std::fmt;

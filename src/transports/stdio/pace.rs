@@ -33,7 +33,8 @@ impl Pace {
 
     /// Counts bytes that were read.
     pub(super) fn count_bytes(&mut self, count: usize) {
-        self.pay(Duration::from_secs(1).mul_f64(count as f64 / f64::from(BYTES_PER_SECOND)));
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.pay(Duration::from_secs(1) / BYTES_PER_SECOND * count);
     }
 
     /// Counts a line.
@@ -48,8 +49,8 @@ impl Pace {
     /// Waits until more may be read.
     pub(super) async fn wait(&self) {
         let ahead = self.paid_until.saturating_duration_since(self.clock.now());
-        if ahead > AT_ONCE {
-            self.clock.sleep(ahead - AT_ONCE).await;
+        if let Some(too_far) = ahead.checked_sub(AT_ONCE).filter(|time| !time.is_zero()) {
+            self.clock.sleep(too_far).await;
         }
     }
 }
