@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc;
 
 use super::ProcessFault;
-use super::pace::Pace;
+use super::pace::ReadingPace;
 use crate::runtime::{Clock, Stop};
 
 /// The longest line that is taken, in bytes.
@@ -99,7 +99,7 @@ pub(super) struct LineReader<R> {
     unread: std::ops::Range<usize>,
     /// A line of which more is skipped ends the reading.
     most_skipped: usize,
-    pace: Pace,
+    pace: ReadingPace,
     cut: Stop,
 }
 
@@ -111,7 +111,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             buffer: vec![0; CHUNK],
             unread: 0..0,
             most_skipped: usize::MAX,
-            pace: Pace::new(clock),
+            pace: ReadingPace::new(clock),
             cut,
         }
     }

@@ -19,13 +19,13 @@ const LINES_PER_SECOND: u32 = 2_000;
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// The pace at which one output is read.
-pub(super) struct Pace {
+pub(super) struct ReadingPace {
     clock: Clock,
     /// When all that was read would have come at exactly the average rate.
     paid_until: Instant,
 }
 
-impl Pace {
+impl ReadingPace {
     /// It begins now.
     pub(super) fn new(clock: Clock) -> Self {
         Self { clock, paid_until: clock.now() }
@@ -63,7 +63,7 @@ mod tests {
     async fn much_may_come_at_once_and_then_an_average_rate_holds() {
         let clock = Clock::system();
         let began = clock.now();
-        let mut pace = Pace::new(clock);
+        let mut pace = ReadingPace::new(clock);
         pace.count_bytes(16 * 1024 * 1024);
         (0..4_000).for_each(|_| pace.count_line());
         pace.wait().await;
