@@ -125,8 +125,9 @@ async fn report_waits(
         clock.sleep(wait).await;
         wait = LOOK;
         let Some(awaited) = current.awaited() else { continue };
-        if awaited.waited < REPORTED_AFTER {
-            wait = REPORTED_AFTER - awaited.waited;
+        let missing = REPORTED_AFTER.saturating_sub(awaited.waited);
+        if !missing.is_zero() {
+            wait = missing;
             continue;
         }
         wait = REPORTED_AFTER;

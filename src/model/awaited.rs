@@ -38,10 +38,10 @@ impl Awaited {
         }
         if !output.stdout.is_empty() {
             let lines = quoted(&output.stdout);
-            message.push_str(&format!("; it printed {lines} on stdout, where only JSON-RPC messages may be"));
+            message.extend(["; it printed ", &lines, " on stdout, where only JSON-RPC messages may be"]);
         }
         if !output.stderr.is_empty() {
-            message.push_str(&format!("; it wrote {} on stderr", quoted(&output.stderr)));
+            message.extend(["; it wrote ", &quoted(&output.stderr), " on stderr"]);
         }
         message
     }

@@ -115,6 +115,33 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
 }
 
 #[test]
+fn a_program_that_hangs_has_its_reason_within_seconds() {
+    let home = Home::with("");
+    let daemon = home.serve(&[]);
+    let program = "echo Welcome to the server; echo loading >&2; exec sleep 600";
+    let mut add = home.command(&["add", "hang", "--", "sh", "-c", program]);
+    let added = crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
+    // Lines for people are wrapped.
+    let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("hang is not working yet: "), "{added}");
+    assert!(words.contains(" its entry is written, and the daemon keeps trying"), "{added}");
+    let scenario = json(&String::from_utf8(daemon.get("/api/v1/scenarios/hang").1).unwrap());
+    let awaited = &scenario["awaited"];
+    assert!(awaited["seconds"].as_u64().is_some_and(|waited| (10..30).contains(&waited)), "{scenario}");
+    assert_eq!(awaited["stdout"], serde_json::json!(["Welcome to the server"]));
+    assert_eq!(awaited["stderr"], serde_json::json!(["loading"]));
+    let message = awaited["message"].as_str().unwrap();
+    assert!(
+        message.starts_with(&format!("no answer to `{}` for ", awaited["answer_to"].as_str().unwrap())),
+        "{message}"
+    );
+    let printed = "it printed `Welcome to the server` on stdout, where only JSON-RPC messages may be";
+    assert!(message.contains(printed) && words.contains(printed), "{message}; {added}");
+    assert_eq!(scenario["failures_in_a_row"], 1, "it counts once, and the program still gets its time");
+    assert!(home.run(&["findings"]).ok().contains("no-answer"));
+}
+
+#[test]
 fn without_a_daemon_the_file_that_serve_takes_is_changed_or_a_new_one_made() {
     let home = Home::new();
     let added = home.run(&["add", "notes", "http://127.0.0.1:1"]).ok();

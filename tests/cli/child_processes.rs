@@ -11,10 +11,12 @@ use crate::support::command::{Home, until};
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
 
 /// A wrapper, as `npx` is one: the server is its child. Both outlive SIGTERM and the end of their
-/// input.
+/// input, and so does a process in a session of its own, which leaves their group.
 fn wrapper() -> String {
     format!(
         "#!/bin/sh\necho $$ > wrapper\n\
+         setsid sh -c 'trap \"\" TERM HUP; echo $$ > away; while :; do sleep 1; done' < /dev/null > /dev/null 2>&1 &\n\
+         while [ ! -s away ]; do sleep 0.1; done\n\
          sh -c 'trap \"\" TERM HUP; echo $$ > server; python3 {SERVER} modern; while :; do sleep 1; done'\n\
          while :; do sleep 1; done\n"
     )
@@ -36,11 +38,11 @@ fn ended_by(signal: &str) -> Option<i32> {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let mut daemon = home.serve(&[]);
     until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\""));
-    let ids = ["wrapper", "server"].map(|name| fs::read_to_string(home.path(name)).unwrap().trim().to_owned());
+    let ids = ["wrapper", "server", "away"].map(|name| fs::read_to_string(home.path(name)).unwrap().trim().to_owned());
     assert!(ids.iter().all(|id| is_running(id)), "{ids:?}");
     daemon.signal(signal);
     let (code, _) = daemon.ended();
-    until("both processes have ended", || !ids.iter().any(|id| is_running(id)));
+    until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
     code
 }
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -11,6 +12,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use super::ending::Supervised;
 use super::group::{GRACE, ProcessGroup};
 use super::lines::{WAITING, read_stdout};
+use super::mark::ProgramMark;
 use super::stderr::{StderrTail, read_stderr};
 use super::watchdog::{Watchdog, WatchdogCommand};
 use super::{ChildProcess, ProcessFault, ProgramMasks, environment, lookup};
@@ -29,6 +31,9 @@ pub struct Children {
     /// One task for each process until its group has ended, and two for its output.
     tasks: Tasks,
     watchdog: Arc<Watchdog>,
+    mark: ProgramMark,
+    /// Programs that were started.
+    started: AtomicU64,
     closing: StopTrigger,
     closes: Stop,
 }
@@ -42,8 +47,10 @@ impl Children {
 
     /// None yet; the watchdog is started with the first.
     pub fn watched(clock: Clock, watchdog: Option<WatchdogCommand>) -> Arc<Self> {
-        let ((closing, closes), watchdog) = (StopTrigger::new(), Arc::new(Watchdog::new(watchdog)));
-        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, closing, closes })
+        let (closing, closes) = StopTrigger::new();
+        let mark = ProgramMark::of_daemon();
+        let watchdog = Arc::new(Watchdog::new(watchdog, mark.clone()));
+        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, mark, started: AtomicU64::new(0), closing, closes })
     }
 
     /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
@@ -58,6 +65,8 @@ impl Children {
         let mut command = Command::new(program);
         command.args(target.args()).env_clear().envs(environment::passed(std::env::vars_os()));
         command.envs(target.env().iter().map(|(name, value)| (name, value.expose())));
+        let mark = self.mark.of_program(self.started.fetch_add(1, Ordering::Relaxed));
+        command.env(ProgramMark::name(), mark.text());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = target.cwd() {
             command.current_dir(cwd);
@@ -66,11 +75,16 @@ impl Children {
         command.process_group(0);
         self.watchdog.start();
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
-        self.supervised(child, target).ok_or_else(|| failed("it ended at once".to_owned()))
+        self.supervised(child, mark, target).ok_or_else(|| failed("it ended at once".to_owned()))
     }
 
     /// Starts what watches over a new process.
-    fn supervised(&self, mut child: tokio::process::Child, target: &StdioTarget) -> Option<ChildProcess> {
+    fn supervised(
+        &self,
+        mut child: tokio::process::Child,
+        mark: ProgramMark,
+        target: &StdioTarget,
+    ) -> Option<ChildProcess> {
         let group = ProcessGroup::led_by(child.id()?);
         self.watchdog.watch(group);
         let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
@@ -78,12 +92,14 @@ impl Children {
         let (out, lines) = mpsc::channel(WAITING);
         let ((cut, uncut), tail) = (StopTrigger::new(), StderrTail::default());
         let masks = ProgramMasks::of(target);
-        let reads_stderr = self.tasks.spawn(read_stderr(stderr, tail.clone(), masks.lines.clone(), uncut.clone()));
+        let reads_stderr =
+            self.tasks.spawn(read_stderr(stderr, tail.clone(), masks.lines.clone(), uncut.clone(), self.clock));
         let ((end, ended), fault) = (watch::channel(None), ProcessFault::new(&self.closes));
-        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut));
+        let reads_stdout = self.tasks.spawn(read_stdout(stdout, out, fault.clone(), uncut, self.clock));
         let supervised = Supervised {
             child,
             group,
+            mark,
             input: Arc::clone(&input),
             fault: fault.clone(),
             stderr: tail.clone(),
@@ -92,6 +108,7 @@ impl Children {
             cut,
             end,
             watchdog: Arc::clone(&self.watchdog),
+            tasks: self.tasks.clone(),
             clock: self.clock,
         };
         self.tasks.spawn(supervised.run());

@@ -2,8 +2,8 @@
 //!
 //! A stop closes the input of the process, which a well-behaved one takes for its end; after
 //! [`GRACE`] its group gets SIGTERM, and after another one SIGKILL. When the process itself has
-//! ended, what is left of its group is ended in the same way, without waiting for it to read its
-//! input.
+//! ended, what is left of its group, and what left the group but has its mark, is ended in the same
+//! way, without waiting for it to read its input.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::group::{EndSignal, GRACE, ProcessGroup, end_groups};
+use super::group::{EndSignal, GRACE, ProcessGroup, end_processes};
+use super::mark::ProgramMark;
 use super::stderr::StderrTail;
 use super::watchdog::Watchdog;
 use super::{Input, ProcessFault};
-use crate::runtime::{Clock, StopTrigger};
+use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long the last lines of a process that has ended are waited for. Another process may hold its
 /// output open.
@@ -30,6 +31,7 @@ const LAST_LINES: usize = 3;
 pub(super) struct Supervised {
     pub(super) child: Child,
     pub(super) group: ProcessGroup,
+    pub(super) mark: ProgramMark,
     pub(super) input: Input,
     pub(super) fault: ProcessFault,
     pub(super) stderr: StderrTail,
@@ -39,11 +41,12 @@ pub(super) struct Supervised {
     pub(super) cut: StopTrigger,
     pub(super) end: watch::Sender<Option<Arc<str>>>,
     pub(super) watchdog: Arc<Watchdog>,
+    pub(super) tasks: Tasks,
     pub(super) clock: Clock,
 }
 
 impl Supervised {
-    /// Waits for the end of the process or for its stop, and leaves no process of its group.
+    /// Waits for the end of the process or for its stop, and leaves no process that it started.
     pub(super) async fn run(mut self) {
         let (ended, was_stopped) = tokio::select! {
             biased;
@@ -54,7 +57,7 @@ impl Supervised {
         self.fault.trigger.stop();
         let _ = tokio::time::timeout(DRAIN, &mut self.reads_stderr).await;
         self.end.send_replace(Some(self.how(ended, was_stopped).into()));
-        end_groups(&[self.group], self.clock).await;
+        end_processes(&[self.group], Some(&self.mark), &self.tasks, self.clock).await;
         // What did not even end after SIGKILL stays with the watchdog.
         if !self.group.is_alive() {
             self.watchdog.forget(self.group);

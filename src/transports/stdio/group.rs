@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use crate::runtime::Clock;
+use super::mark::ProgramMark;
+use crate::runtime::{Clock, Tasks};
 
 /// A process group that was made for a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,16 +40,45 @@ pub(super) const GRACE: Duration = Duration::from_secs(3);
 /// How often groups are looked at while they end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Ends all that is left in some groups: SIGTERM, and after [`GRACE`] SIGKILL.
-pub(super) async fn end_groups(groups: &[ProcessGroup], clock: Clock) {
+/// Ends all that is left in some groups, and all processes with the mark outside of them: SIGTERM,
+/// and after [`GRACE`] SIGKILL.
+pub(super) async fn end_processes(groups: &[ProcessGroup], mark: Option<&ProgramMark>, tasks: &Tasks, clock: Clock) {
     for signal in [EndSignal::Terminate, EndSignal::Kill] {
         let living: Vec<_> = groups.iter().copied().filter(|group| group.is_alive()).collect();
         for group in &living {
             group.signal(signal);
         }
         let deadline = clock.now() + GRACE;
-        while living.iter().any(|group| group.is_alive()) && clock.now() < deadline {
+        // A process may start others while it is ended, so killing is repeated.
+        let again = Some(signal).filter(|signal| *signal == EndSignal::Kill);
+        let mut is_marked_left = signal_marked(mark, Some(signal), groups, tasks).await;
+        while (is_marked_left || living.iter().any(|group| group.is_alive())) && clock.now() < deadline {
             clock.sleep(LOOK).await;
+            is_marked_left = is_marked_left && signal_marked(mark, again, groups, tasks).await;
+        }
+    }
+}
+
+/// Sends a signal, if one is given, to all processes with the mark outside of these groups. Returns
+/// whether there is one.
+async fn signal_marked(
+    mark: Option<&ProgramMark>,
+    signal: Option<EndSignal>,
+    but: &[ProcessGroup],
+    tasks: &Tasks,
+) -> bool {
+    let Some(mark) = mark.cloned() else { return false };
+    let but = but.to_vec();
+    tasks.blocking(move || mark.signal(signal, &but)).await
+}
+
+#[cfg(unix)]
+impl EndSignal {
+    /// As the system knows it.
+    pub(super) fn number(self) -> rustix::process::Signal {
+        match self {
+            Self::Terminate => rustix::process::Signal::TERM,
+            Self::Kill => rustix::process::Signal::KILL,
         }
     }
 }
@@ -65,12 +95,8 @@ impl ProcessGroup {
 
     /// Sends a signal to all of its processes. There may be none.
     pub(super) fn signal(self, signal: EndSignal) {
-        let signal = match signal {
-            EndSignal::Terminate => rustix::process::Signal::TERM,
-            EndSignal::Kill => rustix::process::Signal::KILL,
-        };
         if let Some(group) = self.number() {
-            let _ = rustix::process::kill_process_group(group, signal);
+            let _ = rustix::process::kill_process_group(group, signal.number());
         }
     }
 

@@ -6,7 +6,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc;
 
 use super::ProcessFault;
-use crate::runtime::Stop;
+use super::pace::ReadingPace;
+use crate::runtime::{Clock, Stop};
 
 /// The longest line that is taken, in bytes.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -98,13 +99,21 @@ pub(super) struct LineReader<R> {
     unread: std::ops::Range<usize>,
     /// A line of which more is skipped ends the reading.
     most_skipped: usize,
+    pace: ReadingPace,
     cut: Stop,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(super) fn new(output: R, limit: usize, cut: Stop) -> Self {
-        let splitter = LineSplitter::new(limit);
-        Self { output, splitter, buffer: vec![0; CHUNK], unread: 0..0, most_skipped: usize::MAX, cut }
+    pub(super) fn new(output: R, limit: usize, cut: Stop, clock: Clock) -> Self {
+        Self {
+            output,
+            splitter: LineSplitter::new(limit),
+            buffer: vec![0; CHUNK],
+            unread: 0..0,
+            most_skipped: usize::MAX,
+            pace: ReadingPace::new(clock),
+            cut,
+        }
     }
 
     /// Whether the present line has no end, as far as is known.
@@ -119,14 +128,20 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let line = self.splitter.next(&mut chunk);
             self.unread.start = self.unread.end - chunk.len();
             if line.is_some() || self.is_endless() {
+                self.pace.count_line();
                 return line;
             }
+            let paced = async {
+                self.pace.wait().await;
+                self.output.read(&mut self.buffer).await
+            };
             let read = tokio::select! {
                 biased;
-                read = self.output.read(&mut self.buffer) => read,
+                read = paced => read,
                 () = self.cut.wait() => return self.splitter.rest(),
             };
             let Ok(length @ 1..) = read else { return self.splitter.rest() };
+            self.pace.count_bytes(length);
             self.unread = 0..length;
         }
     }
@@ -140,8 +155,9 @@ pub(super) async fn read_stdout<R: AsyncRead + Unpin>(
     out: mpsc::Sender<ChildLine>,
     fault: ProcessFault,
     cut: Stop,
+    clock: Clock,
 ) {
-    let mut lines = LineReader::new(output, MAX_LINE, cut);
+    let mut lines = LineReader::new(output, MAX_LINE, cut, clock);
     lines.most_skipped = MOST_SKIPPED;
     while let Some(raw) = lines.next().await {
         if let Some(line) = line_of(raw) {

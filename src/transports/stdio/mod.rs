@@ -2,10 +2,11 @@
 //!
 //! A [`ChildProcess`] is one program in a process group of its own, with a small environment
 //! ([`environment`]). Its standard error is always read, so that it never blocks on it, and its end
-//! is kept in memory. Dropping it ends the whole group in the background ([`ending`]).
+//! is kept in memory. Dropping it ends the whole group in the background, and all that has its
+//! [`mark`] ([`ending`]).
 //!
-//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, and a
-//! line of input is taken within [`WRITE_LIMIT`].
+//! Limits: a line of output has at most [`MAX_LINE`] bytes, a few lines wait to be taken, a line of
+//! input is taken within [`WRITE_LIMIT`], and output is read at a limited [`pace`].
 //!
 //! A daemon that is killed cannot end its children; a [`watchdog`] does that then, where there is
 //! one.
@@ -33,7 +34,9 @@ mod environment;
 mod group;
 mod lines;
 mod lookup;
+mod mark;
 mod output;
+mod pace;
 mod stderr;
 #[cfg(test)]
 mod tests;

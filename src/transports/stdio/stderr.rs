@@ -1,6 +1,6 @@
 //! The last lines that a process wrote on standard error, for people.
 //!
-//! Everything is read at once and most of it forgotten: a process never waits for it, and a flood
+//! Everything is read and most of it forgotten: a process waits only where it floods, and a flood
 //! costs no memory. It is never taken for a sign that something is wrong.
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use tokio::io::AsyncRead;
 
 use super::lines::{LineReader, RawLine};
 use crate::model::Secret;
-use crate::runtime::Stop;
+use crate::runtime::{Clock, Stop};
 use crate::transports::Mask;
 
 /// Lines that are kept.
@@ -57,8 +57,14 @@ impl StderrTail {
 }
 
 /// Reads standard error until it ends or `cut`.
-pub(super) async fn read_stderr<R: AsyncRead + Unpin>(output: R, tail: StderrTail, mask: Mask, cut: Stop) {
-    let mut lines = LineReader::new(output, BYTES, cut);
+pub(super) async fn read_stderr<R: AsyncRead + Unpin>(
+    output: R,
+    tail: StderrTail,
+    mask: Mask,
+    cut: Stop,
+    clock: Clock,
+) {
+    let mut lines = LineReader::new(output, BYTES, cut, clock);
     while let Some(raw) = lines.next().await {
         let line = shown_line(&mask, &raw);
         if !line.is_empty() {

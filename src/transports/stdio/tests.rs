@@ -108,7 +108,7 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_comes() {
 #[tokio::test]
 async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
     let flood =
-        "yes \"$(printf '%0600d' 0)\" | head -c 50000000 >&2; echo >&2; echo \"the token is $TOKEN\" >&2; echo done";
+        "yes \"$(printf '%0600d' 0)\" | head -c 5000000 >&2; echo >&2; echo \"the token is $TOKEN\" >&2; echo done";
     let (child, mut lines, _children) = start(&script(flood).with_env([("TOKEN", Secret::new("hush-hush"))]));
     assert_eq!(soon(lines.recv()).await, Some(text("done")));
     let how = soon(child.ended()).await;
@@ -128,6 +128,41 @@ async fn what_a_process_leaves_of_its_group_is_ended() {
     assert_eq!(soon(lines.recv()).await, None);
     soon(children.close()).await;
     assert!(!is_running(&left));
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn what_a_process_leaves_in_a_session_of_its_own_is_ended() {
+    let away = "setsid sleep 1000 > /dev/null 2>&1 & echo $!; sleep 1000 > /dev/null 2>&1 & echo $!";
+    let (other, mut lines, others) = start(&script(&format!("{away}; exec cat")));
+    let Some(ChildLine::Text(not_ours)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    let (child, mut lines, children) = start(&script(away));
+    let Some(ChildLine::Text(left)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    assert_eq!(soon(child.ended()).await, "the process ended with exit code 0");
+    soon(children.close()).await;
+    assert!(!is_running(&left));
+    assert!(is_running(&not_ours), "it belongs to a program that goes on");
+    drop(other);
+    soon(others.close()).await;
+    assert!(!is_running(&not_ours));
+}
+
+#[tokio::test]
+async fn the_watchdog_is_informed_of_groups_that_have_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lines");
+    let keep = format!("cat > '{}'", file.display());
+    let command = watchdog::WatchdogCommand { program: "/bin/sh".into(), args: vec!["-c".into(), keep.into()] };
+    let children = Children::watched(Clock::system(), Some(command));
+    let mut child = children.start(&script("echo $$")).unwrap();
+    let mut lines = child.lines();
+    let Some(ChildLine::Text(id)) = soon(lines.recv()).await else { panic!("a process id expected") };
+    soon(children.close()).await;
+    // The number may be used for another process now, which a watchdog must not end.
+    let known = || std::fs::read_to_string(&file).unwrap_or_default();
+    while !known().ends_with(&format!("+{id}\n-{id}\n")) {
+        soon(tokio::task::yield_now()).await;
+    }
 }
 
 #[tokio::test]

@@ -3,15 +3,16 @@
 //! A killed process cannot end its children. The system can end a child when its parent dies, but
 //! not the children of that child, and many commands (`npx`, `uvx`) are wrappers around the server.
 //! So one further process holds the read end of a pipe from the daemon and knows the process groups
-//! of all children. When the pipe ends, however the daemon ended, it ends what is left of them.
+//! of all children and their mark. When the pipe ends, however the daemon ended, it ends what is
+//! left of them.
 //!
 //! ```text
-//! daemon --"+4711", "-4711", ... over a pipe--> watchdog --SIGTERM, SIGKILL--> groups
+//! daemon --"=MARK", "+4711", "-4711", ... over a pipe--> watchdog --SIGTERM, SIGKILL--> groups
 //! ```
 //!
 //! The watchdog is the same program, started with the first child ([`WatchdogCommand`]). It runs
-//! [`run`] and nothing else. A child that is started in the moment in which the daemon is killed
-//! may be unknown to it.
+//! [`run`] only. A child that is started in the moment in which the daemon is killed may be unknown
+//! to it, where the system does not show its mark.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::group::{ProcessGroup, end_groups};
+use super::group::{ProcessGroup, end_processes};
+use super::mark::ProgramMark;
 use crate::runtime::{Clock, Tasks, signal};
 
 /// How the watchdog is started: a program that calls [`run`].
@@ -46,6 +48,7 @@ impl WatchdogCommand {
 /// The daemon's end of the pipe.
 pub(super) struct Watchdog {
     command: Option<WatchdogCommand>,
+    mark: ProgramMark,
     state: Mutex<WatchdogState>,
 }
 
@@ -57,22 +60,22 @@ struct WatchdogState {
 }
 
 impl Watchdog {
-    pub(super) fn new(command: Option<WatchdogCommand>) -> Self {
-        Self { command, state: Mutex::default() }
+    pub(super) fn new(command: Option<WatchdogCommand>, mark: ProgramMark) -> Self {
+        Self { command, mark, state: Mutex::default() }
     }
 
     /// Starts the watchdog, unless it runs. Failing at that is no reason not to start a child.
     pub(super) fn start(&self) {
-        self.state().start(self.command.as_ref());
+        self.state().start(self.command.as_ref(), &self.mark);
     }
 
     /// Has a group ended when this process ends.
     pub(super) fn watch(&self, group: ProcessGroup) {
         let mut state = self.state();
         state.groups.insert(group);
-        if !state.send('+', group) {
+        if !state.send('+', group.id()) {
             // It was killed itself. A new one is given all groups.
-            state.start(self.command.as_ref());
+            state.start(self.command.as_ref(), &self.mark);
         }
     }
 
@@ -80,7 +83,7 @@ impl Watchdog {
     pub(super) fn forget(&self, group: ProcessGroup) {
         let mut state = self.state();
         state.groups.remove(&group);
-        state.send('-', group);
+        state.send('-', group.id());
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, WatchdogState> {
@@ -89,8 +92,8 @@ impl Watchdog {
 }
 
 impl WatchdogState {
-    /// Starts it with all groups, unless it runs.
-    fn start(&mut self, command: Option<&WatchdogCommand>) {
+    /// Starts it with the mark and all groups, unless it runs.
+    fn start(&mut self, command: Option<&WatchdogCommand>, mark: &ProgramMark) {
         let Some(command) = command.filter(|_| self.running.is_none()) else { return };
         match spawn(command) {
             Ok(child) => self.running = Some(child),
@@ -98,15 +101,16 @@ impl WatchdogState {
                 tracing::warn!(%error, "no watchdog: child processes may outlive this process if it is killed");
             }
         }
+        self.send('=', mark.text());
         for group in self.groups.clone() {
-            self.send('+', group);
+            self.send('+', group.id());
         }
     }
 
     /// Writes one line. The pipe holds thousands of them. Returns whether there is a watchdog.
-    fn send(&mut self, sign: char, group: ProcessGroup) -> bool {
+    fn send(&mut self, sign: char, what: impl fmt::Display) -> bool {
         let pipe = self.running.as_mut().and_then(|running| running.stdin.as_mut());
-        if pipe.is_some_and(|pipe| pipe.write_all(format!("{sign}{}\n", group.id()).as_bytes()).is_ok()) {
+        if pipe.is_some_and(|pipe| pipe.write_all(format!("{sign}{what}\n").as_bytes()).is_ok()) {
             return true;
         }
         if let Some(mut ended) = self.running.take() {
@@ -147,27 +151,38 @@ fn spawn(command: &WatchdogCommand) -> std::io::Result<Child> {
     program.spawn()
 }
 
-/// The watchdog itself: reads groups from standard input until it ends, and then ends what is left
-/// of them. Signals that stop a service do not end it, because the daemon may still need it then.
+/// The watchdog itself: reads the mark and groups from standard input until it ends, and then ends
+/// what is left of them. Signals that stop a service do not end it, because the daemon may still
+/// need it then.
 pub async fn run() -> std::io::Result<()> {
     signal::ignore_stop_signals()?;
-    let left = Tasks::new().blocking(|| read_groups(std::io::stdin().lock())).await;
-    end_groups(&left, Clock::system()).await;
+    let tasks = Tasks::new();
+    let left = tasks.blocking(|| read_input(std::io::stdin().lock())).await;
+    end_processes(&left.groups, left.mark.as_ref(), &tasks, Clock::system()).await;
     Ok(())
 }
 
-/// Reads lines until the input ends; returns the groups that were not taken back.
-fn read_groups(input: impl BufRead) -> Vec<ProcessGroup> {
+/// What is to be ended.
+struct LeftProcesses {
+    /// Groups that were not taken back.
+    groups: Vec<ProcessGroup>,
+    mark: Option<ProgramMark>,
+}
+
+/// Reads lines until the input ends.
+fn read_input(input: impl BufRead) -> LeftProcesses {
     let mut groups = BTreeSet::new();
+    let mut mark = None;
     for line in input.lines().map_while(Result::ok) {
         let group = line.get(1..).and_then(|number| number.parse().ok()).map(ProcessGroup::led_by);
         match (line.as_bytes().first(), group) {
             (Some(b'+'), Some(group)) => _ = groups.insert(group),
             (Some(b'-'), Some(group)) => _ = groups.remove(&group),
+            (Some(b'='), _) => mark = ProgramMark::parse(&line[1..]),
             _ => {}
         }
     }
-    groups.into_iter().collect()
+    LeftProcesses { groups: groups.into_iter().collect(), mark }
 }
 
 #[cfg(test)]
@@ -176,7 +191,8 @@ mod tests {
 
     #[test]
     fn groups_that_were_taken_back_are_not_ended() {
-        let left = read_groups(&b"+7\n+8\nx\n-7\n+9\n+\n-10\n"[..]);
-        assert_eq!(left.iter().map(|group| group.id()).collect::<Vec<_>>(), [8, 9]);
+        let left = read_input(&b"+7\n+8\nx\n-7\n+9\n+\n-10\n=\n"[..]);
+        assert_eq!(left.groups.iter().map(|group| group.id()).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!(left.mark, None, "an empty mark would fit every process");
     }
 }
