@@ -106,8 +106,7 @@ impl Catalog {
             return !self.profiles.contains_key(name);
         }
         let is_named = || self.is_preferred(name) || self.has_activities_for(name);
-        let is_any =
-            || self.preferences().profiles().next().is_some() || self.profiles_of_activities().next().is_some();
+        let is_any = || self.preferences().profiles().next().is_some();
         !query.of_operator && !is_named() && is_any()
     }
 

@@ -474,12 +474,14 @@ async fn a_change_says_how_many_tools_match_and_how_many_give_no_hints() {
         daemon.send_json("PUT", "/api/v1/preferences", &body).await.json()
     };
     let told = put(&daemon, "tag:hint:destructive").await;
-    assert_eq!((&told["matched"], &told["unjudged"]), (&json!(1), &json!(2)), "{told}");
+    assert_eq!(told["matched"], 1, "{told}");
+    assert_eq!(told["unjudged"], 2, "{told}");
     let words =
         "1 tool matches; 2 cannot be judged, because their servers give no hints (see `permissions.unannotated`)";
     assert_eq!(told["summary"], json!(words));
     let told = put(&daemon, "scenario:disk").await;
-    assert_eq!((&told["matched"], &told["unjudged"]), (&json!(3), &json!(0)), "{told}");
+    assert_eq!(told["matched"], 3, "{told}");
+    assert_eq!(told["unjudged"], 0, "{told}");
     daemon.stop().await;
     config.assumed_tags = vec!["hint:destructive".to_owned()];
     let daemon = Daemon::ready(config).await;

@@ -127,9 +127,9 @@ impl Access {
         if loosens(patch) { self.check_reserved(Right::Prefer) } else { Ok(()) }
     }
 
-    /// Refuses a caller who may not decide which profiles are known, if a change of preferences does
-    /// that: 401. A known profile has lists refuse all other names, so a first preference for one
-    /// and what may take away its last one need the token.
+    /// Refuses a caller who may not decide which profiles are known, if a change of preferences
+    /// does that: 401. A known profile has lists refuse all other names, so a first preference for
+    /// one and what may take away its last one need the token.
     pub(super) fn check_profiles(self, catalog: &Catalog, scope: &Scope, patch: &SettingsPatch) -> Result<(), Problem> {
         let SettingsPatch { enabled, approval, alias, priority, pinned } = patch;
         let resets = *enabled == Some(None)
