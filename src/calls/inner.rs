@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::active::ActiveCalls;
 use super::limits::CallLimiter;
-use super::log::CallLog;
+use super::log::ActivityLog;
 use super::log::queue::{LogQueue, LogStore};
 use super::pending::PendingCalls;
 use super::usage::Usage;
@@ -29,7 +29,7 @@ pub(super) struct CallsInner {
     pub(super) counts: CallCounts,
     pub(super) usage: Usage,
     /// What happened, as far as it is kept.
-    pub(super) log: Arc<CallLog>,
+    pub(super) log: Arc<ActivityLog>,
     /// The queue of lines that are to be written; `None` once the daemon stops.
     pub(super) queue: ArcSwapOption<LogQueue>,
     /// Lines of the audit log.

@@ -76,7 +76,7 @@ use active::ActiveCalls;
 use inner::CallsInner;
 use limits::CallLimiter;
 use log::queue::{LogLine, LogQueue};
-use log::{CallLog, LogLimits};
+use log::{ActivityLog, LogLimits};
 use meta_fields::SplitArguments;
 use recorder::CallRecorder;
 use request::outcome;
@@ -105,7 +105,7 @@ impl Calls {
         let active = ActiveCalls::default();
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let logged: Arc<AuditCounts> = Arc::default();
-        let log: Arc<CallLog> = Arc::default();
+        let log: Arc<ActivityLog> = Arc::default();
         let log_store = Arc::default();
         let queue = LogQueue::start(&log, (&audited, &logged), &log_store, &tasks);
         Self(Arc::new(CallsInner {

@@ -2,8 +2,8 @@
 //! answers for machines unchanged.
 //!
 //! Text from scenarios passes through [`sanitize`], so that it cannot control an operator's
-//! terminal. JSON for machines keeps its bytes in a pipe or file; on a terminal invisible characters
-//! are escaped, which is the same JSON.
+//! terminal. JSON for machines keeps its bytes in a pipe or file; on a terminal invisible
+//! characters are escaped, which is the same JSON.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};

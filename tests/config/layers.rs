@@ -12,7 +12,7 @@ use callsheet::catalog::NamingStyle;
 use callsheet::config::client_files::{ClientEntry, EntryTarget, ReadEntry};
 use callsheet::config::{
     CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, McpConfig, MdnsConfig, MdnsTrust, ModulesConfig,
-    Position, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
+    Position, ServerConfig, StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
 use callsheet::model::{
     AcceptedVersions, ApprovalPolicy, HttpTarget, Permission, PreferenceSet, Profile, PublishedName, Scope, Secret,
@@ -276,17 +276,23 @@ fn every_key_reaches_its_own_field() {
     assert_eq!(machine.config(), everything(&machine));
 }
 
+fn every_server_key(server: &mut ServerConfig) {
+    server.listen = "[::1]:0".parse().unwrap();
+    server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
+    server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
+    server.max_body = 101;
+    server.max_connections = 103;
+    server.stop_timeout = Duration::from_millis(102);
+    server.held_bytes = 7 << 20;
+    server.ready_timeout = Duration::ZERO;
+    server.rpc_socket = Some("/run/callsheet/rpc.sock".into());
+}
+
 fn everything(machine: &Machine) -> Config {
     let mut expected = Config::for_state(machine.path("home/s.db"));
     let (secs, millis) = (Duration::from_secs, Duration::from_millis);
     expected.server.operator_token = Some(Secret::new("0123456789abcdef"));
-    let server = &mut expected.server;
-    server.listen = "[::1]:0".parse().unwrap();
-    server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
-    server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
-    (server.max_body, server.max_connections, server.stop_timeout) = (101, 103, millis(102));
-    server.held_bytes = 7 << 20;
-    (server.ready_timeout, server.rpc_socket) = (secs(0), Some("/run/callsheet/rpc.sock".into()));
+    every_server_key(&mut expected.server);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
         target: HttpTarget { login: Some(name.parse().unwrap()), ..HttpTarget::at(url.parse().unwrap()) }.into(),

@@ -1,6 +1,6 @@
 //! The audit log: one line of JSON for each call that was requested, whatever its outcome.
 //!
-//! Its lines come from the queue of the log ([`log`](super::log)), so a call never waits for a disk,
+//! Its lines come from the queue of the log ([`log`](super::log)): a call never waits for a disk,
 //! and never fails because of one; a line that found no room there is counted, and the daemon's log
 //! reports it. Arguments are written as a digest unless configured otherwise.
 //!

@@ -97,7 +97,7 @@ pub struct LogPage {
 
 /// The lines that are kept.
 #[derive(Debug, Default)]
-pub(super) struct CallLog {
+pub(super) struct ActivityLog {
     rings: Mutex<LogRings>,
     /// Whether the store refused the latest lines.
     failing: AtomicBool,
@@ -136,7 +136,7 @@ impl LogRings {
     }
 }
 
-impl CallLog {
+impl ActivityLog {
     fn rings(&self) -> MutexGuard<'_, LogRings> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -298,7 +298,7 @@ mod tests {
         LogLimits { calls, states: 10, age: SignedDuration::from_secs(100) }
     }
 
-    fn add(log: &CallLog, calls: usize, second: i64) {
+    fn add(log: &ActivityLog, calls: usize, second: i64) {
         let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
         log.add_call(call, limits(calls), at(second));
     }
@@ -307,13 +307,13 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn numbers(log: &CallLog, calls: usize, second: i64) -> Vec<u64> {
+    fn numbers(log: &ActivityLog, calls: usize, second: i64) -> Vec<u64> {
         log.calls(limits(calls), at(second)).0.iter().map(|call| call.number).collect()
     }
 
     #[test]
     fn the_oldest_make_room_and_numbers_go_on() {
-        let log = CallLog::default();
+        let log = ActivityLog::default();
         for _ in 0..5 {
             add(&log, 3, 0);
         }
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_is_too_old_goes_and_a_clock_that_is_set_back_changes_no_order() {
-        let log = CallLog::default();
+        let log = ActivityLog::default();
         for second in [1000, 900, 1050] {
             add(&log, 9, second);
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
 
-use super::{CallLog, NumberedCall, NumberedState, document};
+use super::{ActivityLog, NumberedCall, NumberedState, document};
 use crate::calls::audit::{AuditEntry, AuditSettings, AuditWriter};
 use crate::metrics::AuditCounts;
 use crate::runtime::Tasks;
@@ -65,7 +65,7 @@ impl LogLine {
 impl LogQueue {
     /// Starts the task that writes. `counts` are those of the audit log and of the store.
     pub(in crate::calls) fn start(
-        log: &Arc<CallLog>,
+        log: &Arc<ActivityLog>,
         counts: (&Arc<AuditCounts>, &Arc<AuditCounts>),
         store: &Arc<LogStore>,
         tasks: &Tasks,
@@ -118,7 +118,7 @@ impl LogQueue {
 
 /// Writes lines from the queue.
 struct LogWriter {
-    log: Arc<CallLog>,
+    log: Arc<ActivityLog>,
     store: Arc<LogStore>,
     audit: AuditWriter,
     waiting: Arc<AtomicUsize>,

@@ -1,8 +1,8 @@
 //! Accepts, limits and closes connections. Knows no routes.
 //!
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
-//! connections, a deadline for clients that send no request or read no answer (also of one stream), an end for HTTP/2
-//! connections that stay without a request, and a graceful stop with a deadline.
+//! connections, a deadline for clients that send no request or read no answer (also of one stream),
+//! an end for HTTP/2 connections that stay without a request, and a graceful stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -38,8 +38,8 @@ const HTTP2_STREAMS: u32 = 32;
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// The same for all bodies of a connection. These bytes are held by hyper and not reserved.
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 128 * 1024;
-/// Answers of HTTP/2 are given to hyper in parts of so many bytes, the size of a frame, so that each
-/// part that a client takes is seen.
+/// Answers of HTTP/2 are given to hyper in parts of so many bytes, the size of a frame, so that
+/// each part that a client takes is seen.
 const HTTP2_PART_BYTES: usize = 16 * 1024;
 
 tokio::task_local! {
@@ -114,8 +114,8 @@ impl Drop for CountedConnection {
 }
 
 /// Spawns the tasks of HTTP/2 streams among the daemon's own tasks, and ends those whose client
-/// takes no part of the answer for long. hyper has no such deadline: for a client that answers pings
-/// it would hold the answer for ever. Dropping the task resets the stream.
+/// takes no part of the answer for long. hyper has no such deadline: for a client that answers
+/// pings it would hold the answer for ever. Dropping the task resets the stream.
 #[derive(Debug, Clone)]
 struct TaskExecutor {
     tasks: Tasks,

@@ -15,7 +15,8 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 
-/// Bodies of requests get this part of the budget: what is made of them takes several times as much.
+/// Bodies of requests get this part of the budget: what is made of them takes several times as
+/// much.
 const BODIES_DIVISOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 /// Large answers, and archives of bundles, get this part of the budget.
 const LARGE_DIVISOR: NonZeroUsize = NonZeroUsize::new(2).unwrap();

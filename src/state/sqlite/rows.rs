@@ -40,20 +40,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             sql("DELETE FROM preferences WHERE scope = ?1 AND target = ?2")?
                 .execute([scope.to_string(), target.to_string()])
         }
-        Write::Preference(scope, target, settings) => sql(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            scope.to_string(),
-            target.to_string(),
-            settings.enabled,
-            settings.approval.map(crate::model::ApprovalPolicy::as_str),
-            settings.alias.as_ref().map(PublishedName::as_str),
-            settings.priority,
-            settings.pinned,
-            now,
-        ]),
+        Write::Preference(scope, target, settings) => put_preference(transaction, scope, target, settings, &now),
         Write::Decision(scenario, None) => {
             sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
@@ -85,6 +72,30 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::AcceptLoss => sql("DELETE FROM meta WHERE key = 'loss'")?.execute([]),
     }
     .map(drop)
+}
+
+fn put_preference(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    target: &PreferenceTarget,
+    settings: &Settings,
+    now: &str,
+) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            scope.to_string(),
+            target.to_string(),
+            settings.enabled,
+            settings.approval.map(crate::model::ApprovalPolicy::as_str),
+            settings.alias.as_ref().map(PublishedName::as_str),
+            settings.priority,
+            settings.pinned,
+            now,
+        ])
 }
 
 fn put_login(

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
 
+use super::end_processes::GRACE;
 use super::ending::Supervised;
-use super::group::{GRACE, ProcessGroup};
+use super::group::ProcessGroup;
 use super::lines::{WAITING, read_stdout};
 use super::mark::ProgramMark;
 use super::stderr::{StderrTail, read_stderr};

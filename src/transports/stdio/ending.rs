@@ -13,7 +13,8 @@ use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::group::{EndSignal, GRACE, ProcessGroup, end_processes};
+use super::end_processes::{GRACE, end_processes};
+use super::group::{EndSignal, ProcessGroup};
 use super::mark::ProgramMark;
 use super::stderr::StderrTail;
 use super::watchdog::Watchdog;

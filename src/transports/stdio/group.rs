@@ -4,11 +4,6 @@
 //! Signals go to whole groups, because many commands (`npx`, `uvx`) are wrappers whose servers are
 //! their children.
 
-use std::time::Duration;
-
-use super::mark::ProgramMark;
-use crate::runtime::{Clock, Tasks};
-
 /// A process group that was made for a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessGroup(u32);
@@ -32,44 +27,6 @@ impl ProcessGroup {
     pub(super) fn id(self) -> u32 {
         self.0
     }
-}
-
-/// The time between the steps of a stop.
-pub(super) const GRACE: Duration = Duration::from_secs(3);
-
-/// How often groups are looked at while they end.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// Ends all that is left in some groups, and all processes with the mark outside of them: SIGTERM,
-/// and after [`GRACE`] SIGKILL.
-pub(super) async fn end_processes(groups: &[ProcessGroup], mark: Option<&ProgramMark>, tasks: &Tasks, clock: Clock) {
-    for signal in [EndSignal::Terminate, EndSignal::Kill] {
-        let living: Vec<_> = groups.iter().copied().filter(|group| group.is_alive()).collect();
-        for group in &living {
-            group.signal(signal);
-        }
-        let deadline = clock.now() + GRACE;
-        // A process may start others while it is ended, so killing is repeated.
-        let again = Some(signal).filter(|signal| *signal == EndSignal::Kill);
-        let mut is_marked_left = signal_marked(mark, Some(signal), groups, tasks).await;
-        while (is_marked_left || living.iter().any(|group| group.is_alive())) && clock.now() < deadline {
-            clock.sleep(LOOK).await;
-            is_marked_left = is_marked_left && signal_marked(mark, again, groups, tasks).await;
-        }
-    }
-}
-
-/// Sends a signal, if one is given, to all processes with the mark outside of these groups. Returns
-/// whether there is one.
-async fn signal_marked(
-    mark: Option<&ProgramMark>,
-    signal: Option<EndSignal>,
-    but: &[ProcessGroup],
-    tasks: &Tasks,
-) -> bool {
-    let Some(mark) = mark.cloned() else { return false };
-    let but = but.to_vec();
-    tasks.blocking(move || mark.signal(signal, &but)).await
 }
 
 #[cfg(unix)]

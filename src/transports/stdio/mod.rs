@@ -29,6 +29,7 @@ use crate::model::StdioTarget;
 use crate::runtime::{Stop, StopTrigger, Tasks};
 
 mod children;
+mod end_processes;
 mod ending;
 mod environment;
 mod group;

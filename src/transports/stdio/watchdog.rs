@@ -22,7 +22,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::group::{ProcessGroup, end_processes};
+use super::end_processes::end_processes;
+use super::group::ProcessGroup;
 use super::mark::ProgramMark;
 use crate::runtime::{Clock, Tasks, signal};
 
