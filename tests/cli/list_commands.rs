@@ -323,7 +323,7 @@ fn json_on_a_terminal_has_no_characters_that_steer_it() {
     let scenario = Scenario::start("notes", vec![tool("add_note", about, "writing")]);
     let home = Home::naming(&[("notes", &scenario.url)]);
     let daemon = home.serve(&[]);
-    for args in [&["tools", "--json"][..], &["tools", "--format", "openai"], &["explain", "add_note", "--json"]] {
+    for args in [&["tools", "--json"][..], &["tools", "--format", "openai"]] {
         let piped = ask(&home, &daemon, args).ok();
         assert!(piped.contains('\u{202e}'), "a pipe gets the bytes of the daemon: {args:?}");
         let shown = on_a_terminal(&home, &daemon, args);

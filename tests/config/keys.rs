@@ -63,7 +63,7 @@ fn another(key: &str, defaults: &toml::Table) -> String {
     match &table[name] {
         toml::Value::Boolean(switch) => (!switch).to_string(),
         toml::Value::Integer(number) => (number + 1).to_string(),
-        toml::Value::String(size) if size.ends_with("iB") => "777 KiB".to_owned(),
+        toml::Value::String(size) if size.ends_with("iB") => "1777 KiB".to_owned(),
         toml::Value::String(duration) => format!("{duration} 1ms"),
         other => panic!("{key} = {other} needs a line in OTHERS"),
     }
