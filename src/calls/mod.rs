@@ -90,7 +90,6 @@ pub struct Calls(Arc<CallsInner>);
 impl Calls {
     /// Calls the tools in the catalog of `reader`, by the routes of `engine`. What is held for
     /// callers is reserved from `held`.
-    #[expect(clippy::too_many_arguments, reason = "each is another part of the daemon")]
     pub fn new(
         config: config::CallsConfig,
         engine: EngineHandle,

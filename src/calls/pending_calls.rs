@@ -55,7 +55,7 @@ impl Calls {
         let Stored { approvals, operations, turns, usage, log, loss } = stored;
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
-        self.begin_log(log, &parts);
+        self.begin_log(&log, &parts);
         // A second pair is dropped, because the first may hold calls already.
         self.0.registers.get_or_init(|| PendingCalls {
             approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),

@@ -276,7 +276,7 @@ mod tests {
     fn every_spelling_is_found() {
         let json = serde_json::to_string(SECRET).unwrap();
         let twice = serde_json::to_string(&json).unwrap();
-        let upper: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let upper = SECRET.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02X}"));
         let form: String = url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect();
         let inner = |json: &str| json.replace('/', "\\/").replace('k', "\\u006B").replace('y', "\\u0079");
         for text in [SECRET, &upper, &upper.to_lowercase(), &form, &form.to_lowercase()] {

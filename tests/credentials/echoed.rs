@@ -27,7 +27,7 @@ fn assert_hidden(what: &str, text: &str) {
 
 /// The secret in each spelling.
 fn spellings(secret: &str) -> String {
-    let percent: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let percent = secret.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02x}"));
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let pair = format!("a:{secret}");
     [
@@ -129,7 +129,8 @@ fn configuration(servers: &[(&str, &Scripted)]) -> String {
     let mut text = "discovery.vrooli.enabled = false\n".to_owned();
     for (name, server) in servers {
         let url = server.url();
-        text += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {secret}\n");
+        let entry = format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {secret}\n");
+        text.push_str(&entry);
         if *name == "mcp" {
             text += "protocol = \"mcp\"\n";
         }
@@ -222,8 +223,8 @@ async fn events_are_masked_whole() {
     let server = UpstreamServer::answering(|_| {
         let events = format!("data: <{TOKEN}>\n\nevent: endpoint\ndata: /to?key={TOKEN}\n\ndata: m4rk3r-0123\n\n");
         let (first, second) = events.split_at(12);
-        let chunks: String =
-            [first, second, ""].iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+        let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+        let chunks = [chunk(first), chunk(second), chunk("")].concat();
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}")
             .into_bytes()
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callsheet::config::StaticScenario;
 use callsheet::model::Target;
-use callsheet::runtime::Clock;
+use callsheet::runtime::{Clock, Tasks};
 use serde_json::json;
 use url::Url;
 
@@ -32,7 +32,7 @@ async fn the_first_mcp_list_waits_for_a_configured_server_and_an_http_list_names
     let server = slow().await;
     let house = House::with(&[], |config| config.scenarios = vec![configured("files", server.url())]).await;
     let address = house.serve().await;
-    let first = tokio::spawn(async move { new(address, "tools/list", json!({})).await });
+    let first = Tasks::new().spawn(async move { new(address, "tools/list", json!({})).await });
     server.until("tools/list", 1).await;
 
     let list = ask(address, "GET", "/api/v1/tools", &[], "").await;

@@ -10,7 +10,7 @@ use crate::state::LogRow;
 
 impl Calls {
     /// Begins with the stored lines, and follows the states until the stop.
-    pub(in crate::calls) fn begin_log(&self, stored: Vec<LogRow>, parts: &CallDependencies) {
+    pub(in crate::calls) fn begin_log(&self, stored: &[LogRow], parts: &CallDependencies) {
         if self.0.log_store.0.set(Arc::clone(&parts.store)).is_err() {
             return;
         }

@@ -47,7 +47,7 @@ enum FollowStep {
     /// To be opened.
     Closed(Upstream),
     /// It reports changes.
-    Live(EventStream),
+    Live(Box<EventStream>),
 }
 
 /// What came of following a stream.
@@ -111,7 +111,7 @@ impl DaemonEvents {
 async fn next(step: FollowStep) -> Result<Followed, TransportError> {
     let (mut stream, hint) = match step {
         FollowStep::Closed(upstream) => match upstream.events(PATH, LIMITS).await? {
-            Some(stream) => (stream, Hint::Following),
+            Some(stream) => (Box::new(stream), Hint::Following),
             None => return Ok(Followed::NoStream),
         },
         FollowStep::Live(stream) => (stream, Hint::Changed),
