@@ -10,12 +10,13 @@ use tokio::time::Instant;
 use crate::runtime::Clock;
 
 /// Bytes of one output that are read in a second, on average.
-const BYTES_PER_SECOND: u32 = 8 * 1024 * 1024;
+const BYTES_PER_SECOND: u32 = 64 * 1024 * 1024;
 
 /// Lines of one output that are read in a second, on average.
-const LINES_PER_SECOND: u32 = 2_000;
+const LINES_PER_SECOND: u32 = 20_000;
 
-/// The time whose bytes and lines may come at once: 40 MiB, or 10,000 lines.
+/// The time whose bytes and lines may come at once: 320 MiB, or 100,000 lines. A line
+/// without an end is given up before that.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// The pace at which one output is read.
@@ -64,8 +65,8 @@ mod tests {
         let clock = Clock::system();
         let began = clock.now();
         let mut pace = ReadingPace::new(clock);
-        pace.count_bytes(16 * 1024 * 1024);
-        (0..4_000).for_each(|_| pace.count_line());
+        pace.count_bytes(2 * BYTES_PER_SECOND as usize);
+        (0..2 * LINES_PER_SECOND).for_each(|_| pace.count_line());
         pace.wait().await;
         assert_eq!(clock.now(), began, "ordinary output is not delayed");
         for _ in 0..20 {
