@@ -28,7 +28,9 @@ pub(in crate::server) const FILTERS: &[Param] = &[
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only what concerns this scenario.", "files"),
     once("tool").about("Only calls of this tool, by its name or as `scenario/tool`.", "search"),
     once("failed").takes(ParamType::Flag).about("Only calls that did not succeed.", "true"),
-    once("since").about("Only what happened at this time or later (RFC 3339).", "2026-03-01T09:30:00Z"),
+    once("since")
+        .takes(ParamType::Time)
+        .about("Only what happened at this time or later (RFC 3339).", "2026-03-01T09:30:00Z"),
     once("after").takes(ParamType::Count(0, u32::MAX)).about("Only lines after the one with this number.", "0"),
     once("before").takes(ParamType::Count(0, u32::MAX)).about("Only lines before the one with this number.", "120"),
     once("limit")

@@ -35,6 +35,8 @@ pub(in crate::server) enum ParamType {
     Flag,
     /// A whole number from the first to the second, both included.
     Count(u32, u32),
+    /// A time (RFC 3339).
+    Time,
     /// One of these words.
     Word(fn() -> Vec<&'static str>),
 }
@@ -75,6 +77,7 @@ impl Param {
             ParamType::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
             ParamType::Flag => json!({"type": "boolean"}),
             ParamType::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            ParamType::Time => json!({"type": "string", "format": "date-time"}),
             ParamType::Word(words) => json!({"type": "string", "enum": words()}),
         };
         if self.many { json!({"type": "array", "items": one}) } else { one }
