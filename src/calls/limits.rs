@@ -249,7 +249,7 @@ impl<'a> QueueSlot<'a> {
     /// Takes one more place in the queue, if there is room.
     fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
-        added.is_ok().then_some(Self(count))
+        added.is_ok().then(|| Self(count))
     }
 }
 

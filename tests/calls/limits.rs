@@ -79,6 +79,10 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
         }
     };
     assert_eq!(first.unwrap_err().kind(), "busy");
+    for _ in 0..3 {
+        assert_eq!(house.refusal(request("read", &json!({}))).await, "busy", "a refused call leaves no place free");
+    }
+    assert_eq!(house.app.calls().waiting(), 1);
     assert_eq!(files.ran().len(), 2);
     gate.send_replace(true);
     under_way.push(other);
@@ -87,6 +91,7 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
         assert!(answered.is_ok(), "{answered:?}");
     }
     assert_eq!(files.ran().len(), 3);
+    assert_eq!(house.app.calls().waiting(), 0);
     house.finish().await;
 }
 
