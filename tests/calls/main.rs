@@ -10,6 +10,7 @@ mod audit;
 mod chained_operations;
 mod default_profile;
 mod definitions;
+mod ends;
 mod limits;
 mod log;
 mod mcp_operations;
