@@ -201,7 +201,7 @@ codes! {
     /// A list parameter that does not say what its elements are; some LLM vendors refuse the whole
     /// request for it.
     ItemsMissing = "items-missing", Warning;
-    /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would
+    /// Calls are sent with unchecked arguments, because the tool's schema cannot be used or would
     /// cost too much.
     SchemaUnchecked = "schema-unchecked", Warning;
     /// A default that its own schema does not allow.

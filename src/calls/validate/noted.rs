@@ -71,14 +71,18 @@ impl SchemaNote {
         }
     }
 
+    /// The finding that arguments are not checked. It is the same whether a call or the list of
+    /// tools showed it, so that it is reported once.
+    pub(super) fn unchecked(reason: &str) -> Finding {
+        let message = format!("calls are sent with unchecked arguments: the schema {reason}");
+        let hint = "write a schema without what is named here, in which few branches lead to the same definition; \
+                    the scenario checks its arguments itself";
+        Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
+    }
+
     fn finding(self, id: &ToolId, reason: &str) -> Finding {
         let finding = match self {
-            Self::Unchecked => {
-                let message = format!("a call was sent with unchecked arguments: the schema {reason}");
-                let hint = "write a schema without what is named here, in which few branches lead to the same \
-                            definition; the scenario checks its arguments itself";
-                Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
-            }
+            Self::Unchecked => Self::unchecked(reason),
             Self::UnfitResult => {
                 let message = format!(
                     "its last result does not fit the schema of results that it declares: {reason}; it was passed on"
