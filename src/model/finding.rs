@@ -303,14 +303,19 @@ impl CappedFindings {
 
 /// The beginning of a foreign text, in backticks, with control characters escaped, for messages.
 pub fn quoted_excerpt(text: &str) -> String {
+    quoted_up_to(text, SHOWN)
+}
+
+/// The same with another number of characters at most.
+pub(crate) fn quoted_up_to(text: &str, most: usize) -> String {
     let mut out = String::from("`");
-    for c in text.chars().take(SHOWN) {
+    for c in text.chars().take(most) {
         match c {
             '"' | '\'' | '\\' => out.push(c),
             _ => out.extend(c.escape_debug()),
         }
     }
-    out.push_str(if text.chars().nth(SHOWN).is_some() { "...`" } else { "`" });
+    out.push_str(if text.chars().nth(most).is_some() { "...`" } else { "`" });
     out
 }
 

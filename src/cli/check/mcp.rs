@@ -83,6 +83,9 @@ impl Unlisted {
             ListError::Transport(TransportError::NotStarted { .. } | TransportError::ProcessEnded { .. }) => {
                 "run the command by hand to see what it needs"
             }
+            ListError::Transport(refusal) if refusal.refuses_host() => {
+                "use an address that it allows, such as localhost, or add this host name to those that it allows"
+            }
             ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => {
                 "give it the credential that it wants, as `headers` of a client's file or of [[scenarios]]"
             }

@@ -139,8 +139,10 @@ fn upstream(target: &HttpTarget, config: &Config) -> Result<Upstream, TransportE
 }
 
 fn unreadable(error: &TransportError) -> CommandError {
-    CommandError::Usage {
-        message: error.to_string(),
-        hint: "name the address of a running scenario, like http://127.0.0.1:15000".into(),
-    }
+    let hint = if error.refuses_host() {
+        "use an address that it allows, such as localhost, or add this host name to those that it allows"
+    } else {
+        "name the address of a running scenario, like http://127.0.0.1:15000"
+    };
+    CommandError::Usage { message: error.to_string(), hint: hint.into() }
 }
