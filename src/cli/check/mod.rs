@@ -13,7 +13,7 @@ use crate::config::client_files::ClientServer;
 use crate::config::{Config, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
 use crate::protocols::mcp::Mcp;
-use crate::protocols::tool_discovery::{self, Inspected};
+use crate::protocols::tool_discovery::{self, Inspected, MemberNames};
 use crate::protocols::{Fits, Protocol as _, module};
 
 mod json_rpc;
@@ -158,7 +158,13 @@ async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspe
             })
         }
         // It was left out before.
-        Err(_) => Inspected { manifest: None, findings: Vec::new(), order: Vec::new(), stamp: None },
+        Err(_) => Inspected {
+            manifest: None,
+            findings: Vec::new(),
+            order: Vec::new(),
+            stamp: None,
+            names: MemberNames::default(),
+        },
     };
     (server.name.to_string(), inspected)
 }

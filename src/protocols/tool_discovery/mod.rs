@@ -26,6 +26,7 @@ mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
 mod interner;
+mod member_names;
 mod metadata;
 mod restored;
 mod sent_pointer;
@@ -57,6 +58,7 @@ use follow::DaemonEvents;
 pub use decode::{decode, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
 pub use inspect::{Inspected, inspect};
+pub use member_names::MemberNames;
 pub use restored::restored;
 pub(super) use tool::name as tool_name;
 
