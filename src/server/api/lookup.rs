@@ -40,7 +40,8 @@ pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Opt
         (NameRef::Bare(name), Some(_), Some(tool)) => **name == **tool,
         _ => false,
     };
-    let leaves_out = |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable);
+    let leaves_out =
+        |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable | FindingCode::TaskRequired);
     snapshot.findings.iter().filter(|finding| leaves_out(finding.code)).find(is_it)
 }
 
