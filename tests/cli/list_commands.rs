@@ -192,6 +192,32 @@ fn the_verdict_and_its_cause_come_first() {
 
 #[test]
 fn explains_by_published_name_and_by_identity() {
+#[test]
+fn the_name_of_a_scenario_is_explained_and_what_a_program_wrote_splits_no_error() {
+    let script = "printf 'Traceback:; first line\\nValueError: no key\\n' >&2; exit 3";
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n[[scenarios]]\nname = \"filesystem\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n",
+        notes.url
+    ));
+    let daemon = home.serve(&[]);
+    let explained = || ask(&home, &daemon, &["explain", "filesystem"]).ok();
+    until("why it ended", || explained().contains("exit code 3"));
+    let shown = explained();
+    assert!(shown.starts_with("filesystem: a tool provider (scenario) and no tool; it is "), "{shown}");
+    assert!(shown.contains("0 published, 0 disabled, 0 malformed"), "{shown}");
+    let live = ask(&home, &daemon, &["explain", "notes"]).ok();
+    assert!(live.starts_with("notes: a tool provider (scenario) and no tool; it is live: "), "{live}");
+    assert!(live.contains("1 published"), "{live}");
+    let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);
+    let (message, hint) = unknown.split_once("\n  hint: ").unwrap();
+    assert!(message.starts_with("error: no tool is called `fly_away`"), "{unknown}");
+    assert!(
+        hint.contains("filesystem (") && hint.contains("exit code 3") && !hint.contains("last lines on stderr"),
+        "{unknown}"
+    );
+}
+
     let (home, daemon, _scenarios) = office();
     for name in ["notes__search", "notes/search"] {
         let out = ask(&home, &daemon, &["explain", name]).ok();
