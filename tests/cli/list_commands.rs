@@ -70,7 +70,9 @@ fn a_choice_is_told_and_carried_on() {
     let of = |id: &str| output.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
     assert!(of("mail/send_mail").contains("not relevant to `q`"), "{output}");
     assert!(of("notes/wipe").contains("switched off"), "{output}");
-    assert!(output.ends_with("\n1 tool in the list\n"), "{output}");
+    let last = output.lines().last().unwrap();
+    assert!(last.starts_with("1 tool in the list, about "), "{output}");
+    assert!(last.contains(" tokens as `format=native`; `--format NAME --report` "), "{output}");
 
     let first = ask(&home, &daemon, &["tools", "-q", "letter", "--sticky", "", "--format", "openai"]);
     let selection = first.err.split("--sticky ").nth(1).unwrap().trim().to_owned();
