@@ -72,6 +72,8 @@ async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say(
     let statuses = [&reply["calls"][0]["status"], &reply["calls"][1]["status"]];
     assert_eq!(statuses, ["result", "result"], "{reply}");
     assert_eq!(reply["messages"][0], latent, "the call with its own result");
+    assert_eq!(reply["calls"][1]["definition"], "definitions/rate", "{reply}");
+    assert_eq!(reply["calls"][0].get("definition"), None, "{reply}");
     // What the model says as the result of an explicit call does not count.
     assert_eq!(reply["messages"][1]["_output"], json!({"text": "good"}));
     assert_eq!(reply["messages"][1]["_reasoningForCall"], "they asked");

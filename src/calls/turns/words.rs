@@ -26,7 +26,11 @@ pub(super) fn of_call(
 }
 
 fn of_answer(answered: &CallResponse) -> Settled {
-    let settled = Settled { adjusted: answered.adjusted.clone(), ..of_stored(&answered.to_stored()) };
+    let settled = Settled {
+        adjusted: answered.adjusted.clone(),
+        definition: answered.definition.as_ref().map(|definition| definition.id.to_string()),
+        ..of_stored(&answered.to_stored())
+    };
     if answered.outcome.input_required.is_some() {
         let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
         return Settled { said: Some(text.to_owned()), code: Some("input_required".to_owned()), ..settled };
@@ -165,6 +169,7 @@ pub(super) fn left_out(settled: &Settled, exceeded: BudgetExceeded) -> Settled {
         approval_id: settled.approval_id.clone(),
         operation_id: settled.operation_id.clone(),
         took_ms: settled.took_ms,
+        definition: settled.definition.clone(),
         ..Settled::with_text(settled.status, "result_left_out", text)
     }
 }
