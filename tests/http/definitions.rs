@@ -147,8 +147,15 @@ async fn lists_findings_and_explanations_show_what_runs_a_definition() {
     let items = calls["properties"]["calls"]["items"]["anyOf"].as_array().unwrap();
     assert_eq!(items[0]["required"], json!(["_tool", "_activity", "text", "_output"]));
     assert_eq!(items[1]["required"], json!(["_tool", "_activity", "text"]));
-    let openai = get("/api/v1/tools?format=openai").await.to_string();
-    assert!(!openai.contains("_output") && !openai.contains("_tool\""), "{openai}");
+    for query in ["format=openai", "format=openai&strict=true", "format=anthropic", "format=gemini", "format=mcp"] {
+        let list = get(&format!("/api/v1/tools?{query}")).await.to_string();
+        assert!(list.contains("\"_output\"") && !list.contains("_tool\""), "{query}: {list}");
+    }
+    let openai = get("/api/v1/tools?format=openai").await;
+    let parameters = |at: usize| openai[at]["function"]["parameters"].clone();
+    assert_eq!(parameters(0)["required"], json!(["text", "_output"]), "{openai}");
+    assert_eq!(parameters(0)["properties"]["_output"]["properties"], json!({"stars": {"type": "number"}}), "{openai}");
+    assert_eq!(parameters(1)["properties"].get("_output"), None, "a program runs it: {openai}");
     let bound = get("/api/v1/findings?code=activity-bound").await;
     assert_eq!(bound["findings"][0]["tool"], "rate");
     let explained = get("/api/v1/tools/ratings%2Frate/explain").await;
