@@ -6,10 +6,10 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::address::web_address;
 use super::edited::{self, EditedFile};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::client_files::EntryTarget;
+use crate::config::web_address;
 use crate::model::ScenarioName;
 
 /// Arguments of `add`.

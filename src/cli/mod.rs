@@ -16,7 +16,6 @@ use crate::config::LoadOptions;
 use crate::runtime::memory;
 
 mod add;
-mod address;
 mod approvals;
 mod bundle;
 mod by_id;

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use url::Url;
 
-use super::address::web_address;
 use super::{CommandError, output};
 use crate::config::client_files::ClientServer;
-use crate::config::{Config, without_route};
+use crate::config::{Config, web_address, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
 use crate::protocols::mcp::Mcp;
 use crate::protocols::tool_discovery::{self, Inspected, MemberNames};
