@@ -15,7 +15,7 @@
 //!
 //! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,12 +26,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::ExecuteError;
 use crate::catalog::Catalog;
 use crate::config;
-use crate::model::{Finding, JsonText, ViewTool};
+use crate::model::{Finding, JsonText, ScenarioName, ViewTool};
 use crate::runtime::Clock;
 
 mod compiling;
 mod cost;
-mod listed;
+pub(crate) mod listed;
 mod noted;
 mod of_results;
 mod pattern;
@@ -40,9 +40,7 @@ pub(in crate::calls) mod references;
 mod schema;
 mod weight;
 
-use listed::JudgedSchemas;
-pub(crate) use listed::unusable_schemas_of;
-use noted::{NotedTools, SchemaNote};
+use noted::{JudgedManifest, NotedTools, SchemaNote};
 use pool::{CheckPool, PoolError, PoolLimits};
 use schema::CompiledSchema;
 
@@ -70,7 +68,8 @@ pub(super) struct ArgumentValidator {
     unfit: Mutex<NotedTools>,
     /// How many results are checked at a time on the threads that arguments need.
     result_turns: Arc<Semaphore>,
-    judged: JudgedSchemas,
+    /// By scenario; those that are not published any more are forgotten.
+    judged: tokio::sync::Mutex<BTreeMap<ScenarioName, JudgedManifest>>,
 }
 
 /// Compiled schemas by the digest of their text.
@@ -98,7 +97,7 @@ impl ArgumentValidator {
             unchecked: Mutex::new(NotedTools::new(SchemaNote::Unchecked)),
             unfit: Mutex::new(NotedTools::new(SchemaNote::UnfitResult)),
             result_turns: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
-            judged: JudgedSchemas::default(),
+            judged: tokio::sync::Mutex::default(),
         }
     }
 

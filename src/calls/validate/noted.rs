@@ -9,7 +9,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::Catalog;
-use crate::model::{Finding, FindingCode, JsonText, Tool, ToolId};
+use crate::model::{Digest, Finding, FindingCode, JsonText, Tool, ToolId};
 
 /// Tools remembered at most; a further one takes the place of the first by name.
 const MOST_TOOLS: usize = 1_000;
@@ -21,6 +21,15 @@ pub(super) enum SchemaNote {
     Unchecked,
     /// The last result that was checked did not fit.
     UnfitResult,
+}
+
+/// The findings about the schemas of one manifest, whatever its tools are called with.
+#[derive(Debug)]
+pub(super) struct JudgedManifest {
+    /// The manifest.
+    pub(super) digest: Digest,
+    /// The findings.
+    pub(super) findings: Vec<Finding>,
 }
 
 /// The latest reason by tool.

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
 use crate::model::{Finding, FindingCode, REPORTED_AFTER, Target};
 use crate::protocols::mcp::{Mcp, McpSession};
-use crate::protocols::tool_discovery::{Inspected, MemberNames};
+use crate::protocols::tool_discovery::{AuthorNames, Inspected};
 use crate::protocols::{ListError, Session as _};
 use crate::runtime::{Clock, Tasks};
 use crate::transports::http::Client;
@@ -117,7 +117,7 @@ impl Unlisted {
             findings: vec![finding],
             order: Vec::new(),
             stamp: None,
-            names: MemberNames::default(),
+            names: AuthorNames::default(),
         }
     }
 
@@ -148,7 +148,7 @@ pub(super) fn left_out(servers: &ClientServers) -> impl Iterator<Item = (String,
             findings: vec![finding],
             order: Vec::new(),
             stamp: None,
-            names: MemberNames::default(),
+            names: AuthorNames::default(),
         };
         (entry.name.clone(), inspected)
     })

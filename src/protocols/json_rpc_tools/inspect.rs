@@ -15,7 +15,7 @@ use crate::protocols::mcp::decode_list;
 use crate::protocols::sent_document::left_out;
 use crate::protocols::tool_discovery::inspect::{renumbered, tools};
 use crate::protocols::tool_discovery::unknown_keys::near_misses;
-use crate::protocols::tool_discovery::{Inspected, MemberNames};
+use crate::protocols::tool_discovery::{AuthorNames, Inspected};
 use crate::protocols::{ListError, ListRequest};
 
 /// How often the tools are listed, to see whether the answers agree.
@@ -95,7 +95,7 @@ fn examine(answers: &Answers) -> Result<Inspected, ListError> {
         findings,
         order: names(&document),
         stamp: None,
-        names: MemberNames::default(),
+        names: AuthorNames::default(),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::model::{Bounds, JsonText};
 use crate::protocols::ListError;
 use crate::protocols::sent_document::left_out;
 use crate::protocols::tool_discovery::inspect::{renumbered, tools};
-use crate::protocols::tool_discovery::{Inspected, MemberNames};
+use crate::protocols::tool_discovery::{AuthorNames, Inspected};
 
 /// How often the tools are listed, to see whether the answers agree.
 const LISTINGS: usize = 3;
@@ -70,7 +70,7 @@ fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str)
         findings,
         order: names(&document),
         stamp: None,
-        names: MemberNames::default(),
+        names: AuthorNames::default(),
     })
 }
 

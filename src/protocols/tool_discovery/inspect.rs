@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::author_names::AuthorNames;
 use super::flaw::tool_index;
 use super::head;
-use super::member_names::MemberNames;
 use super::sent_pointer::sent_pointer;
 use crate::lint;
 use crate::model::finding::push_step;
@@ -32,7 +32,7 @@ pub struct Inspected {
     /// `generated_at` as JSON text, as sent.
     pub stamp: Option<String>,
     /// How the author writes the names of members, where the protocol has more than one way.
-    pub names: MemberNames,
+    pub names: AuthorNames,
 }
 
 /// Inspects a document in any spelling. A version out of range is a finding, and the rest is
@@ -65,7 +65,7 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
             None
         }
     };
-    let names = MemberNames::in_document(&document);
+    let names = AuthorNames::in_document(&document);
     for finding in &mut findings {
         names.write_in(finding);
         if let Some(pointer) = &finding.pointer {

@@ -19,6 +19,7 @@
 //! This module never decides about preferences, published names, or whether a schema makes sense,
 //! and it never builds a tree of values where the text is enough.
 
+mod author_names;
 mod call;
 pub(in crate::protocols) mod daemon_chain;
 mod decode;
@@ -26,7 +27,6 @@ mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
 mod interner;
-mod member_names;
 mod metadata;
 mod restored;
 mod sent_pointer;
@@ -55,10 +55,10 @@ use crate::transports::http::Upstream;
 
 use follow::DaemonEvents;
 
+pub use author_names::AuthorNames;
 pub use decode::{decode, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
 pub use inspect::{Inspected, inspect};
-pub use member_names::MemberNames;
 pub use restored::restored;
 pub(super) use tool::name as tool_name;
 

@@ -35,7 +35,7 @@ const OF_ASYNC_BEHAVIOR: [&str; 22] = [
 
 /// The spelling of the names of members in one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MemberNames {
+pub enum AuthorNames {
     /// As the protocol's text has them.
     #[default]
     SnakeCase,
@@ -43,7 +43,7 @@ pub enum MemberNames {
     CamelCase,
 }
 
-impl MemberNames {
+impl AuthorNames {
     /// Those of a document.
     pub(super) fn in_document(document: &Value) -> Self {
         let is_camel = spelling::MANIFEST.iter().any(|(camel, _)| document.get(camel).is_some());
