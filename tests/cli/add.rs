@@ -39,7 +39,9 @@ fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
     let again = home.run(&["add", "notes", &scenario.url]).failed(1);
     assert!(again.contains("has a scenario `notes` already"), "{again}");
     assert!(
-        again.contains("hint: take another name, or take that one out first with `callsheet remove notes`"),
+        again.contains(
+            "hint: take another name, or put it in the place of that one with `callsheet add notes --replace`"
+        ),
         "{again}"
     );
 

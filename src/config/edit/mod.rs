@@ -116,6 +116,9 @@ impl ConfigEdit {
         self.secrets.extend(secrets.into_iter().map(owned));
         Ok(())
     }
+        if self.by_hand == TAKE_OUT {
+            self.by_hand = PASTE;
+        }
 
     /// Takes an entry out, with the comment directly above it.
     ///
