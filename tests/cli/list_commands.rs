@@ -193,8 +193,6 @@ fn the_verdict_and_its_cause_come_first() {
 }
 
 #[test]
-fn explains_by_published_name_and_by_identity() {
-#[test]
 fn the_name_of_a_scenario_is_explained_and_what_a_program_wrote_splits_no_error() {
     let script = "printf 'Traceback:; first line\\nValueError: no key\\n' >&2; exit 3";
     let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
@@ -220,6 +218,8 @@ fn the_name_of_a_scenario_is_explained_and_what_a_program_wrote_splits_no_error(
     );
 }
 
+#[test]
+fn explains_by_published_name_and_by_identity() {
     let (home, daemon, _scenarios) = office();
     for name in ["notes__search", "notes/search"] {
         let out = ask(&home, &daemon, &["explain", name]).ok();

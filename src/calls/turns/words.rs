@@ -282,3 +282,24 @@ pub(super) fn of_operation(begun: &Settled, operation: &Operation) -> Option<Set
         Settled { status: TurnCallStatus::Failed, said: Some(text), code, result: None, ..over }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::CallError;
+    use crate::transports::TransportError;
+
+    #[test]
+    fn a_model_reads_that_a_call_without_an_answer_may_have_run() {
+        let timeout = || TransportError::Timeout { url: "http://h/".into(), limit: Duration::from_secs(1) };
+        for (error, expected) in [
+            (CallError::Unanswered(timeout()), "may have done its work: check that before you call it again"),
+            (CallError::Unsent(timeout()), "The tool did not run."),
+        ] {
+            let failed = ExecuteError::Failed { id: "shop/pay".parse().unwrap(), error, attempts: 1 };
+            let settled = of_call("pay", &Err(failed), &ToString::to_string);
+            assert_eq!(settled.status, TurnCallStatus::Failed);
+            assert!(settled.said.as_ref().is_some_and(|said| said.contains(expected)), "{settled:?}");
+        }
+    }
+}
