@@ -187,6 +187,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "transports",
                 "protocols",
                 "catalog",
+                // The reading of older drafts of JSON Schema.
+                "formats",
                 "engine",
                 "events",
             ][..],

@@ -299,3 +299,23 @@ fn arg_schema(members: DocumentMembers<'_>) -> Result<Map<String, Value>, Docume
     }
     Ok(schema)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An approval counts for the implementation that it was given for.
+    #[test]
+    fn every_member_that_says_what_runs_a_tool_is_in_its_digest() {
+        let digest = |document: Value| implementation_digest(document.as_object().unwrap());
+        let tool = json!({"slug": "pay", "type": "http", "impl": {"a": 1}, "httpImpl": {"a": 1}, "goImpl": {"a": 1}});
+        for member in ["type", "impl", "httpImpl", "goImpl"] {
+            let mut other = tool.clone();
+            other[member] = json!({"a": 2});
+            assert_ne!(digest(tool.clone()), digest(other), "{member}");
+        }
+        let mut renamed = tool.clone();
+        renamed["slug"] = "pays".into();
+        assert_eq!(digest(tool), digest(renamed));
+    }
+}

@@ -240,6 +240,17 @@ impl Calls {
         }
     }
 
+    /// Findings about the tools of published entries whose schemas cannot be used to check
+    /// arguments, before any call of them. Each manifest is examined once.
+    pub async fn unusable_schemas(&self, catalog: &Catalog, scenario: Option<&ScenarioName>) -> Vec<Finding> {
+        let is_published = |name: &ScenarioName| catalog.entry(name).is_some_and(|entry| entry.is_published());
+        self.0.validators.forget_schemas(is_published).await;
+        let published = catalog.entries().filter(|entry| entry.is_published());
+        let wanted = published.filter(|entry| scenario.is_none_or(|name| *name == entry.name));
+        let entries: Vec<_> = wanted.cloned().collect();
+        self.0.validators.unusable_schemas(&entries, &self.0.config.load_full()).await
+    }
+
     /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
     /// or whose results do not fit what they declare, operations that cannot end, and a loss that
     /// no operator accepted.

@@ -47,6 +47,20 @@ impl Catalog {
         choices.flat_map(|choice| choice.by_profile.keys()).map(String::as_str)
     }
 
+    /// The tools that run a definition for callers of this profile alone, each with that
+    /// definition. Other callers have them as tools of their own.
+    pub(super) fn activities_for(&self, profile: &str) -> BTreeMap<ToolId, ToolId> {
+        let mut activities = BTreeMap::new();
+        for tool in self.definitions().into_iter().flat_map(|entry| entry.tools.iter()) {
+            let named = tool.tool.definition.as_ref().and_then(|choice| choice.by_profile.get(profile));
+            let execution = named.map(|named| self.activity_or_latent(named));
+            if let Some(activity) = execution.as_ref().and_then(Execution::activity) {
+                activities.entry(activity.clone()).or_insert_with(|| tool.id.clone());
+            }
+        }
+        activities
+    }
+
     /// The activity with this name, or latent if it is not there.
     pub(super) fn activity_or_latent(&self, named: &str) -> Execution {
         self.find_activity(named).bound(named).unwrap_or(Execution::Latent)
@@ -66,11 +80,11 @@ impl Catalog {
         }
         let (mut definitions, mut activities) = (BTreeMap::new(), BTreeMap::<ToolId, ToolId>::new());
         for tool in entry.iter().flat_map(|entry| entry.tools.iter()) {
-            let Some(choice) = &tool.tool.definition else { continue };
+            if tool.tool.definition.is_none() {
+                continue;
+            }
             let execution = self.decide(tool);
-            let by_profile = choice.by_profile.values().map(|named| self.activity_or_latent(named));
-            let all = std::iter::once(execution.clone()).chain(by_profile);
-            for activity in all.filter_map(|execution| execution.activity().cloned()) {
+            if let Some(activity) = execution.activity().cloned() {
                 activities.entry(activity).or_insert_with(|| tool.id.clone());
             }
             definitions.insert(tool.id.clone(), execution);
@@ -144,9 +158,14 @@ impl Catalog {
             findings.push(about(FindingCode::ActivityFallback, format!("it is latent: {why}")).hint(name_one));
         }
         for (profile, named) in &choice.by_profile {
-            if let Some(why) = self.find_activity(named).why_not(named) {
+            let found = self.find_activity(named);
+            if let Some(why) = found.why_not(named) {
                 let message = format!("it is latent for the profile `{profile}`: {why}");
                 findings.push(about(FindingCode::ActivityFallback, message).hint(name_one));
+            } else if let FoundActivity::One(activity) = found {
+                let message =
+                    format!("the profile `{profile}` has `{activity}` listed as this tool only, which it runs");
+                findings.push(about(FindingCode::ActivityBound, message));
             }
         }
         findings

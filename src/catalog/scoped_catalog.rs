@@ -32,6 +32,8 @@ pub(super) struct ScopedCatalog<'a> {
     pub(super) spans_scenarios: bool,
     /// The profile, if definitions have activities of their own for it.
     profile: Option<String>,
+    /// The tools that run definitions for this profile alone, each with its definition.
+    activities: BTreeMap<ToolId, ToolId>,
 }
 
 impl<'a> ScopedCatalog<'a> {
@@ -46,6 +48,7 @@ impl<'a> ScopedCatalog<'a> {
             spoken_of: BTreeSet::new(),
             spans_scenarios: false,
             profile: None,
+            activities: BTreeMap::new(),
         }
     }
 
@@ -69,7 +72,9 @@ impl<'a> ScopedCatalog<'a> {
             lens.rules = Arc::new(RuleStack { layers, ..RuleStack::clone(&catalog.rules) });
             lens.rename(own.iter().flat_map(|layer| layer.aliased().cloned()).collect());
         }
-        if lens.profile.is_some() {
+        if let Some(profile) = &lens.profile {
+            lens.activities = catalog.activities_for(profile);
+            lens.spoken_of.extend(lens.activities.keys().map(|activity| activity.scenario.clone()));
             lens.spoken_of.extend(catalog.definitions().map(|entry| entry.name.clone()));
         }
         lens
@@ -107,6 +112,9 @@ impl<'a> ScopedCatalog<'a> {
 
     /// How the calls of a tool get their results for callers of the profile.
     fn execution(&self, tool: &ViewTool) -> Execution {
+        if let Some(definition) = self.activities.get(&tool.id).filter(|_| tool.execution == Execution::Own) {
+            return Execution::ActivityOf(Box::new(definition.clone()));
+        }
         let choice = tool.tool.definition.as_ref();
         let own = self.profile.as_ref().zip(choice).and_then(|(profile, choice)| choice.by_profile.get(profile));
         own.map_or_else(|| tool.execution.clone(), |named| self.catalog.activity_or_latent(named))

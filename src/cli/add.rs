@@ -6,10 +6,10 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::address::web_address;
 use super::edited::{self, EditedFile};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::client_files::EntryTarget;
+use crate::config::web_address;
 use crate::model::ScenarioName;
 
 /// Arguments of `add`.
@@ -30,6 +30,9 @@ pub(super) struct AddArgs {
     /// A header of every request; its value goes to secrets.toml beside the configuration.
     #[arg(long, value_name = "NAME=VALUE", requires = "address")]
     header: Vec<String>,
+    /// Put it in the place of the scenario of this name, which keeps its preferences.
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -40,10 +43,15 @@ impl AddArgs {
         let target = self.target()?;
         let file = EditedFile::find(&self.remote).await?;
         let mut edit = file.open();
+        let is_replaced = self.replace && edit.names()?.iter().any(|known| known == name.as_str());
+        if is_replaced {
+            edit.remove(name.as_str()).map_err(edited::failed)?;
+        }
         edit.add(name.as_str(), &target, None).map_err(edited::failed)?;
         let written = edit.write().map_err(edited::failed)?;
         if !self.remote.json {
-            output::wrapped("", &format!("added to {}:", written.path.display()));
+            let done = if is_replaced { "replaced in" } else { "added to" };
+            output::wrapped("", &format!("{done} {}:", written.path.display()));
             edited::print_lines(&written.lines);
             edited::print_secrets(&written);
             file.print_next();

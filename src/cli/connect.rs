@@ -44,8 +44,8 @@ struct ClientName(KnownClient);
 
 impl ValueEnum for ClientName {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [ClientName; 8] = {
-            let mut all = [ClientName(KnownClient::Claude); 8];
+        const ALL: [ClientName; 10] = {
+            let mut all = [ClientName(KnownClient::Claude); 10];
             let mut at = 0;
             while at < all.len() {
                 all[at] = ClientName(KnownClient::ALL[at]);

@@ -39,6 +39,8 @@ struct FollowingDaemon {
     client: DaemonClient,
     /// How often it had taken another configuration before the change.
     reloads: i64,
+    /// The `PATH` in which it finds programs.
+    search_path: Option<String>,
 }
 
 impl EditedFile {
@@ -69,7 +71,8 @@ impl EditedFile {
             }
             return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None });
         }
-        let daemon = FollowingDaemon { client, reloads: output::number(&state, "/reloads") };
+        let search_path = state["search_path"].as_str().map(str::to_owned);
+        let daemon = FollowingDaemon { client, reloads: output::number(&state, "/reloads"), search_path };
         let followed = state["file"].as_str().map(PathBuf::from).filter(|path| path.is_absolute());
         let Some(named) = &remote.config else {
             // A daemon without a file takes the one in the usual place as soon as it is there.
@@ -83,7 +86,11 @@ impl EditedFile {
 
     /// Reads the file.
     pub(super) fn open(&self) -> ConfigEdit {
-        ConfigEdit::open(&self.path, &LoadOptions::from_process())
+        let mut edit = ConfigEdit::open(&self.path, &LoadOptions::from_process());
+        if let Some(path) = self.daemon.as_ref().and_then(|daemon| daemon.search_path.as_ref()) {
+            edit.for_daemon_with_path(path);
+        }
+        edit
     }
 
     /// What the daemon knows of a scenario now; `None` without a daemon, or if it knows none.

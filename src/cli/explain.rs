@@ -9,7 +9,7 @@ use super::{CommandError, RemoteArgs, output, paragraph};
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// Published name, or `scenario/tool`.
+    /// Published name, `scenario/tool`, or the name of a scenario.
     name: String,
     /// With the preferences of this profile.
     #[arg(long, value_name = "NAME")]
@@ -46,7 +46,11 @@ impl ExplainArgs {
 
 fn show(answer: &Value) {
     let text = |pointer| output::text(answer, pointer);
-    output::wrapped("", &format!("{} ({}): {}", text("/name"), text("/id"), text("/verdict")));
+    let subject = match (text("/name"), text("/id")) {
+        (name, id) if name == id => name,
+        (name, id) => format!("{name} ({id})"),
+    };
+    output::wrapped("", &format!("{subject}: {}", text("/verdict")));
     output::line("");
     for step in output::list(answer, "steps") {
         let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));

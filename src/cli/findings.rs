@@ -5,7 +5,6 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use super::client::{DaemonClient, QueryPairs};
-use super::paragraph::Paragraph;
 use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::{FindingCode, Severity};
 
@@ -73,7 +72,7 @@ fn show(answer: &Value) {
         output::line("no findings");
     } else {
         output::line("");
-        output::line(&summary(&paragraphs));
+        output::line(&summary(findings));
     }
     if hidden > 0 {
         let many = output::count(hidden, "finding");
@@ -81,9 +80,10 @@ fn show(answer: &Value) {
     }
 }
 
-/// `1 error, 2 warnings, 3 infos`: how many paragraphs were printed.
-fn summary(paragraphs: &[Paragraph]) -> String {
-    let of = |severity: Severity| paragraphs.iter().filter(|shown| shown.severity == severity.as_str()).count();
+/// `1 error, 2 warnings, 3 infos`: how many findings there are, as the dashboard counts them. A
+/// paragraph may have several.
+fn summary(findings: &[Value]) -> String {
+    let of = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
     let counts = Severity::ALL.into_iter().rev().map(|severity| (of(severity), severity.as_str()));
     let counts = counts.filter(|(count, _)| *count > 0).map(|(count, word)| output::count(count, word));
     counts.collect::<Vec<_>>().join(", ")

@@ -16,7 +16,6 @@ use crate::config::LoadOptions;
 use crate::runtime::memory;
 
 mod add;
-mod address;
 mod approvals;
 mod bundle;
 mod by_id;
@@ -35,6 +34,7 @@ mod exit;
 mod explain;
 mod failure;
 mod findings;
+mod groups;
 mod identity;
 mod import;
 mod init;
@@ -115,7 +115,7 @@ enum Command {
     Bundle(bundle::BundleArgs),
     /// Poll scenarios for their tools now.
     Refresh(refresh::RefreshArgs),
-    /// Block a scenario, or unblock it.
+    /// Take the tools of a scenario out of the list, whatever names it, until `--undo`.
     Block(decide::BlockArgs),
     /// Unblock a scenario: the same as `block --undo`.
     #[command(hide = true)]
@@ -124,9 +124,9 @@ enum Command {
     Trust(decide::TrustArgs),
     /// Add a scenario to the configuration file: an address, or a program to start.
     Add(add::AddArgs),
-    /// Take a scenario out of the configuration file.
+    /// Take a scenario out of the configuration file: the opposite of `add`.
     Remove(add::RemoveArgs),
-    /// Delete what is known of a scenario that is removed or down.
+    /// Delete what is remembered of a scenario that is removed or down: health, names, findings.
     Forget(decide::ForgetArgs),
     /// Log in to a scenario behind OAuth, in a browser.
     Login(login::LoginArgs),
@@ -241,7 +241,7 @@ const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parsed = Cli::command().try_get_matches_from(&arguments).and_then(|matches| {
+    let parsed = groups::grouped(Cli::command()).try_get_matches_from(&arguments).and_then(|matches| {
         if wants_json(&matches) {
             output::as_json();
         }

@@ -163,7 +163,7 @@ pub(super) fn wrapped(first: &str, text: &str) {
 }
 
 /// The lines of [`wrapped`].
-fn rows(first: &str, text: &str, width: Option<u16>) -> Vec<String> {
+pub(super) fn rows(first: &str, text: &str, width: Option<u16>) -> Vec<String> {
     let indent = " ".repeat(display_width(first));
     let width = width.map_or(usize::MAX, usize::from);
     let options = textwrap::Options::new(width)

@@ -251,7 +251,15 @@ fn show_report(answer: &Value) {
         ]);
     }
     sheet.print();
-    output::line(&format!("{} in the list", output::count(output::list(report, "listed").len(), "tool")));
+    let listed = output::count(output::list(report, "listed").len(), "tool");
+    let tokens = output::count(usize::try_from(output::number(report, "/tokens")).unwrap_or_default(), "token");
+    output::wrapped(
+        "",
+        &format!(
+            "{listed} in the list, about {tokens} as `format={}`; `--format NAME --report` counts those of another format",
+            output::text(report, "/format")
+        ),
+    );
 }
 
 /// Prints each tool with its description and its schema.

@@ -60,6 +60,8 @@ fn show(
         _ => {
             let value = match (shape, value) {
                 (Shape::Secret | Shape::Foreign, _) => Value::from("***").to_string(),
+                // Often the very reason that a program does not start, and no secret.
+                (Shape::SecretOr(_), Value::String(_)) if path.to_string().ends_with(".env.PATH") => in_toml(value),
                 (Shape::SecretOr(_), value) => masked_by(shape, value).to_string(),
                 // What is run must be shown.
                 (Shape::Verbatim | Shape::List(Shape::Verbatim), value) => value.to_string(),

@@ -55,7 +55,7 @@ mod value_reader;
 mod web;
 
 pub use crate::model::Subnet;
-pub(crate) use address::without_route;
+pub(crate) use address::{web_address, without_route};
 pub use cache::CacheConfig;
 pub use calls::{CallsConfig, TurnsConfig};
 pub use client_servers::McpConfig;

@@ -191,3 +191,31 @@ impl Source for McpFiles {
 fn failed(error: &tokio::task::JoinError) -> SourceError {
     SourceError { id: SourceId::McpFiles, message: format!("reading the files of MCP clients broke off: {error}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// Programs empty a file before they write it.
+    #[test]
+    fn a_file_that_is_half_written_keeps_its_entries_and_one_that_is_gone_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mcp.json");
+        let whole = r#"{"mcpServers": {"notes": {"url": "http://127.0.0.1:9/mcp"}}}"#;
+        fs::write(&file, whole).unwrap();
+        let (own, files) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), BTreeMap::new());
+        let mut reader = FileReader { order: vec![file.clone()], files, own, configured: Vec::new() };
+        assert_eq!(reader.look().endpoints.len(), 1);
+        for half in [&whole[..20], ""] {
+            fs::write(&file, half).unwrap();
+            let set = reader.look();
+            assert_eq!(set.endpoints.len(), 1, "{half:?}");
+            assert_eq!(set.findings.len(), 1, "{half:?}");
+        }
+        fs::remove_file(&file).unwrap();
+        assert!(reader.look().endpoints.is_empty());
+    }
+}

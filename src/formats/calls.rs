@@ -9,6 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::EndMark;
+use super::latent::OUTPUT_STEPS;
 use super::limits;
 use super::schema::{COMPILED, Context, Transform, TransformError, apply, inline, join, steps, take};
 use super::vendor::{Piece, Vendor};
@@ -16,10 +17,6 @@ use crate::model::{Execution, META_FIELDS};
 
 const STEPS: [Transform; COMPILED.len() + 3] =
     join(COMPILED, &steps![inline::inline, own_words, super::schema::required::known_required]);
-
-/// The same for the schema of results, whose members are the tool's own.
-const OUTPUT_STEPS: [Transform; COMPILED.len() + 2] =
-    join(COMPILED, &steps![inline::inline, super::schema::required::known_required]);
 
 /// `format=calls`.
 pub(super) static FORMAT: Vendor = Vendor {

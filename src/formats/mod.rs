@@ -17,6 +17,7 @@ mod calls;
 mod chat;
 mod gemini;
 mod json_rpc;
+mod latent;
 pub mod limits;
 mod lost_output;
 mod mcp;

@@ -3,12 +3,13 @@
 //! It never lets a tool through that its target is known to refuse: such a tool is left out of that
 //! format alone, with a finding.
 
+use super::latent;
 use super::limits::{self, FormatLimits};
 use super::lost_output;
 use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
 use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
-use crate::model::{Finding, FindingCode, ViewTool};
+use crate::model::{Execution, Finding, FindingCode, ViewTool};
 
 /// One vendor's shape.
 pub(super) struct Vendor {
@@ -80,7 +81,9 @@ impl Vendor {
             limits::check(schema, self.limits)?;
             admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
         };
-        let raw = &tool.tool.parameters;
+        let is_latent = tool.execution == Execution::Latent && !self.has_meta_fields();
+        let composed = is_latent.then(|| latent::parameters(&tool.tool)).transpose()?;
+        let raw = composed.as_ref().unwrap_or(&tool.tool.parameters);
         let mut applied = schema::apply_within(raw, steps, &mut check)?;
         if applied.means_the_same() && self.as_is.is_some_and(|as_is| as_is(raw.get())) {
             applied = applied.undone(raw);
@@ -95,6 +98,11 @@ impl Vendor {
             deferred: loading == Loading::Deferred,
         };
         Ok(((self.write)(&piece), applied.notes))
+    }
+
+    /// Whether it writes the meta fields of a call beside the parameters.
+    fn has_meta_fields(&self) -> bool {
+        self.id == "calls"
     }
 
     /// Adds a finding about a description that some servers of this shape refuse. It is not cut: to

@@ -201,7 +201,7 @@ codes! {
     /// A list parameter that does not say what its elements are; some LLM vendors refuse the whole
     /// request for it.
     ItemsMissing = "items-missing", Warning;
-    /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would
+    /// Calls are sent with unchecked arguments, because the tool's schema cannot be used or would
     /// cost too much.
     SchemaUnchecked = "schema-unchecked", Warning;
     /// A default that its own schema does not allow.
@@ -303,14 +303,19 @@ impl CappedFindings {
 
 /// The beginning of a foreign text, in backticks, with control characters escaped, for messages.
 pub fn quoted_excerpt(text: &str) -> String {
+    quoted_up_to(text, SHOWN)
+}
+
+/// The same with another number of characters at most.
+pub(crate) fn quoted_up_to(text: &str, most: usize) -> String {
     let mut out = String::from("`");
-    for c in text.chars().take(SHOWN) {
+    for c in text.chars().take(most) {
         match c {
             '"' | '\'' | '\\' => out.push(c),
             _ => out.extend(c.escape_debug()),
         }
     }
-    out.push_str(if text.chars().nth(SHOWN).is_some() { "...`" } else { "`" });
+    out.push_str(if text.chars().nth(most).is_some() { "...`" } else { "`" });
     out
 }
 

@@ -89,6 +89,8 @@ pub enum OperationState {
     /// Its status stayed one that its tool does not declare. It may run on; its result is the last
     /// answer of the status tool.
     UnknownStatus,
+    /// Its scenario refused every request for its status from the first one on. It may run on.
+    Untracked,
     /// It is not followed any more, and the scenario was not notified. It may run on.
     Abandoned,
 }
@@ -100,7 +102,7 @@ pub struct UnknownOperationState(String);
 
 impl OperationState {
     /// Every state.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Running,
         Self::Cancelling,
         Self::Succeeded,
@@ -109,6 +111,7 @@ impl OperationState {
         Self::TimedOut,
         Self::Lost,
         Self::UnknownStatus,
+        Self::Untracked,
         Self::Abandoned,
     ];
 
@@ -123,6 +126,7 @@ impl OperationState {
             Self::TimedOut => "timed-out",
             Self::Lost => "lost",
             Self::UnknownStatus => "unknown-status",
+            Self::Untracked => "untracked",
             Self::Abandoned => "abandoned",
         }
     }

@@ -100,7 +100,14 @@ mod tests {
     use super::*;
 
     fn status(status: u16) -> ListError {
-        TransportError::Status { url: "http://127.0.0.1:1/".into(), status, retry_after: None, challenge: None }.into()
+        TransportError::Status {
+            url: "http://127.0.0.1:1/".into(),
+            status,
+            retry_after: None,
+            challenge: None,
+            said: None,
+        }
+        .into()
     }
 
     #[test]

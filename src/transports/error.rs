@@ -31,7 +31,7 @@ pub enum TransportError {
         message: String,
     },
     /// An answer that is no success.
-    #[error("HTTP {} from {url}", status_text(*status))]
+    #[error("HTTP {} from {url}{}", status_text(*status), said.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
     Status {
         /// The address.
         url: String,
@@ -41,6 +41,8 @@ pub enum TransportError {
         retry_after: Option<Duration>,
         /// Which credential it wants, where it answered 401 or 403.
         challenge: Option<Box<Challenge>>,
+        /// The first line of its body, quoted, where the status alone does not say what is refused.
+        said: Option<Box<str>>,
     },
     /// There is no credential to show, so no request was sent, or none that was accepted.
     #[error("there is no credential for {url}: {error}")]
@@ -127,8 +129,9 @@ impl TransportError {
                 cover(url);
                 cover(target);
             }
-            Self::Status { url, challenge, .. } => {
+            Self::Status { url, challenge, said, .. } => {
                 cover(url);
+                *said = said.take().map(|said| mask.text(said.into()).into());
                 if let Some(challenge) = challenge {
                     challenge.mask(mask);
                 }
@@ -140,6 +143,15 @@ impl TransportError {
         self
     }
 
+    /// Whether a server refused the host name in its address, and no credential would change that.
+    pub fn refuses_host(&self) -> bool {
+        match self {
+            Self::Status { status: 421, .. } => true,
+            Self::Status { status: 403, said: Some(said), .. } => is_about_host(said),
+            _ => false,
+        }
+    }
+
     /// When the scenario wants the next request, if it said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -147,6 +159,16 @@ impl TransportError {
             _ => None,
         }
     }
+}
+
+/// Words that say, beside "host", that a server refuses the name it was called by.
+const HOST_REFUSALS: [&str; 6] = ["invalid", "header", "allowed", "untrusted", "blocked", "rebinding"];
+
+/// Whether this line of a refusal is about the host name of the request. Servers that protect
+/// themselves from web pages (DNS rebinding) refuse all names but those of their configuration.
+fn is_about_host(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    line.contains("localhost") || line.contains("host") && HOST_REFUSALS.iter().any(|word| line.contains(word))
 }
 
 /// A status of HTTP with its usual words: `404 Not Found`.

@@ -344,9 +344,12 @@ async fn failures_on_the_way_do_not_end_it() {
 #[tokio::test]
 async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
     let home = Home::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: Ran| {
+    let polls = AtomicUsize::new(0);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: Ran| {
+        let poll = if ran.tool == "get_run" { polls.fetch_add(1, Ordering::SeqCst) } else { 0 };
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&json!("r-1")),
+            _ if poll == 0 => done(&json!({"status": "running"})),
             _ => answer(404, &json!({"success": false, "error": "no such run", "code": "not_found"})),
         })
     })
@@ -361,6 +364,25 @@ async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
 }
 
 #[tokio::test]
+async fn an_operation_whose_every_status_is_refused_ends_soon_with_the_reason() {
+    let home = Home::new();
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: Ran| {
+        std::future::ready(match ran.tool.as_str() {
+            "start" => started(&json!("r-1")),
+            _ => answer(400, &json!({"success": false, "error": "project is required", "code": "bad_request"})),
+        })
+    })
+    .await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    let id = begin(&daemon, "start").await;
+    let over = until_state(&daemon, &id, "untracked").await;
+    let note = over["note"].as_str().unwrap();
+    assert!(note.contains("refused every request") && note.contains("project is required"), "{over}");
+    assert_eq!(asked_of(&callee, "get_run").len(), 5);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn an_id_that_means_something_else_to_the_status_tool_is_named() {
     let home = Home::new();
     let refusals = AtomicUsize::new(0);
@@ -368,7 +390,7 @@ async fn an_id_that_means_something_else_to_the_status_tool_is_named() {
         let misses = if ran.tool == "get_run" { refusals.fetch_add(1, Ordering::SeqCst) } else { 0 };
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&json!("r-1")),
-            _ if misses < 5 => answer(404, &json!({"success": false, "error": "run not found", "code": "not_found"})),
+            _ if misses < 4 => answer(404, &json!({"success": false, "error": "run not found", "code": "not_found"})),
             _ => done(&json!({"status": "done"})),
         })
     })

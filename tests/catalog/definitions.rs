@@ -90,9 +90,17 @@ fn a_profile_may_have_an_activity_of_its_own_and_is_latent_without_it() {
     let definitions = [tool("rate").defined_for("dev", "mocks/rate_mock")];
     let catalog = defining(&definitions, &[("mocks", &["rate_mock"]), ("real", &["rate"])]);
     let real = "rate: explicit by real/rate as rate";
-    assert_eq!(plainly(&catalog), [real]);
+    // The profile has the tool as the definition that it runs; others have it as it is.
+    let mock = "rate_mock: own scenario";
+    assert_eq!(plainly(&catalog), [real, mock]);
     assert_eq!(listed(&catalog, &for_profile("dev")), ["rate: explicit by mocks/rate_mock as mocks/rate_mock"]);
-    assert_eq!(listed(&catalog, &for_profile("prod")), [real]);
+    assert_eq!(listed(&catalog, &for_profile("prod")), [real, mock]);
+    let bound = "activity-bound definitions/rate: the profile `dev` has `mocks/rate_mock` listed as this tool only, which it runs";
+    assert!(finding_lines(&catalog).iter().any(|line| line == bound), "{:?}", finding_lines(&catalog));
+    let mock = catalog.entry(&offers::scenario("mocks")).unwrap().tool("rate_mock").unwrap().clone();
+    let explained = explain(&catalog, &for_profile("dev"), &mock);
+    assert_eq!(explained.verdict, "not in the list: it is the activity of definitions/rate, which is listed");
+    assert!(explain(&catalog, &ViewQuery::default(), &mock).listed);
     assert_ne!(catalog.revision_for(&for_profile("dev")), catalog.revision_for(&for_profile("prod")));
     let without = catalog.with(Change::Offer(offers::scenario("mocks"), None));
     assert_eq!(listed(&without, &for_profile("dev")), ["rate: latent"]);

@@ -39,7 +39,9 @@ fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
     let again = home.run(&["add", "notes", &scenario.url]).failed(1);
     assert!(again.contains("has a scenario `notes` already"), "{again}");
     assert!(
-        again.contains("hint: take another name, or take that one out first with `callsheet remove notes`"),
+        again.contains(
+            "hint: take another name, or put it in the place of that one with `callsheet add notes --replace`"
+        ),
         "{again}"
     );
 
@@ -223,4 +225,42 @@ fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
     home.run(&["add", "gone", &nobody()]).ok();
     home.run(&["remove", "gone"]).ok();
     home.run(&["forget", "gone"]).ok();
+}
+
+#[test]
+fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
+    let (old, new) = (notes(), Scenario::start("notes", vec![tool("write_note", "Writes a note down", "writing")]));
+    let home = Home::with("# Of Ada.\n");
+    let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+    let _daemon = home.serve(&[]);
+    home.run(&["add", "notes", &old.url]).ok();
+    let replaced = home.run(&["add", "notes", "--replace", &new.url]).ok();
+    assert!(replaced.starts_with("replaced in "), "{replaced}");
+    let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", new.url);
+    assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), format!("{before}{entry}"));
+    crate::support::command::until("its tools", || home.run(&["tools"]).ok().contains("write_note"));
+    // Where there is none of the name, it is added.
+    let added = home.run(&["add", "more", "--replace", &old.url]).ok();
+    assert!(added.starts_with("added to "), "{added}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::with("");
+    fs::create_dir_all(home.path("own")).unwrap();
+    let own = home.write("own/own-server", "#!/bin/sh\nexit 0\n");
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.path("own").display());
+    for (name, command, kept) in [("usual", "sh", false), ("own", "own-server", true)] {
+        let mut add = home.command(&["add", name, "--", command]);
+        crate::support::command::run(add.env("PATH", &path)).ok();
+        let written = fs::read_to_string(home.path("callsheet.toml")).unwrap();
+        let entry = written.split("[[scenarios]]").last().unwrap();
+        assert_eq!(entry.contains("PATH = "), kept, "{written}");
+    }
+    // It is no secret, and often the reason that a program does not start.
+    let shown = home.run(&["config", "show"]).ok();
+    assert!(shown.contains(&path), "{shown}");
 }

@@ -248,3 +248,11 @@ fn what_goes_wrong_has_its_exit_code() {
     let gone = call(&home, &daemon, &["research_web_search", "--query", "a"]).failed(1);
     assert!(gone.contains("\n  hint: `callsheet scenarios research` shows what is wrong with it\n"), "{gone}");
 }
+
+#[test]
+fn an_option_that_the_command_does_not_have_is_no_name_of_a_tool() {
+    let (home, daemon, _module, _runtime) = research();
+    let error = call(&home, &daemon, &["--timeout", "1", "research_web_search", "--query", "tea"]).failed(2);
+    assert!(error.starts_with("error: `--timeout` is no option of `callsheet call`\n  hint: "), "{error}");
+    assert!(error.contains("before the name of the tool") && error.contains("`callsheet call --help`"), "{error}");
+}

@@ -119,10 +119,10 @@ fn json_says_the_same() {
     assert_eq!(checked["scenario"], "hot air");
     assert_eq!(checked["tools"], 11);
     assert_eq!(checked["errors"], 20);
-    assert_eq!(checked["findings"].as_array().unwrap().len(), 40);
-    let quarantined = checked["findings"].as_array().unwrap().last().unwrap();
+    let findings = checked["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 41);
+    let quarantined = findings.iter().find(|finding| finding["code"] == "tool-quarantined").unwrap();
     assert_eq!(quarantined["severity"], "error");
-    assert_eq!(quarantined["code"], "tool-quarantined");
     assert_eq!(quarantined["tool"], "lost");
     assert_eq!(quarantined["pointer"], "/tools/12/parameters");
     let refused = file("no manifest", &["--json"]);
@@ -287,4 +287,54 @@ fn an_answer_that_is_no_manifest_is_told() {
     let server = runtime.block_on(UpstreamServer::answering(|_| answer("503 Service Unavailable", &[], b"")));
     let error = Home::new().run(&["check", server.url().as_str()]).failed(2);
     assert!(error.contains("503"), "{error}");
+}
+
+#[test]
+fn what_calls_cannot_be_checked_by_is_found_and_flags_of_draft_4_are_no_fault() {
+    let tool = |name: &str, level: &str| {
+        format!(
+            r#"{{"name": "{name}", "description": "Sets the level.", "parameters": {{"type": "object", "properties":
+            {{"level": {level}}}}}, "metadata": {{"enabled_by_default": true, "requires_approval": false}}}}"#
+        )
+    };
+    let flag = tool("flag", r#"{"type": "number", "description": "Level", "minimum": 0, "exclusiveMinimum": true}"#);
+    let ahead = tool("ahead", r#"{"type": "string", "description": "Level", "pattern": "^(?!0)[0-9]+$"}"#);
+    let text = format!(
+        r#"{{"protocol_version": "1.0", "generated_at": "2026-01-01T00:00:00Z",
+        "scenario": {{"name": "kiln", "version": "1.0.0", "description": "A kiln"}}, "tools": [{flag}, {ahead}]}}"#
+    );
+    let checked = json(&file(&text, &["--json"]).out);
+    assert_eq!(codes(&checked), ["schema-unchecked"], "{checked:#}");
+    let finding = &checked["findings"][0];
+    assert_eq!(finding["tool"], "ahead", "{checked:#}");
+    assert!(finding["message"].as_str().unwrap().contains("(?!0)"), "{checked:#}");
+}
+
+#[test]
+fn an_author_of_protojson_reads_the_names_of_the_own_document() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let requests = AtomicU64::new(0);
+    let server = runtime.block_on(UpstreamServer::answering(move |request| {
+        let number = requests.fetch_add(1, Ordering::SeqCst);
+        if request.target() != "/api/v1/tools" {
+            return answer("404 Not Found", &["Content-Type: text/plain"], b"tool not found");
+        }
+        let mut manifest: Value = serde_json::from_str(WRAPPED).unwrap();
+        manifest["generatedAt"] = format!("2026-03-01T08:00:00.{number}Z").into();
+        let headers = ["Content-Type: application/json", "Cache-Control: max-age=60"];
+        answer("200 OK", &headers, manifest.to_string().as_bytes())
+    }));
+    let report = json(&Home::new().run(&["check", server.url().as_str(), "--json"]).out);
+    let moves = report["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "generated-at-moves");
+    let moves = moves.unwrap_or_else(|| panic!("{report:#}"));
+    assert_eq!(moves["pointer"], "/generatedAt");
+    for text in [&moves["message"], &moves["hint"]] {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("`generatedAt`") && !text.contains("generated_at"), "{report:#}");
+    }
+    let incomplete = file(WRAPPED, &["--json"]);
+    assert!(
+        !incomplete.out.contains("`long_running`") && !incomplete.out.contains("`async_behavior`"),
+        "{incomplete:?}"
+    );
 }

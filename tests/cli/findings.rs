@@ -24,9 +24,11 @@ fn scenarios_that_collide_have_one_paragraph_and_the_worst_comes_first() {
     let together = "warning[name-collision] mail, notes\n  they have 3 tools of the same name, published under longer names: `list_all`, `open_one`, `search`\n  hint: `callsheet prefs set tool:mail/list_all --alias NAME` gives it a name of its own\n";
     assert!(out.contains(together), "{out}");
     assert!(out.contains("take it out with `callsheet remove gone`\n"), "{out}");
-    // What is counted is what is shown.
-    let shown = out.matches("warning[").count();
-    assert!(out.contains(&format!("\n\n{shown} warnings")), "{out}");
+    // Each finding counts, as on the page, and not each paragraph.
+    let (_, all) = daemon.get("/api/v1/findings?severity=warning&formats=used");
+    let all = json(std::str::from_utf8(&all).unwrap())["findings"].as_array().unwrap().len();
+    assert!(all > out.matches("warning[").count(), "{out}");
+    assert!(out.contains(&format!("\n\n{all} warnings")), "{out}");
     let severities: Vec<_> = out.lines().filter_map(|line| line.split_once('[')).map(|(word, _)| word).collect();
     let rank = |word: &&str| ["error", "warning", "info"].iter().position(|known| known == word);
     assert!(severities.is_sorted_by_key(rank), "{out}");
@@ -70,7 +72,7 @@ fn findings_of_one_cause_have_one_paragraph() {
     assert!(all.starts_with("info[disabled] 26 tools of many, two\n  its manifest does not enable it by default\n    many/tool_00, many/tool_01, "), "{all}");
     assert!(all.contains("many/tool_19\n    and 6 more, which `--json` shows\n"), "{all}");
     let hint = "  hint: for many/tool_00: to enable it: `callsheet prefs set tool:many/tool_00 --enabled true`\n";
-    assert!(all.contains(hint) && all.ends_with("\n\n1 info\n"), "{all}");
+    assert!(all.contains(hint) && all.ends_with("\n\n26 infos\n"), "{all}");
     let found = json(&ask(&home, &daemon, &["--code", "disabled", "--json"]));
     assert_eq!(found["findings"].as_array().unwrap().len(), 26, "programs get each of them");
     // Two are not worth a group.

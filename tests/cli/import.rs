@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::command::{Home, until};
+use crate::support::command::{Home, json as json_of, until};
 
 /// The file of a client with these entries.
 fn client_file(home: &Home, entries: &serde_json::Value) {
@@ -46,6 +46,12 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     ] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
+    let report = json_of(&home.run(&["import", "--json"]).ok());
+    assert_eq!(report["servers"][0]["name"], "child", "{report:#}");
+    assert_eq!(report["servers"][0]["ignored"], json!(["alwaysAllow"]), "{report:#}");
+    assert_eq!(report["left_out"].as_array().unwrap().len(), 3, "{report:#}");
+    assert_eq!(report["written"], false, "{report:#}");
+    assert!(!report.to_string().contains("hush-hush"), "{report:#}");
     assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), before, "nothing is written unasked");
 
     let mut import = home.command(&["import", "--write"]);
@@ -53,6 +59,7 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     assert!(written.status.success(), "{written:?}");
     let configured = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     assert!(configured.starts_with(&before) && !configured.contains("hush-hush"), "{configured}");
+    assert!(configured.contains("# From ~/"), "two servers of one name can be told apart: {configured}");
     assert!(fs::read_to_string(home.path("secrets.toml")).unwrap().contains("hush-hush"));
     #[cfg(unix)]
     {

@@ -70,7 +70,9 @@ fn a_choice_is_told_and_carried_on() {
     let of = |id: &str| output.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
     assert!(of("mail/send_mail").contains("not relevant to `q`"), "{output}");
     assert!(of("notes/wipe").contains("switched off"), "{output}");
-    assert!(output.ends_with("\n1 tool in the list\n"), "{output}");
+    let last = output.lines().last().unwrap();
+    assert!(last.starts_with("1 tool in the list, about "), "{output}");
+    assert!(last.contains(" tokens as `format=native`; `--format NAME --report` "), "{output}");
 
     let first = ask(&home, &daemon, &["tools", "-q", "letter", "--sticky", "", "--format", "openai"]);
     let selection = first.err.split("--sticky ").nth(1).unwrap().trim().to_owned();
@@ -188,6 +190,32 @@ fn the_verdict_and_its_cause_come_first() {
     }
     let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);
     assert!(unknown.contains("1 scenario has not answered") && unknown.contains("gone ("), "{unknown}");
+}
+
+#[test]
+fn the_name_of_a_scenario_is_explained_and_what_a_program_wrote_splits_no_error() {
+    let script = "printf 'Traceback:; first line\\nValueError: no key\\n' >&2; exit 3";
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let home = Home::with(&format!(
+        "[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n[[scenarios]]\nname = \"filesystem\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", {script:?}]\n",
+        notes.url
+    ));
+    let daemon = home.serve(&[]);
+    let explained = || ask(&home, &daemon, &["explain", "filesystem"]).ok();
+    until("why it ended", || explained().contains("exit code 3"));
+    let shown = explained();
+    assert!(shown.starts_with("filesystem: a tool provider (scenario) and no tool; it is "), "{shown}");
+    assert!(shown.contains("0 published, 0 disabled, 0 malformed"), "{shown}");
+    let live = ask(&home, &daemon, &["explain", "notes"]).ok();
+    assert!(live.starts_with("notes: a tool provider (scenario) and no tool; it is live: "), "{live}");
+    assert!(live.contains("1 published"), "{live}");
+    let unknown = ask(&home, &daemon, &["explain", "fly_away"]).failed(1);
+    let (message, hint) = unknown.split_once("\n  hint: ").unwrap();
+    assert!(message.starts_with("error: no tool is called `fly_away`"), "{unknown}");
+    assert!(
+        hint.contains("filesystem (") && hint.contains("exit code 3") && !hint.contains("last lines on stderr"),
+        "{unknown}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn commands(home: &Home, path: &[&str]) -> Vec<String> {
     let help = home.run(&[path, &["--help"]].concat()).ok();
     let mut found = vec![path.join(" ")];
     let Some((_, listed)) = help.split_once("Commands:\n") else { return found };
-    for line in listed.lines().take_while(|line| line.starts_with("  ")) {
+    for line in listed.lines().take_while(|line| !line.is_empty()) {
         let Some(name) = line.strip_prefix("  ").and_then(|rest| rest.split(' ').next()) else { continue };
         if !name.is_empty() && name != "help" {
             found.extend(commands(home, &[path, &[name]].concat()));

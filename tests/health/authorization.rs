@@ -75,3 +75,39 @@ async fn a_scenario_that_needs_authorization_and_falls_silent_is_down() {
     server.open();
     sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
 }
+
+#[tokio::test]
+async fn a_refusal_of_the_host_name_is_not_taken_for_a_missing_credential() {
+    for (status, said) in [
+        ("403 Forbidden", "\r\n  Forbidden: only localhost may call this  \nmore"),
+        ("403 Forbidden", r#"{"error": {"code": -32000, "message": "Invalid Host: 127.0.0.1"}}"#),
+    ] {
+        let server = Scripted::saying(Reply::text(said).with_status(status));
+        let sheet = one("files", &server).start().await;
+        let refused = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+        let [finding] = &findings(&refused, FindingCode::NeedsAuthorization)[..] else { panic!("{said}") };
+        let line = said.trim().lines().next().unwrap().trim();
+        assert!(finding.message.contains("403 Forbidden") && finding.message.contains(line), "{finding:?}");
+        assert!(finding.message.contains("it refuses the host name in its address"), "{finding:?}");
+        assert!(!finding.message.contains("credential") && !finding.message.contains("more"), "{finding:?}");
+        assert!(finding.hint.as_ref().unwrap().contains("an address that it allows"), "{finding:?}");
+        let shown = health(&refused, "files");
+        assert!(shown.reason.contains(line), "{}", shown.reason);
+    }
+}
+
+#[tokio::test]
+async fn the_first_line_of_a_403_is_shown_and_no_web_page() {
+    for (said, shown) in
+        [("quota of the day is used up\nnext line", "(`quota of the day is used up`)"), ("<html>no</html>", "")]
+    {
+        let server = Scripted::saying(Reply::text(said).with_status("403 Forbidden"));
+        let sheet = one("files", &server).start().await;
+        let refused = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+        let [finding] = &findings(&refused, FindingCode::NeedsAuthorization)[..] else { panic!("{said}") };
+        let expected = format!("HTTP 403 Forbidden from {}api/v1/tools", server.url());
+        assert!(finding.message.starts_with(&expected), "{finding:?}");
+        assert!(finding.message.contains(shown) && !finding.message.contains("html"), "{finding:?}");
+        assert!(finding.message.contains("it refuses this client, and no credential is configured"), "{finding:?}");
+    }
+}

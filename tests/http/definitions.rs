@@ -72,6 +72,8 @@ async fn a_turn_of_calls_runs_explicit_ones_and_gives_back_what_latent_ones_say(
     let statuses = [&reply["calls"][0]["status"], &reply["calls"][1]["status"]];
     assert_eq!(statuses, ["result", "result"], "{reply}");
     assert_eq!(reply["messages"][0], latent, "the call with its own result");
+    assert_eq!(reply["calls"][1]["definition"], "definitions/rate", "{reply}");
+    assert_eq!(reply["calls"][0].get("definition"), None, "{reply}");
     // What the model says as the result of an explicit call does not count.
     assert_eq!(reply["messages"][1]["_output"], json!({"text": "good"}));
     assert_eq!(reply["messages"][1]["_reasoningForCall"], "they asked");
@@ -145,8 +147,15 @@ async fn lists_findings_and_explanations_show_what_runs_a_definition() {
     let items = calls["properties"]["calls"]["items"]["anyOf"].as_array().unwrap();
     assert_eq!(items[0]["required"], json!(["_tool", "_activity", "text", "_output"]));
     assert_eq!(items[1]["required"], json!(["_tool", "_activity", "text"]));
-    let openai = get("/api/v1/tools?format=openai").await.to_string();
-    assert!(!openai.contains("_output") && !openai.contains("_tool\""), "{openai}");
+    for query in ["format=openai", "format=openai&strict=true", "format=anthropic", "format=gemini", "format=mcp"] {
+        let list = get(&format!("/api/v1/tools?{query}")).await.to_string();
+        assert!(list.contains("\"_output\"") && !list.contains("_tool\""), "{query}: {list}");
+    }
+    let openai = get("/api/v1/tools?format=openai").await;
+    let parameters = |at: usize| openai[at]["function"]["parameters"].clone();
+    assert_eq!(parameters(0)["required"], json!(["text", "_output"]), "{openai}");
+    assert_eq!(parameters(0)["properties"]["_output"]["properties"], json!({"stars": {"type": "number"}}), "{openai}");
+    assert_eq!(parameters(1)["properties"].get("_output"), None, "a program runs it: {openai}");
     let bound = get("/api/v1/findings?code=activity-bound").await;
     assert_eq!(bound["findings"][0]["tool"], "rate");
     let explained = get("/api/v1/tools/ratings%2Frate/explain").await;

@@ -226,3 +226,31 @@ async fn what_is_no_call_or_comes_from_a_web_page_is_refused() {
     assert_empty!(files.ran());
     house.finish().await;
 }
+
+/// Draft 4 wrote strict bounds as flags, and many generators still do.
+#[tokio::test]
+async fn flags_of_draft_4_are_checked_and_what_is_not_checked_is_found_when_listed() {
+    let on = json!({"enabled_by_default": true});
+    let flag =
+        json!({"type": "object", "properties": {"level": {"type": "number", "minimum": 0, "exclusiveMinimum": true}}});
+    let ahead = json!({"type": "object", "properties": {"level": {"type": "string", "pattern": "^(?!0)"}}});
+    let tools = [tool_with("flag", &flag, &on), tool_with("ahead", &ahead, &on)];
+    let kiln = Callee::echo(manifest("kiln", &tools)).await;
+    let house = House::of(&[("kiln", kiln.url())]).await;
+    let address = house.serve().await;
+    for route in ["/api/v1/findings?code=schema-unchecked", "/api/v1/scenarios/kiln"] {
+        let answer = ask(address, "GET", route, &[], "").await.json();
+        let findings = answer["findings"].as_array().unwrap().iter();
+        let found: Vec<&Value> = findings.filter(|finding| finding["code"] == "schema-unchecked").collect();
+        assert_eq!(found.len(), 1, "{answer:#}");
+        assert_eq!(found[0]["tool"], "ahead", "{answer:#}");
+    }
+    let call = |level: i64| json!({"tool_name": "flag", "arguments": {"level": level}});
+    assert_eq!(execute(address, &call(0)).await.status, 400);
+    assert_eq!(execute(address, &call(1)).await.status, 200);
+    let unchecked = json!({"tool_name": "ahead", "arguments": {"level": "01"}});
+    assert_eq!(execute(address, &unchecked).await.status, 200);
+    let answer = ask(address, "GET", "/api/v1/findings?code=schema-unchecked", &[], "").await.json();
+    assert_eq!(answer["findings"].as_array().unwrap().len(), 1, "a call adds no second one: {answer:#}");
+    house.finish().await;
+}

@@ -147,3 +147,29 @@ async fn a_server_without_tools_is_live_and_offers_none() {
     assert_eq!(house.app.snapshot().health[&scenario("prompts")].state.as_str(), "live");
     house.finish().await;
 }
+
+/// Every call of it would fail, so a model would spend its turn on a refusal.
+#[tokio::test]
+async fn a_tool_that_runs_as_a_task_only_is_left_out_and_the_reason_is_given_everywhere() {
+    let tools = json!([
+        {"name": "brew", "description": "Brews", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}},
+        {"name": "study", "description": "Studies", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}
+    ]);
+    let server = McpServer::start(modern(&tools)).await;
+    let house = House::of(&[("kitchen", server.url())]).await;
+    let address = house.serve().await;
+    let list = json_at(address, "/api/v1/tools").await;
+    let names: Vec<&str> =
+        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["brew"]);
+    let findings = json_at(address, "/api/v1/findings?code=task-required").await;
+    assert_eq!(findings["findings"][0]["tool"], "study", "{findings}");
+    let explained = json_at(address, "/api/v1/tools/study/explain").await;
+    let verdict = explained["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("not in the list") && verdict.contains("`task-required`"), "{explained}");
+    let call = json!({"tool_name": "study", "arguments": {}}).to_string();
+    let refused = ask(address, "POST", "/api/v1/tools/execute", &[("content-type", "application/json")], &call).await;
+    assert_eq!(refused.status, 404);
+    assert!(refused.json()["error"].as_str().unwrap().contains("as a task only"), "{refused:?}");
+    house.finish().await;
+}

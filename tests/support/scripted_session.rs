@@ -210,9 +210,14 @@ impl Session for ScriptedSession {
             if *self.script.0.busy.lock().unwrap() {
                 self.script.happens("busy");
                 let retry_after = Some(Duration::from_secs(1));
-                return Err(
-                    TransportError::Status { url: "script".into(), status: 429, retry_after, challenge: None }.into()
-                );
+                return Err(TransportError::Status {
+                    url: "script".into(),
+                    status: 429,
+                    retry_after,
+                    challenge: None,
+                    said: None,
+                }
+                .into());
             }
             let tools: Vec<_> = self.script.0.tools.lock().unwrap().iter().map(|name| listed(name)).collect();
             let manifest = json!({"protocol_version": "1.0", "scenario": {"name": "script"}, "tools": tools});

@@ -43,7 +43,8 @@ impl OperationTracker {
         let left = Duration::try_from(operation.deadline_at.duration_since(wall)).unwrap_or_default();
         let limits = **self.0.limits.load();
         // The limit holds even if the wall clock was set.
-        let watch = PollSchedule::new(&behaviour, &limits, now, now + left.min(limits.longest));
+        let watch =
+            PollSchedule::new(&behaviour, &limits, operation.status.is_some(), now, now + left.min(limits.longest));
         let mut follower = OperationFollower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
         follower.run(&poke).await;
     }

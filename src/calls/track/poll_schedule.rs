@@ -10,6 +10,9 @@ use crate::model::OperationState;
 
 /// How many times in a row the scenario may refuse a status before the operation counts as lost.
 const REFUSALS: u32 = 10;
+/// How many times in a row it may do so from the first request on, before the operation counts as
+/// one that cannot be followed: what it wants then is something that the tool does not declare.
+const FIRST_REFUSALS: u32 = 5;
 /// How many times in a row the scenario may not find the operation before its note says that the id
 /// may mean something else to the status tool.
 const MISSES: u32 = 3;
@@ -34,6 +37,8 @@ pub(super) struct PollSchedule {
     misses: u32,
     undeclared: u32,
     strangers: u32,
+    /// Whether a status was ever answered.
+    has_answered: bool,
     cancel_by: Option<Instant>,
 }
 
@@ -63,8 +68,15 @@ pub(super) enum PollFailure {
 }
 
 impl PollSchedule {
-    /// Starts now; the first poll is after the declared interval.
-    pub(super) fn new(behaviour: &Behaviour, limits: &TrackerLimits, now: Instant, deadline: Instant) -> Self {
+    /// Starts now; the first poll is after the declared interval. `has_answered` says that an
+    /// earlier daemon got a status.
+    pub(super) fn new(
+        behaviour: &Behaviour,
+        limits: &TrackerLimits,
+        has_answered: bool,
+        now: Instant,
+        deadline: Instant,
+    ) -> Self {
         let max = limits.poll_max.max(limits.poll_min);
         let delay = behaviour.interval.clamp(limits.poll_min, max);
         Self {
@@ -79,6 +91,7 @@ impl PollSchedule {
             misses: 0,
             undeclared: 0,
             strangers: 0,
+            has_answered,
             cancel_by: None,
         }
     }
@@ -104,6 +117,7 @@ impl PollSchedule {
     /// The status says that the operation continues.
     pub(super) fn answered(&mut self, now: Instant) {
         (self.failures, self.refusals, self.misses, self.strangers) = (0, 0, 0, 0);
+        self.has_answered = true;
         if let Some((factor, longest)) = self.growth {
             let grown = Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
             self.delay = grown.min(longest).clamp(self.min, self.max);
@@ -144,6 +158,11 @@ impl PollSchedule {
             let note = "the peer that started it is not there any more; another peer has its name and is not polled";
             return Some((OperationState::Lost, note.to_owned()));
         }
+        if !self.has_answered && self.cancel_by.is_none() && self.refusals >= FIRST_REFUSALS {
+            let note =
+                format!("the scenario refused every request for its status, {FIRST_REFUSALS} in a row; it may run on");
+            return Some((OperationState::Untracked, note));
+        }
         (self.refusals >= REFUSALS).then(|| {
             if self.cancel_by.is_some() {
                 (OperationState::Cancelled, "the scenario does not know of it any more".to_owned())
@@ -181,7 +200,7 @@ mod tests {
 
     fn begin(declaration: &serde_json::Value) -> (PollSchedule, Instant) {
         let now = Clock::system().now();
-        (PollSchedule::new(&behaviour(declaration), &limits(), now, now + seconds(600)), now)
+        (PollSchedule::new(&behaviour(declaration), &limits(), false, now, now + seconds(600)), now)
     }
 
     /// The times of the next `times` polls, in seconds since the start.
@@ -255,7 +274,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_scenario_that_says_no_again_and_again_has_lost_it() {
         let (mut watch, now) = begin(&full());
-        for _ in 1..REFUSALS {
+        for _ in 1..FIRST_REFUSALS {
             assert_eq!(watch.failed(PollFailure::Refused, now), None);
         }
         watch.answered(now);
@@ -263,6 +282,16 @@ mod tests {
             assert_eq!(watch.failed(PollFailure::Refused, now), None);
         }
         assert_eq!(watch.failed(PollFailure::Refused, now).map(|end| end.0), Some(OperationState::Lost));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scenario_that_says_no_from_the_first_request_on_cannot_be_followed() {
+        let (mut watch, now) = begin(&full());
+        for _ in 1..FIRST_REFUSALS {
+            assert_eq!(watch.failed(PollFailure::Refused, now), None);
+            assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None, "no refusal");
+        }
+        assert_eq!(watch.failed(PollFailure::NotFound, now).map(|end| end.0), Some(OperationState::Untracked));
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,6 +113,9 @@ pub struct Settled {
     /// JSON pointers to members that were `null` for "not set" and were taken out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjusted: Vec<String>,
+    /// The definition that was called, if an activity ran it, as `scenario/tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
 }
 
 impl Settled {
@@ -131,6 +134,7 @@ impl Settled {
             operation_id: None,
             took_ms: None,
             adjusted: Vec::new(),
+            definition: None,
         }
     }
 

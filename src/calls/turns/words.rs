@@ -26,7 +26,11 @@ pub(super) fn of_call(
 }
 
 fn of_answer(answered: &CallResponse) -> Settled {
-    let settled = Settled { adjusted: answered.adjusted.clone(), ..of_stored(&answered.to_stored()) };
+    let settled = Settled {
+        adjusted: answered.adjusted.clone(),
+        definition: answered.definition.as_ref().map(|definition| definition.id.to_string()),
+        ..of_stored(&answered.to_stored())
+    };
     if answered.outcome.input_required.is_some() {
         let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
         return Settled { said: Some(text.to_owned()), code: Some("input_required".to_owned()), ..settled };
@@ -165,6 +169,7 @@ pub(super) fn left_out(settled: &Settled, exceeded: BudgetExceeded) -> Settled {
         approval_id: settled.approval_id.clone(),
         operation_id: settled.operation_id.clone(),
         took_ms: settled.took_ms,
+        definition: settled.definition.clone(),
         ..Settled::with_text(settled.status, "result_left_out", text)
     }
 }
@@ -276,4 +281,25 @@ pub(super) fn of_operation(begun: &Settled, operation: &Operation) -> Option<Set
         let code = Some(operation.state.as_str().to_owned());
         Settled { status: TurnCallStatus::Failed, said: Some(text), code, result: None, ..over }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::CallError;
+    use crate::transports::TransportError;
+
+    #[test]
+    fn a_model_reads_that_a_call_without_an_answer_may_have_run() {
+        let timeout = || TransportError::Timeout { url: "http://h/".into(), limit: Duration::from_secs(1) };
+        for (error, expected) in [
+            (CallError::Unanswered(timeout()), "may have done its work: check that before you call it again"),
+            (CallError::Unsent(timeout()), "The tool did not run."),
+        ] {
+            let failed = ExecuteError::Failed { id: "shop/pay".parse().unwrap(), error, attempts: 1 };
+            let settled = of_call("pay", &Err(failed), &ToString::to_string);
+            assert_eq!(settled.status, TurnCallStatus::Failed);
+            assert!(settled.said.as_ref().is_some_and(|said| said.contains(expected)), "{settled:?}");
+        }
+    }
 }

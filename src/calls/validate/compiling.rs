@@ -38,6 +38,9 @@ const LOOKS_DEEP: u32 = 16;
 /// Bytes of a reference, which is resolved anew wherever it stands.
 const LONGEST_REFERENCE: usize = 2_000;
 
+/// The draft that schemas of draft 4 are checked by.
+const DRAFT_6: &str = "http://json-schema.org/draft-06/schema#";
+
 /// Keywords whose cost cannot be counted.
 const UNCOUNTED: [&str; 7] = [
     "unevaluatedProperties",
@@ -110,11 +113,14 @@ pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
     Ok(count.units)
 }
 
-/// Removes the address of the whole schema: no reference uses it, and each part would keep it.
+/// Removes the address of the whole schema: no reference uses it, and each part would keep it. A
+/// schema of draft 4 counts as one of draft 6, which has numbers for strict bounds.
 pub(super) fn without_address(schema: &mut Value) {
-    let keyword = if is_draft_4(schema) { "id" } else { "$id" };
-    if let Some(keywords) = schema.as_object_mut() {
-        keywords.shift_remove(keyword);
+    let draft_4 = is_draft_4(schema);
+    let Some(keywords) = schema.as_object_mut() else { return };
+    keywords.shift_remove(if draft_4 { "id" } else { "$id" });
+    if draft_4 {
+        keywords.insert("$schema".to_owned(), DRAFT_6.into());
     }
 }
 

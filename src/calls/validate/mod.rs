@@ -9,12 +9,13 @@
 //! other result is determined on a thread.
 //!
 //! With a schema that cannot be used, the only check is that the arguments are an object; the
-//! scenario still checks them itself. A finding says so ([`noted`]). Results are checked in the
+//! scenario still checks them itself. A finding says so when the tool is listed ([`listed`]), and
+//! after a call whose arguments took too long ([`noted`]). Results are checked in the
 //! same way ([`of_results`]). Formats are annotations, as in the standard.
 //!
 //! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,11 +26,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::ExecuteError;
 use crate::catalog::Catalog;
 use crate::config;
-use crate::model::{Finding, JsonText, ViewTool};
+use crate::model::{Finding, JsonText, ScenarioName, ViewTool};
 use crate::runtime::Clock;
 
 mod compiling;
 mod cost;
+pub(crate) mod listed;
 mod noted;
 mod of_results;
 mod pattern;
@@ -38,7 +40,7 @@ pub(in crate::calls) mod references;
 mod schema;
 mod weight;
 
-use noted::{NotedTools, SchemaNote};
+use noted::{JudgedManifest, NotedTools, SchemaNote};
 use pool::{CheckPool, PoolError, PoolLimits};
 use schema::CompiledSchema;
 
@@ -48,6 +50,10 @@ pub use schema::{ArgumentVerdict, MOST_VIOLATIONS};
 pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
     CompiledSchema::compile(schema).check(arguments)
 }
+
+/// The reasons of schemas whose check did not end, as in [`CompiledSchema::Unusable`].
+const GIVEN_UP_OVERDUE: &str = "took longer than `calls.check_timeout` to check";
+const GIVEN_UP_PANICKED: &str = "made the validator fail";
 
 /// How many results are checked at a time.
 const RESULTS_AT_ONCE: usize = 1;
@@ -62,6 +68,8 @@ pub(super) struct ArgumentValidator {
     unfit: Mutex<NotedTools>,
     /// How many results are checked at a time on the threads that arguments need.
     result_turns: Arc<Semaphore>,
+    /// By scenario; those that are not published any more are forgotten.
+    judged: tokio::sync::Mutex<BTreeMap<ScenarioName, JudgedManifest>>,
 }
 
 /// Compiled schemas by the digest of their text.
@@ -89,6 +97,7 @@ impl ArgumentValidator {
             unchecked: Mutex::new(NotedTools::new(SchemaNote::Unchecked)),
             unfit: Mutex::new(NotedTools::new(SchemaNote::UnfitResult)),
             result_turns: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
+            judged: tokio::sync::Mutex::default(),
         }
     }
 
@@ -160,10 +169,10 @@ impl ArgumentValidator {
             Err(PoolError::OwnerOverdue) => {
                 ArgumentVerdict::Unchecked("was not used: another check of the same scenario takes too long".into())
             }
-            Err(PoolError::Overdue) => self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
+            Err(PoolError::Overdue) => self.give_up(digest, GIVEN_UP_OVERDUE, rules),
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
-                self.give_up(digest, "made the validator fail", rules)
+                self.give_up(digest, GIVEN_UP_PANICKED, rules)
             }
         })
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::Catalog;
-use crate::model::{Finding, FindingCode, JsonText, Tool, ToolId};
+use crate::model::{Digest, Finding, FindingCode, JsonText, Tool, ToolId};
 
 /// Tools remembered at most; a further one takes the place of the first by name.
 const MOST_TOOLS: usize = 1_000;
@@ -21,6 +21,15 @@ pub(super) enum SchemaNote {
     Unchecked,
     /// The last result that was checked did not fit.
     UnfitResult,
+}
+
+/// The findings about the schemas of one manifest, whatever its tools are called with.
+#[derive(Debug)]
+pub(super) struct JudgedManifest {
+    /// The manifest.
+    pub(super) digest: Digest,
+    /// The findings.
+    pub(super) findings: Vec<Finding>,
 }
 
 /// The latest reason by tool.
@@ -71,14 +80,18 @@ impl SchemaNote {
         }
     }
 
+    /// The finding that arguments are not checked. It is the same whether a call or the list of
+    /// tools showed it, so that it is reported once.
+    pub(super) fn unchecked(reason: &str) -> Finding {
+        let message = format!("calls are sent with unchecked arguments: the schema {reason}");
+        let hint = "write a schema without what is named here, in which few branches lead to the same definition; \
+                    the scenario checks its arguments itself";
+        Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
+    }
+
     fn finding(self, id: &ToolId, reason: &str) -> Finding {
         let finding = match self {
-            Self::Unchecked => {
-                let message = format!("a call was sent with unchecked arguments: the schema {reason}");
-                let hint = "write a schema without what is named here, in which few branches lead to the same \
-                            definition; the scenario checks its arguments itself";
-                Finding::new(FindingCode::SchemaUnchecked, message).hint(hint)
-            }
+            Self::Unchecked => Self::unchecked(reason),
             Self::UnfitResult => {
                 let message = format!(
                     "its last result does not fit the schema of results that it declares: {reason}; it was passed on"

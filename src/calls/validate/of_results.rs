@@ -7,9 +7,9 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::ArgumentValidator;
 use super::pool::{PoolError, PoolLimits};
 use super::schema::CompiledSchema;
+use super::{ArgumentValidator, GIVEN_UP_OVERDUE, GIVEN_UP_PANICKED};
 use crate::config;
 use crate::model::{JsonText, ToolId};
 
@@ -54,11 +54,11 @@ impl ArgumentValidator {
                 }
             }
             Err(PoolError::Overdue) => {
-                self.give_up(digest, "took longer than `calls.check_timeout` to check", rules);
+                self.give_up(digest, GIVEN_UP_OVERDUE, rules);
             }
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(%tool, error = panic, "the validator of results failed");
-                self.give_up(digest, "made the validator fail", rules);
+                self.give_up(digest, GIVEN_UP_PANICKED, rules);
             }
             Err(PoolError::QueueFull | PoolError::NotStarted | PoolError::OwnerOverdue | PoolError::NoThread) => {}
         }

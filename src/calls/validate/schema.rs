@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::super::Violation;
 use super::cost::Meter;
 use super::{compiling, pattern};
+use crate::formats::schema::upgrade;
 use crate::model::JsonText;
 use crate::model::text::{Truncated, truncate_at_char_boundary};
 
@@ -80,6 +81,10 @@ impl CompiledSchema {
         let Ok(mut source) = serde_json::from_str::<Value>(text) else {
             return Self::Unusable("nests too deeply to be read".into());
         };
+        // As in lists, so that models read what calls are checked by.
+        if let Err(error) = upgrade::number_all_strict_bounds(&mut source) {
+            return Self::unusable(&error);
+        }
         let units = match compiling::measure(&source) {
             Ok(units) => units,
             Err(error) => return Self::unusable(&error),
@@ -105,6 +110,14 @@ impl CompiledSchema {
 
     fn unusable(reason: &dyn fmt::Display) -> Self {
         Self::Unusable(format!("cannot be used to check arguments: {}", cut(reason)).into())
+    }
+
+    /// Why it cannot be used; `None` if it can.
+    pub(super) fn unusable_reason(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Usable(_) => None,
+            Self::Unusable(reason) => Some(Arc::clone(reason)),
+        }
     }
 
     /// Bytes that it takes in memory, roughly.
@@ -336,6 +349,28 @@ mod tests {
             let schema = json!({"$schema": draft, "properties": {"a": {"type": "string", "format": "ipv4"}}});
             assert_eq!(check(&schema, &json!({"a": "no address"})), ArgumentVerdict::Fits, "{draft}");
             assert_eq!(unfit(&schema, &json!({"a": 1})).0.len(), 1, "{draft}");
+        }
+    }
+
+    #[test]
+    fn flags_for_strict_bounds_are_checked_in_every_draft() {
+        let bounds = json!({"above": {"type": "number", "minimum": 0, "exclusiveMinimum": true},
+            "below": {"items": {"maximum": 9, "exclusiveMaximum": true}}, "up_to": {"maximum": 9, "exclusiveMaximum": false}});
+        for draft in
+            [None, Some("http://json-schema.org/draft-04/schema#"), Some("http://json-schema.org/draft-07/schema#")]
+        {
+            let mut schema = json!({"type": "object", "properties": bounds});
+            if let Some(draft) = draft {
+                schema["$schema"] = draft.into();
+            }
+            assert_eq!(
+                check(&schema, &json!({"above": 1, "below": [8], "up_to": 9})),
+                ArgumentVerdict::Fits,
+                "{draft:?}"
+            );
+            for unfit_one in [json!({"above": 0}), json!({"below": [9]}), json!({"up_to": 10})] {
+                assert_eq!(unfit(&schema, &unfit_one).0.len(), 1, "{draft:?} {unfit_one}");
+            }
         }
     }
 

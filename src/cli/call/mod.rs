@@ -85,6 +85,9 @@ impl CallArgs {
             tool_list::print_help(daemon, self.scope().into_iter().chain(scenario).collect()).await;
             return Ok(());
         };
+        if name.starts_with('-') {
+            return Err(unknown_option(name));
+        }
         let daemon = daemon?;
         let mut arguments = self.args.as_deref().map(written).transpose()?.unwrap_or_default();
         if !own.is_empty() || self.args.is_none() {
@@ -202,6 +205,17 @@ impl CallArgs {
             revision: self.revision.as_deref(),
             call_id: None,
         }
+    }
+}
+
+/// The refusal of an option before the name of the tool that this command does not have.
+fn unknown_option(option: &str) -> CommandError {
+    CommandError::Usage {
+        message: format!("`{option}` is no option of `callsheet call`"),
+        hint:
+            "only options of this command stand before the name of the tool (`callsheet call --help` lists them), and \
+               the tool's own flags behind it; how long a call may take is `calls.max_timeout` in the configuration"
+                .into(),
     }
 }
 

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use url::Url;
 
-use super::address::web_address;
 use super::{CommandError, output};
 use crate::config::client_files::ClientServer;
-use crate::config::{Config, without_route};
+use crate::config::{Config, web_address, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
 use crate::protocols::mcp::Mcp;
-use crate::protocols::tool_discovery::{self, Inspected};
+use crate::protocols::tool_discovery::{self, AuthorNames, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
 
 mod json_rpc;
@@ -158,7 +157,13 @@ async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspe
             })
         }
         // It was left out before.
-        Err(_) => Inspected { manifest: None, findings: Vec::new(), order: Vec::new(), stamp: None },
+        Err(_) => Inspected {
+            manifest: None,
+            findings: Vec::new(),
+            order: Vec::new(),
+            stamp: None,
+            names: AuthorNames::default(),
+        },
     };
     (server.name.to_string(), inspected)
 }

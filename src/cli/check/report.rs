@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::output;
 use super::super::paragraph::{self, Paragraph};
 use super::position::lines_of;
+use crate::calls::validate::listed;
 use crate::model::{Finding, Manifest, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
@@ -21,7 +22,9 @@ pub(super) struct CheckReport {
 
 impl CheckReport {
     /// With `strict`, warnings count and show as errors.
-    pub(super) fn new(subject: String, inspected: Inspected, strict: bool) -> Self {
+    pub(super) fn new(subject: String, mut inspected: Inspected, strict: bool) -> Self {
+        let unusable = inspected.manifest.iter().flat_map(listed::unusable_schemas_of);
+        inspected.findings.extend(unusable);
         Self { subject, inspected, strict, lines: None }
     }
 

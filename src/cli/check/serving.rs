@@ -69,6 +69,7 @@ pub(in crate::cli) async fn inspect_scenario(
     }
     findings.extend(asker.single(UNKNOWN_TOOL, serving::unknown_tool).await);
     // How it is served comes first: it is of the scenario, not of one tool.
+    findings.iter_mut().for_each(|finding| inspected.names.write_in(finding));
     inspected.findings.splice(0..0, findings);
     Ok((subject, inspected))
 }
@@ -139,8 +140,10 @@ fn upstream(target: &HttpTarget, config: &Config) -> Result<Upstream, TransportE
 }
 
 fn unreadable(error: &TransportError) -> CommandError {
-    CommandError::Usage {
-        message: error.to_string(),
-        hint: "name the address of a running scenario, like http://127.0.0.1:15000".into(),
-    }
+    let hint = if error.refuses_host() {
+        "use an address that it allows, such as localhost, or add this host name to those that it allows"
+    } else {
+        "name the address of a running scenario, like http://127.0.0.1:15000"
+    };
+    CommandError::Usage { message: error.to_string(), hint: hint.into() }
 }

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use url::Url;
 
-use crate::cli::address::web_address;
 use crate::cli::instance::{self, DaemonRecord};
 use crate::cli::{CommandError, RemoteArgs, output};
 use crate::config::{self, ClientConfig, ConfigError, Diagnostic, LoadOptions, LoadedConfig, ValueOrigin};
@@ -93,7 +92,7 @@ pub(in crate::cli) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandE
 
 /// Reads the address of a daemon as people write it.
 pub(in crate::cli) fn parse_url(text: &str) -> Result<Url, CommandError> {
-    web_address(text).ok_or_else(|| CommandError::Usage {
+    config::web_address(text).ok_or_else(|| CommandError::Usage {
         message: format!("`{text}` is not the address of a daemon"),
         hint: "write it like http://127.0.0.1:7400".into(),
     })

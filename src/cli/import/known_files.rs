@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The files below the home folder, with the name of the client.
-const BELOW_HOME: [(&str, &str); 10] = [
+const BELOW_HOME: [(&str, &str); 11] = [
     ("Claude Desktop", ".config/Claude/claude_desktop_config.json"),
     ("Claude Desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
     ("Claude Code", ".claude.json"),
@@ -15,6 +15,7 @@ const BELOW_HOME: [(&str, &str); 10] = [
     ("Gemini CLI", ".gemini/settings.json"),
     ("Codex", ".codex/config.toml"),
     ("opencode", ".config/opencode/opencode.json"),
+    ("Zed", ".config/zed/settings.json"),
 ];
 
 /// The files of known clients that exist.

@@ -36,6 +36,9 @@ pub(super) struct ImportArgs {
     /// Configuration file to write to, as `serve` takes it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
 }
 
 impl ImportArgs {
@@ -56,26 +59,44 @@ impl ImportArgs {
         let mut servers = ImportedServers::new(found, &home);
         let mut edit = ConfigEdit::open(&place, &LoadOptions::from_process());
         servers.leave_out_known(&edit.names()?);
-        print(&servers);
+        if !self.json {
+            print(&servers);
+        }
         if servers.taken.is_empty() {
-            output::line("no server can be taken");
+            self.finish(&servers, &place, false, "no server can be taken");
             return Ok(());
         }
         let count = output::count(servers.taken.len(), "server");
         if !self.write {
-            let place = place.display();
             let command = self.writing();
-            output::wrapped("", &format!("{count} can be taken; `{command}` writes them to {place}"));
+            let next = format!("{count} can be taken; `{command}` writes them to {}", place.display());
+            self.finish(&servers, &place, false, &next);
             return Ok(());
         }
         for server in &servers.taken {
-            edit.add(server.name.as_str(), &server.entry.target, None).map_err(edited::failed)?;
+            // What tells two servers of one name apart.
+            let comment = format!("From {}.", servers.shown(&server.from));
+            edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
         }
         let written = edit.write().map_err(edited::failed)?;
-        output::wrapped("", &format!("{count} written to {}", written.path.display()));
-        edited::print_secrets(&written);
-        output::wrapped("", "a running daemon takes them now; otherwise start one with `callsheet serve`");
+        self.finish(&servers, &written.path, true, &format!("{count} written to {}", written.path.display()));
+        if !self.json {
+            edited::print_secrets(&written);
+            output::wrapped("", "a running daemon takes them now; otherwise start one with `callsheet serve`");
+        }
         Ok(())
+    }
+
+    /// Prints what was done, or what can be.
+    fn finish(&self, servers: &ImportedServers, file: &Path, is_written: bool, text: &str) {
+        if self.json {
+            let mut report = servers.to_json();
+            report["file"] = file.display().to_string().into();
+            report["written"] = is_written.into();
+            output::json(&report);
+        } else {
+            output::wrapped("", text);
+        }
     }
 
     /// The command that writes what was shown.

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::known_files;
 use crate::cli::{CommandError, output};
 use crate::config::client_files::{
@@ -131,6 +133,20 @@ impl ImportedServers {
     pub(in crate::cli) fn shown(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
         below.map_or(path.to_owned(), |below| Path::new("~").join(below)).display().to_string()
+    }
+
+    /// The same for programs: the servers that can be taken, and a line for each of the others.
+    pub(in crate::cli) fn to_json(&self) -> Value {
+        let servers = self.taken.iter().map(|server| {
+            json!({
+                "name": server.name.as_str(),
+                "server": server.entry.target.to_string(),
+                "from": server.from,
+                "ignored": server.entry.ignored,
+                "missing_command": missing_command(&server.entry.target),
+            })
+        });
+        json!({"servers": servers.collect::<Vec<_>>(), "left_out": self.left_out})
     }
 
     /// Prints what is left out, and what is ignored or cannot be started of the others.

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
 use super::import::{self, ImportedServers};
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place, edited, output};
-use crate::config::edit::ConfigEdit;
+use crate::config::edit::{ConfigEdit, WrittenConfig};
 use crate::config::{self, LoadOptions};
 use crate::model::SourceId;
 use crate::runtime::Clock;
@@ -35,6 +36,9 @@ pub(super) struct InitArgs {
     /// Configuration file to write, as `serve` takes it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
 }
 
 impl InitArgs {
@@ -47,6 +51,9 @@ impl InitArgs {
             output::note("listening to the local network for a few seconds");
         }
         let found = sources::scan(&loaded.config, Clock::system()).await;
+        if self.json {
+            return self.run_for_program(&place, &servers, &found);
+        }
         print(&servers, &found);
         if place.exists() {
             return exists(&place, self.write);
@@ -61,16 +68,48 @@ impl InitArgs {
         self.write(&place, &servers)
     }
 
+    /// The same with one JSON object in place of text.
+    fn run_for_program(
+        &self,
+        place: &Path,
+        servers: &ImportedServers,
+        found: &[FoundEndpoint],
+    ) -> Result<(), CommandError> {
+        let was_there = place.exists();
+        if self.write {
+            if was_there {
+                return exists(place, true);
+            }
+            self.write_file(place, servers)?;
+        }
+        let mut report = servers.to_json();
+        let endpoint = |found: &FoundEndpoint| {
+            let (source, is_trusted) = (found.source.as_str(), found.is_trusted);
+            json!({"name": found.name, "where": found.place, "source": source, "trusted": is_trusted})
+        };
+        report["found"] = found.iter().map(endpoint).collect();
+        report["file"] = place.display().to_string().into();
+        report["was_there"] = was_there.into();
+        report["written"] = self.write.into();
+        output::json(&report);
+        Ok(())
+    }
+
     /// Writes the file with an entry for each server of a client. The daemon finds the rest by
     /// itself.
-    fn write(&self, place: &Path, servers: &ImportedServers) -> Result<(), CommandError> {
+    fn write_file(&self, place: &Path, servers: &ImportedServers) -> Result<WrittenConfig, CommandError> {
         let mut edit = ConfigEdit::open(place, &LoadOptions::from_process());
         edit.begin_with(&if servers.taken.is_empty() { format!("{BEGINNING}{EXAMPLE}") } else { BEGINNING.to_owned() });
         for server in &servers.taken {
             let comment = format!("From {}.", servers.shown(&server.from));
             edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
         }
-        let written = edit.write().map_err(edited::failed)?;
+        Ok(edit.write().map_err(edited::failed)?)
+    }
+
+    /// Writes the file, and prints what to do next.
+    fn write(&self, place: &Path, servers: &ImportedServers) -> Result<(), CommandError> {
+        let written = self.write_file(place, servers)?;
         let count = output::count(servers.taken.len(), "scenario");
         output::wrapped("", &format!("written to {}, with {count}", written.path.display()));
         edited::print_secrets(&written);

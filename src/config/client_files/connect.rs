@@ -22,6 +22,10 @@ pub enum KnownClient {
     Codex,
     /// Gemini CLI.
     Gemini,
+    /// opencode.
+    OpenCode,
+    /// Zed.
+    Zed,
     /// MCP Inspector, which keeps no entries.
     Inspector,
 }
@@ -53,7 +57,7 @@ pub enum ClientSnippet {
 
 impl KnownClient {
     /// Every client, in the order in which they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Claude,
         Self::ClaudeCode,
         Self::Cursor,
@@ -61,6 +65,8 @@ impl KnownClient {
         Self::Windsurf,
         Self::Codex,
         Self::Gemini,
+        Self::OpenCode,
+        Self::Zed,
         Self::Inspector,
     ];
 
@@ -74,6 +80,8 @@ impl KnownClient {
             Self::Windsurf => "windsurf",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Zed => "zed",
             Self::Inspector => "inspector",
         }
     }
@@ -88,6 +96,8 @@ impl KnownClient {
             Self::Windsurf => "Windsurf",
             Self::Codex => "Codex",
             Self::Gemini => "Gemini CLI",
+            Self::OpenCode => "opencode",
+            Self::Zed => "Zed",
             Self::Inspector => "MCP Inspector",
         }
     }
@@ -106,6 +116,8 @@ impl KnownClient {
             Self::Windsurf => &[".codeium/windsurf/mcp_config.json"],
             Self::Codex => &[".codex/config.toml"],
             Self::Gemini => &[".gemini/settings.json"],
+            Self::OpenCode => &[".config/opencode/opencode.json"],
+            Self::Zed => &[".config/zed/settings.json"],
             Self::Inspector => &[],
         }
     }
@@ -129,6 +141,13 @@ impl KnownClient {
             (Self::Codex, ClientConnection::Command { program, args }) => {
                 ClientSnippet::Toml("mcp_servers", json!({"command": program, "args": args}))
             }
+            (Self::OpenCode, ClientConnection::Command { program, args }) => {
+                let words: Vec<&String> = std::iter::once(program).chain(args).collect();
+                ClientSnippet::Json(self.key(), json!({"type": "local", "command": words, "enabled": true}))
+            }
+            (Self::Zed, ClientConnection::Command { program, args }) => {
+                ClientSnippet::Json(self.key(), json!({"source": "custom", "command": program, "args": args}))
+            }
             (_, ClientConnection::Command { program, args }) => {
                 ClientSnippet::Json(self.key(), json!({"command": program, "args": args}))
             }
@@ -142,12 +161,18 @@ impl KnownClient {
     }
 
     fn key(self) -> &'static str {
-        if self == Self::VsCode { "servers" } else { "mcpServers" }
+        match self {
+            Self::VsCode => "servers",
+            Self::OpenCode => "mcp",
+            Self::Zed => "context_servers",
+            _ => "mcpServers",
+        }
     }
 
     fn address_entry(self, url: &str) -> Value {
         match self {
-            Self::Cursor => json!({"url": url}),
+            Self::Cursor | Self::Zed => json!({"url": url}),
+            Self::OpenCode => json!({"type": "remote", "url": url, "enabled": true}),
             Self::Windsurf => json!({"serverUrl": url}),
             Self::Gemini => json!({"httpUrl": url}),
             _ => json!({"type": "http", "url": url}),
@@ -197,6 +222,9 @@ mod tests {
                 &command,
                 &["[mcp_servers.callsheet]", "command = \"/bin/callsheet\"", "args = [\"mcp\"]"],
             ),
+            (KnownClient::OpenCode, &command, &["\"mcp\"", "\"type\": \"local\"", "\"/bin/callsheet\",\n"]),
+            (KnownClient::OpenCode, &address, &["\"type\": \"remote\""]),
+            (KnownClient::Zed, &command, &["\"context_servers\"", "\"command\": \"/bin/callsheet\""]),
             (KnownClient::Inspector, &address, &["--cli http://127.0.0.1:7400/mcp --transport http"]),
         ] {
             let text = client.snippet(connection).text("callsheet");

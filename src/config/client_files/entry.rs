@@ -14,7 +14,7 @@ use crate::model::{HttpTarget, Secret, StdioTarget, Target};
 /// The members that name an address.
 const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 /// The members that have a meaning here.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "command",
     "args",
     "env",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 12] = [
     "httpUrl",
     "headers",
     "type",
+    "source",
     "disabled",
     "enabled",
 ];

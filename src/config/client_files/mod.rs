@@ -23,7 +23,7 @@ pub use variables::Variables;
 /// The largest file that is read, in bytes.
 pub const MAX_CLIENT_FILE: u64 = 16 * 1024 * 1024;
 /// The top keys under which clients keep their servers.
-const TOP_KEYS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "mcp"];
+const TOP_KEYS: [&str; 5] = ["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
 
 /// One entry, or the reason why it cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

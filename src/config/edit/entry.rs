@@ -18,8 +18,9 @@ pub(super) struct EntryText {
 }
 
 impl EntryText {
-    /// The entry of a scenario. `search` is the `PATH` of the person who adds it.
-    pub(super) fn new(name: &str, target: &EntryTarget, search: Option<&str>) -> Self {
+    /// The entry of a scenario. `search` is the `PATH` of the person who adds it, and `kept_path`
+    /// the same if the entry has to have it.
+    pub(super) fn new(name: &str, target: &EntryTarget, search: Option<&str>, kept_path: Option<&str>) -> Self {
         let mut text = format!("[[scenarios]]\nname = {}\n", quoted(name));
         let (key, secrets) = match target {
             EntryTarget::Program { command, args, env, cwd } => {
@@ -45,7 +46,7 @@ impl EntryText {
             })
             .collect();
         // A service has another PATH than the person who adds this, and `npx` has to find `node`.
-        if let (EntryTarget::Program { env, .. }, Some(search)) = (target, search)
+        if let (EntryTarget::Program { env, .. }, Some(search)) = (target, kept_path)
             && env.iter().all(|(own, _)| own != "PATH")
         {
             members.push(format!("PATH = {}", quoted(search)));

@@ -63,7 +63,7 @@ impl EditError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::NameTaken { name, .. } => {
-                format!("take another name, or take that one out first with `callsheet remove {name}`")
+                format!("take another name, or put it in the place of that one with `callsheet add {name} --replace`")
             }
             Self::NotThere { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),

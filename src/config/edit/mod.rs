@@ -26,6 +26,8 @@ pub(crate) use error::EditError;
 use file_edit::FileEdit;
 pub(crate) use replace::{FileReaders, replace};
 
+/// The folders in which every service finds programs.
+const USUAL_FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// What a person does with the lines of a new entry.
 const PASTE: &str = "write the entry at the end of the file yourself";
 /// What a person does with the lines of a new file.
@@ -48,6 +50,8 @@ pub(crate) struct ConfigEdit {
     by_hand: &'static str,
     /// Whether an entry is taken out whose values are in the file of secrets.
     leaves_secrets: bool,
+    /// The `PATH` of the daemon that takes the file, if one runs.
+    daemon_path: Option<String>,
 }
 
 /// What was written.
@@ -71,7 +75,25 @@ impl ConfigEdit {
         let file = FileEdit::open(path);
         let text = file.text().unwrap_or_default().to_owned();
         let (secrets, lines) = (Vec::new(), String::new());
-        Self { file, text, options, secrets, lines, by_hand: PASTE, leaves_secrets: false }
+        Self { file, text, options, secrets, lines, by_hand: PASTE, leaves_secrets: false, daemon_path: None }
+    }
+
+    /// Sets the `PATH` of the daemon that takes the file. An entry that is added gets the one of
+    /// the person who adds it only if that is another one.
+    pub(crate) fn for_daemon_with_path(&mut self, path: &str) {
+        self.daemon_path = Some(path.to_owned());
+    }
+
+    /// Whether a program needs the `PATH` of the person who adds it, because its daemon has another
+    /// one. Where none runs it may be a service, which has the usual folders.
+    fn needs_path(&self, target: &EntryTarget, search: &str) -> bool {
+        let EntryTarget::Program { command, .. } = target else { return false };
+        if let Some(known) = &self.daemon_path {
+            return known != search;
+        }
+        let file = command_file(command, Some(search));
+        let folder = file.as_deref().and_then(Path::parent);
+        !folder.is_some_and(|folder| USUAL_FOLDERS.iter().any(|usual| Path::new(usual) == folder))
     }
 
     /// The names of the scenarios in it, in order.
@@ -94,8 +116,12 @@ impl ConfigEdit {
     /// # Errors
     /// The name is taken, or the file writes its scenarios as a list in brackets.
     pub(crate) fn add(&mut self, name: &str, target: &EntryTarget, comment: Option<&str>) -> Result<(), EditError> {
+        if self.by_hand == TAKE_OUT {
+            self.by_hand = PASTE;
+        }
         let search = self.options.set_variable("PATH");
-        let EntryText { text: entry, secrets } = EntryText::new(name, target, search.as_deref());
+        let kept_path = search.as_deref().filter(|search| self.needs_path(target, search));
+        let EntryText { text: entry, secrets } = EntryText::new(name, target, search.as_deref(), kept_path);
         let comment = comment.map(|comment| format!("# {comment}\n")).unwrap_or_default();
         let gap = if self.lines.is_empty() { "" } else { "\n" };
         self.lines = format!("{}{gap}{comment}{entry}", self.lines);

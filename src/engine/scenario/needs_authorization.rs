@@ -10,6 +10,10 @@ use crate::transports::http::credentials::{Challenge, CredentialError};
 const NONE: &str = "set its `auth` or `headers`, write its `url` as `http://name:password@host` if it takes these, or let it list its \
                     tools without a credential";
 
+/// What is said where the server refused the host name that it was called by.
+const OTHER_HOST: &str = "use an address that it allows, such as `http://localhost:PORT` if it runs on this host, or add \
+                          the host name in its `url` to those that it allows";
+
 /// The finding for a scenario that answered 401 or 403, or whose credential cannot be had.
 /// `message` is what the poll met.
 pub(super) fn needs_authorization(record: &Scenario, error: &ListError, message: &str) -> Finding {
@@ -22,6 +26,10 @@ pub(super) fn needs_authorization(record: &Scenario, error: &ListError, message:
             None,
             "correct it there, or where the configuration says that it is; it is read again for each request"
                 .to_owned(),
+        ),
+        ListError::Transport(refusal) if refusal.refuses_host() => (
+            Some("it refuses the host name in its address, and allows others only, such as localhost"),
+            OTHER_HOST.to_owned(),
         ),
         ListError::Transport(TransportError::Status { challenge, .. }) => {
             let (missing, hint) = refused(record, challenge.as_deref());
@@ -66,6 +74,9 @@ fn refused(record: &Scenario, challenge: Option<&Challenge>) -> (&'static str, S
             "it wants a bearer token, and none is configured for it",
             "set its `auth` to a token, or to `{ oauth = ... }`".to_owned(),
         ),
+        None if challenge.is_some_and(|challenge| challenge.status == 403 && challenge.scheme.is_empty()) => {
+            ("it refuses this client, and no credential is configured for it", NONE.to_owned())
+        }
         None => ("no credential is configured for it", NONE.to_owned()),
     }
 }

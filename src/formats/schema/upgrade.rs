@@ -1,7 +1,7 @@
 //! What drafts 4 to 2019-09 wrote otherwise becomes what 2020-12 writes. Silent: it means the same.
 //!
 //! Flags for strict bounds are rewritten with the other malformed values, and lists of items with
-//! arrays.
+//! arrays. The check of arguments rewrites the flags with the same function.
 
 use serde_json::{Map, Value};
 
@@ -43,6 +43,33 @@ pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), Transfor
         }
         Ok(())
     })
+}
+
+/// Writes the strict bounds of a whole schema as [`number_strict_bounds`] does.
+pub(crate) fn number_all_strict_bounds(schema: &mut Value) -> Result<(), TransformError> {
+    each_object(schema, |members, _| {
+        number_strict_bounds(members);
+        Ok(())
+    })
+}
+
+/// Draft 4 wrote a strict bound as a flag beside the bound; since draft 6 it is the bound. Whether
+/// there was such a flag.
+pub(super) fn number_strict_bounds(members: &mut Map<String, Value>) -> bool {
+    let mut changed = false;
+    for (bound, strict) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        let Some(Value::Bool(flag)) = members.get(strict) else { continue };
+        changed = true;
+        if *flag && members.get(bound).is_some_and(Value::is_number) {
+            if let Some(number) = take(members, bound) {
+                members.insert(strict.into(), number);
+            }
+        } else {
+            // A flag without a bound, or an unset one, has no meaning.
+            take(members, strict);
+        }
+    }
+    changed
 }
 
 /// Only at the root, where references look for it; a schema with both keeps both.

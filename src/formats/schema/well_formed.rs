@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::walk::{Holds, Role, each_schema, holds};
-use super::{Context, TransformError, each_once, short, take};
+use super::{Context, TransformError, each_once, short, take, upgrade};
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
@@ -16,7 +16,9 @@ pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), Tran
     each_schema(schema, |schema, place| {
         match schema {
             Value::Object(members) => {
-                rewrite_exclusive(members, context);
+                if upgrade::number_strict_bounds(members) {
+                    context.silent();
+                }
                 repair_required(members, place.pointer, context);
                 each_type_once(members, context);
                 take_odd(members, place.pointer, context);
@@ -79,22 +81,6 @@ fn acceptable(keyword: &str, value: &Value) -> bool {
 
 fn is_type(name: &str) -> bool {
     TYPES.contains(&name)
-}
-
-/// Draft 4 wrote a strict bound as a flag beside the bound; since draft 6 it is the bound.
-fn rewrite_exclusive(members: &mut Map<String, Value>, context: &mut Context) {
-    for (bound, strict) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
-        let Some(Value::Bool(flag)) = members.get(strict) else { continue };
-        if *flag && members.get(bound).is_some_and(Value::is_number) {
-            if let Some(number) = take(members, bound) {
-                members.insert(strict.into(), number);
-            }
-        } else {
-            // A flag without a bound, or an unset one, has no meaning.
-            take(members, strict);
-        }
-        context.silent();
-    }
 }
 
 /// A type that is named twice says no more than once.

@@ -112,9 +112,7 @@ pub(super) fn decode(
             }
         }
     }
-    for tool in &tools {
-        remark(tool, &mut findings);
-    }
+    tools.retain(|tool| !is_for_tasks_only(tool, &mut findings));
     tools.shrink_to_fit();
     let manifest = Manifest { protocol_version: revision.into(), ..Manifest::new(scenario(server), tools) }.digested();
     Ok(DecodedTools { manifest, findings: findings.finish(), quarantined, headers: table })
@@ -331,8 +329,9 @@ fn metadata(tags: &[&str]) -> String {
     metadata
 }
 
-/// Adds findings for a tool that is published and cannot be used as it should be.
-fn remark(tool: &Tool, findings: &mut DocumentFindings) {
+/// Whether a tool can be called as a task only, so that every call of it would fail. A finding says
+/// that it is left out.
+fn is_for_tasks_only(tool: &Tool, findings: &mut DocumentFindings) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct DeclaredExecution {
@@ -340,13 +339,15 @@ fn remark(tool: &Tool, findings: &mut DocumentFindings) {
     }
     let execution = tool.extra.iter().find(|(name, _)| &**name == "execution");
     let execution = execution.and_then(|(_, json)| serde_json::from_str::<DeclaredExecution>(json.get()).ok());
-    if execution.and_then(|execution| execution.task_support).as_deref() == Some("required") {
+    let is_required = execution.and_then(|execution| execution.task_support).as_deref() == Some("required");
+    if is_required {
         let finding =
             Finding::new(FindingCode::TaskRequired, "it can be called as a task only, which callsheet cannot do")
                 .of_tool(Arc::clone(&tool.name))
                 .hint("let the server accept plain calls of it, too");
         findings.push(finding);
     }
+    is_required
 }
 
 #[cfg(test)]

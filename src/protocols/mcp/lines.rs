@@ -401,3 +401,22 @@ enum Arrived {
     Note(Note),
     Request(ServerRequest),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(is_call: bool) -> Pending {
+        Pending { reply: oneshot::channel().0, notes: mpsc::channel(1).0, requests: mpsc::channel(1).0, is_call }
+    }
+
+    /// A request of the server that names no call must not reach the caller of another one.
+    #[test]
+    fn what_names_no_call_is_for_the_only_one() {
+        let mut all = BTreeMap::from([(1, pending(false)), (2, pending(true))]);
+        assert!(only_call(&all).is_some_and(|call| call.is_call));
+        all.insert(3, pending(true));
+        assert!(only_call(&all).is_none(), "either may be meant");
+        assert!(only_call(&BTreeMap::from([(1, pending(false))])).is_none());
+    }
+}

@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn only_failures_that_the_next_request_meets_too_are_final() {
         let url = || "http://h/".to_owned();
-        let status = |status| TransportError::Status { url: url(), status, retry_after: None, challenge: None };
+        let status =
+            |status| TransportError::Status { url: url(), status, retry_after: None, challenge: None, said: None };
         for (code, expected) in
             [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
         {

@@ -176,7 +176,7 @@ pub(super) const MISSING: &str = "is missing";
 
 /// The finding for a manifest without a readable time stamp.
 pub(super) fn unstamped(what: &str) -> Finding {
-    let message = format!("generated_at {what}; the manifest is used without it");
+    let message = format!("`generated_at` {what}; the manifest is used without it");
     let hint = "write the time as RFC 3339, such as `2024-01-15T10:30:00Z`";
     Finding::new(FindingCode::GeneratedAt, message).at("/generated_at").hint(hint)
 }

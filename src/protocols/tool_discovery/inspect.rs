@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::author_names::AuthorNames;
 use super::flaw::tool_index;
 use super::head;
 use super::sent_pointer::sent_pointer;
@@ -30,6 +31,8 @@ pub struct Inspected {
     pub order: Vec<String>,
     /// `generated_at` as JSON text, as sent.
     pub stamp: Option<String>,
+    /// How the author writes the names of members, where the protocol has more than one way.
+    pub names: AuthorNames,
 }
 
 /// Inspects a document in any spelling. A version out of range is a finding, and the rest is
@@ -62,7 +65,9 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
             None
         }
     };
+    let names = AuthorNames::in_document(&document);
     for finding in &mut findings {
+        names.write_in(finding);
         if let Some(pointer) = &finding.pointer {
             let sent = sent_pointer(&document, pointer);
             put(finding, sent);
@@ -72,7 +77,7 @@ pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
     let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
     let stamp = ["generated_at", "generatedAt"].iter().find_map(|name| document.get(name)).map(Value::to_string);
-    Inspected { manifest, findings, order, stamp }
+    Inspected { manifest, findings, order, stamp, names }
 }
 
 pub(in crate::protocols) fn tools(document: &Value) -> &[Value] {

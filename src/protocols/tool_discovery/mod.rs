@@ -19,6 +19,7 @@
 //! This module never decides about preferences, published names, or whether a schema makes sense,
 //! and it never builds a tree of values where the text is enough.
 
+mod author_names;
 mod call;
 pub(in crate::protocols) mod daemon_chain;
 mod decode;
@@ -54,6 +55,7 @@ use crate::transports::http::Upstream;
 
 use follow::DaemonEvents;
 
+pub use author_names::AuthorNames;
 pub use decode::{decode, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
 pub use inspect::{Inspected, inspect};

@@ -46,7 +46,7 @@ fn wrapped(place: &Value) -> Option<(&str, &Value)> {
     WRAPPERS.contains(&name.as_str()).then_some((name, value))
 }
 
-fn camel(name: &str) -> String {
+pub(super) fn camel(name: &str) -> String {
     let mut parts = name.split('_');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {

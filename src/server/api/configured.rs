@@ -11,10 +11,10 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use url::Url;
 
 use crate::config::client_files::EntryTarget;
 use crate::config::edit::{ConfigEdit, EditError, WrittenConfig};
+use crate::config::web_address;
 use crate::model::ScenarioName;
 use crate::server::api::shared_json;
 use crate::server::http::body::{JsonBody, bad_member};
@@ -123,8 +123,8 @@ pub(in crate::server) async fn add(
     body.refuse_unknown(&MEMBERS)?;
     let name: ScenarioName = body.text("name")?.parse()?;
     let text = body.text("url")?;
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or_else(|| bad_member("url", &text.into(), "an address such as http://127.0.0.1:8080"))?;
+    let url =
+        web_address(text).ok_or_else(|| bad_member("url", &text.into(), "an address such as http://127.0.0.1:8080"))?;
     let new = name.clone();
     let target = EntryTarget::Address { url, headers: Vec::new() };
     let written = shared.edit(move |edit| edit.add(new.as_str(), &target, None)).await?.map_err(|error| {

@@ -9,23 +9,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::{FormerName, Snapshot, ViewQuery, explain};
-use crate::model::{Finding, ScenarioName, ScenarioState, ViewTool};
+use crate::model::{Finding, Health, ScenarioName, ScenarioState, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::{lookup, shared_json};
 use crate::server::http::error::Problem;
 
-/// Every decision about a tool, with its source.
+/// Every decision about a tool, with its source; or the standing of a scenario, where no tool but a
+/// scenario has the name.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Explanation")]
 pub(in crate::server) struct ToolExplanation<'a> {
+    /// What has the name: `tool` or `scenario`.
+    kind: &'static str,
     /// The published name.
     name: &'a str,
-    /// `scenario/tool`.
+    /// `scenario/tool`, or the name of the scenario.
     id: String,
     scenario: &'a str,
-    /// The name its scenario gave it.
+    /// The name its scenario gave it; empty for a scenario.
     tool: &'a str,
-    /// Whether a list for this scope has it, before limits.
+    /// Whether a list for this scope has it, or a tool of the scenario, before limits.
     listed: bool,
     /// The same with the one cause, for people.
     verdict: String,
@@ -75,10 +78,43 @@ pub(super) fn answer(
             match (lookup::left_out(snapshot, name), lookup::remembered(&shared.reader.history(), scope, name)) {
                 (Some(finding), _) => left_out(finding),
                 (None, Some(tool)) => of_tool(snapshot, scope, &tool, None),
-                (None, None) => Err(lookup::with_unanswered(problem, snapshot)),
+                (None, None) => match name.parse().ok().and_then(|name: ScenarioName| snapshot.health.get(&name)) {
+                    Some(health) => of_scenario(snapshot, health),
+                    None => Err(lookup::with_unanswered(problem, snapshot)),
+                },
             }
         }
     }
+}
+
+/// Explains the standing of a scenario, for clients that know it and none of its tools.
+fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem> {
+    let Health { name, state, reason, tools, .. } = health;
+    let verdict = format!("a tool provider (scenario) and no tool; it is {state}: {reason}");
+    let counts = format!(
+        "{} published, {} disabled, {} malformed; `GET /api/v1/scenarios/{name}` shows more",
+        tools.published, tools.disabled, tools.quarantined
+    );
+    let source = health.source.as_str();
+    let mut findings = snapshot.catalog.findings_of(name);
+    findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
+    findings.retain(|finding| finding.tool.is_none());
+    findings.sort();
+    findings.dedup();
+    shared_json::json(&ToolExplanation {
+        kind: "scenario",
+        name: name.as_str(),
+        id: name.to_string(),
+        scenario: name.as_str(),
+        tool: "",
+        listed: tools.published > 0,
+        verdict,
+        steps: vec![
+            ExplainedStep { subject: "standing", outcome: reason, source },
+            ExplainedStep { subject: "tools", outcome: &counts, source: "catalog" },
+        ],
+        findings: findings.iter().map(shared_json::finding).collect(),
+    })
 }
 
 /// Explains a tool, which had another name before.
@@ -103,6 +139,7 @@ fn of_tool(
     }
     let steps = explanation.steps.iter();
     shared_json::json(&ToolExplanation {
+        kind: "tool",
         name: tool.name.as_str(),
         id: tool.id.to_string(),
         scenario: tool.id.scenario.as_str(),
@@ -122,6 +159,7 @@ fn left_out(finding: &Finding) -> Result<Response, Problem> {
     let tool = finding.tool.as_deref().unwrap_or_default();
     let outcome = format!("it is left out, because of `{}`: {}", finding.code, finding.message);
     shared_json::json(&ToolExplanation {
+        kind: "tool",
         name: tool,
         id: format!("{scenario}/{tool}"),
         scenario,
@@ -143,6 +181,7 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
     };
     let outcome = format!("{cause}; the list does not have `{}` since {}", former.name, at(former.since));
     shared_json::json(&ToolExplanation {
+        kind: "tool",
         name: former.name.as_str(),
         id: id.to_string(),
         scenario: id.scenario.as_str(),

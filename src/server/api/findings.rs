@@ -162,6 +162,10 @@ pub(in crate::server) async fn open_findings(
     let mut general = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
     general.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
     general.extend(lint_findings(shared, snapshot, wanted).await);
+    if wanted.matches_code(FindingCode::SchemaUnchecked) {
+        let unusable = shared.calls.unusable_schemas(&snapshot.catalog, wanted.scenario.as_ref()).await;
+        general.extend(unusable.into_iter().filter(|finding| wanted.matches(finding)));
+    }
     general.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
     let refused = shared.refused_profiles.finding(&snapshot.catalog);
     general.extend(refused.filter(|finding| wanted.matches(finding)));

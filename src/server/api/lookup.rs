@@ -40,7 +40,8 @@ pub(in crate::server) fn left_out<'s>(snapshot: &'s Snapshot, name: &str) -> Opt
         (NameRef::Bare(name), Some(_), Some(tool)) => **name == **tool,
         _ => false,
     };
-    let leaves_out = |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable);
+    let leaves_out =
+        |code| matches!(code, FindingCode::ToolQuarantined | FindingCode::ToolUnavailable | FindingCode::TaskRequired);
     snapshot.findings.iter().filter(|finding| leaves_out(finding.code)).find(is_it)
 }
 
@@ -74,13 +75,24 @@ pub(in crate::server) fn with_unanswered(problem: Problem, snapshot: &Snapshot) 
     if all.is_empty() {
         return problem;
     }
-    let described: Vec<String> =
-        all.iter().take(CANDIDATES).map(|health| format!("{} ({})", health.name, health.reason)).collect();
+    let described: Vec<String> = all
+        .iter()
+        .take(CANDIDATES)
+        .map(|health| format!("{} ({})", health.name, in_one_clause(&health.reason)))
+        .collect();
     let more = if all.len() > CANDIDATES { " and more" } else { "" };
     let has = if all.len() == 1 { "scenario has" } else { "scenarios have" };
     let text = format!("{} {has} not answered, and it may be theirs: {}{more}", all.len(), described.join(", "));
     let names: Vec<&str> = all.iter().map(|health| health.name.as_str()).collect();
     problem.and_detail(&text).with_member("unanswered", names)
+}
+
+/// The reason of a state up to what it quotes of a program: one error does not hold several others,
+/// and what stands behind a semicolon is the next step of an error.
+fn in_one_clause(reason: &str) -> &str {
+    let is_plain = |at: &usize| reason[..*at].matches('`').count().is_multiple_of(2);
+    let end = reason.match_indices("; ").map(|(at, _)| at).find(is_plain);
+    end.map_or(reason, |end| &reason[..end])
 }
 
 /// Refuses a profile that is not known if others are, and names those. A typing error must not look

@@ -99,7 +99,7 @@ pub(in crate::server) async fn show(
 ) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
-    let findings = findings_of(&snapshot, &health.name);
+    let findings = findings_of(&shared, &snapshot, &health.name).await;
     shared_json::json(&ExaminedScenario {
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
@@ -252,10 +252,15 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
 
 /// The findings of sources, manifests, the store and the merge about one scenario, in order, each
 /// once.
-pub(in crate::server) fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
+pub(in crate::server) async fn findings_of(
+    shared: &ServerState,
+    snapshot: &Snapshot,
+    name: &ScenarioName,
+) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_of(name);
     findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
     findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());
+    findings.extend(shared.calls.unusable_schemas(&snapshot.catalog, Some(name)).await);
     findings.sort();
     findings.dedup();
     findings

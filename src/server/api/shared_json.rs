@@ -306,6 +306,8 @@ pub(in crate::server) struct ConfigurationJson<'a> {
     file: Option<&'a str>,
     /// Since when it is active.
     since: Time,
+    /// The `PATH` in which the daemon finds programs that it starts.
+    search_path: Option<String>,
     /// The number of reloads since the start.
     reloads: u64,
     /// The keys that the last reload changed.
@@ -354,6 +356,7 @@ pub(in crate::server) fn configuration(state: &ConfigState) -> ConfigurationJson
     ConfigurationJson {
         file: state.file.as_deref(),
         since: Time(state.since),
+        search_path: std::env::var("PATH").ok(),
         reloads: state.reloads,
         changed: &state.changed,
         scenarios: ScenarioChangesJson { added, removed, changed },

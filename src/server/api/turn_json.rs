@@ -100,6 +100,10 @@ struct TurnCallJson<'a> {
     scenario: Option<&'a str>,
     /// The name that its scenario gave it.
     tool_name: Option<&'a str>,
+    /// The definition that was called, if the activity of another scenario ran it, as
+    /// `scenario/tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<String>,
     /// Whether the model gets less than the whole result: `GET /api/v1/results/{call_id}` has it.
     is_cut: bool,
     /// What the model gets where there is no result.
@@ -190,6 +194,7 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
         call_id: turn.call_id(number),
         scenario: made.tool.as_ref().map(|tool| tool.scenario.as_str()),
         tool_name: made.tool.as_ref().map(|tool| &*tool.tool),
+        definition: None,
         is_cut: false,
         error: None,
         code: None,
@@ -214,8 +219,10 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
         },
         TurnPhase::GoesOn(settled) | TurnPhase::Over(settled) => {
             let is_cut = turn.is_cut(number, settled);
-            let Settled { said, code, violations, candidates, took_ms, adjusted, .. } = Settled::clone(settled);
+            let Settled { said, code, violations, candidates, took_ms, adjusted, definition, .. } =
+                Settled::clone(settled);
             TurnCallJson {
+                definition,
                 is_cut,
                 error: said,
                 code,

@@ -18,7 +18,7 @@ pub(super) fn section(shared: &ServerState, is_first: bool) -> Markup {
             } @else {
                 form id="add-scenario" class="filter" hx-post="/api/v1/scenarios" hx-swap="none" hx-disabled-elt="find button" {
                     label { "Name" input name="name" required maxlength="100" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" placeholder="notes" autocomplete="off" spellcheck="false"; }
-                    label { "Address" input name="url" type="url" required placeholder="http://127.0.0.1:8080" autocomplete="off"; }
+                    label { "Address" input name="url" type="text" inputmode="url" required placeholder="http://127.0.0.1:8080" autocomplete="off"; }
                     button type="submit" class="primary" { "Add" }
                 }
                 noscript { p { "Without scripts, add it in a terminal: " code { "callsheet add NAME ADDRESS" } } }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
-use crate::model::{Health, SourceId};
+use crate::model::{Finding, Health, SourceId};
 use crate::server::api::scenarios::{find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::LatencySample;
@@ -36,6 +36,7 @@ pub(super) async fn page(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
+    let findings = findings_of(&shared, &snapshot, &health.name).await;
     let main = html! {
         p { a href="/" { "All scenarios" } }
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
@@ -44,7 +45,7 @@ pub(super) async fn page(
         // Outside of the part that is fetched again, so that the zoom stays.
         (plots::interactive_plot())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
-            (offer(&shared, &snapshot, health, now))
+            (offer(&shared, &snapshot, health, &findings, now))
         }
         (model_box(health))
     };
@@ -71,7 +72,8 @@ pub(super) async fn offer_part(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
-    html_response(&asked, offer(&shared, &snapshot, health, now))
+    let findings = findings_of(&shared, &snapshot, &health.name).await;
+    html_response(&asked, offer(&shared, &snapshot, health, &findings, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
@@ -163,15 +165,14 @@ fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timesta
     }
 }
 
-fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timestamp) -> Markup {
-    let findings = findings_of(snapshot, &health.name);
+fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, findings: &[Finding], now: Timestamp) -> Markup {
     let entry = snapshot.catalog.entry(&health.name);
     html! {
         (turns(&shared.dashboard.history.for_scenario(&health.name), now))
         (errors(&recent_errors(shared, &health.name)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
-            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, &findings)) }
+            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, findings)) }
         }
         section class="card" aria-labelledby="tools-title" {
             h2 id="tools-title" { "Tools" }

@@ -384,14 +384,14 @@ pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap)
     let mut lists = Vec::new();
     for format in formats::FORMATS.iter().copied() {
         let prepared = shared.views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-        lists.push((format, prepared.tools, prepared.left_out, prepared.body.len()));
+        lists.push((format, prepared.tools, prepared.left_out, prepared.body.len(), prepared.tokens));
     }
     let markup = html! {
         div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {
             thead { tr { @for head in ["Format", "Tools", "Limit", "Left out", "Bytes", "Tokens (estimated)"] { th scope="col" { (head) } } } }
-            tbody { @for (format, tools, left_out, bytes) in &lists {
+            tbody { @for (format, tools, left_out, bytes, tokens) in &lists {
                 tr { th scope="row" { (format.id()) } td { (tools) } td { @match format.limits().max_tools { Some(most) => (most), None => "no known limit" } }
-                    td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (format.limits().tokens(*bytes)) } }
+                    td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (tokens) } }
             } }
         } }
         p class="quiet" { "Tokens are estimated and rather too high: vendors count differently and do not publish how." }

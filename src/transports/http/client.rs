@@ -280,8 +280,24 @@ impl Upstream {
                 ResponseAction::Refuse if take == Take::Any => {
                     return self.read(limits.max_body, &address, body, head).await;
                 }
-                ResponseAction::Refuse => return Err(status::refused(address.to_string(), &head)),
+                ResponseAction::Refuse => return Err(self.refusal(&address, body, head).await),
             }
+        }
+    }
+
+    /// The error for an answer that is no success. The first line of its body is read where the
+    /// status alone does not say what is refused.
+    async fn refusal<B>(&self, address: &Address, body: B, head: ResponseHead) -> TransportError
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
+    {
+        let bare = status::refused(address.to_string(), &head, b"");
+        if !status::explains(head.status) {
+            return bare;
+        }
+        match self.read(status::REFUSAL_BYTES, address, body, head).await {
+            Ok(answer) => answer.refused(address.to_string()),
+            Err(_) => bare,
         }
     }
 

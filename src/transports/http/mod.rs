@@ -95,6 +95,6 @@ impl HttpResponse {
 
     /// The error for an answer that is no success, from this address.
     pub fn refused(&self, url: String) -> TransportError {
-        status::refused(url, &self.head)
+        status::refused(url, &self.head, &self.body)
     }
 }

@@ -116,7 +116,7 @@ impl Upstream {
         let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout).map_err(cover)?;
         if answer.status() != StatusCode::OK {
             let (_, head) = self.client.received(answer, requested);
-            return Err(cover(status::refused(address.to_string(), &head)));
+            return Err(cover(status::refused(address.to_string(), &head, b"")));
         }
         if !is_event_stream(answer.headers()) {
             return Ok(None);

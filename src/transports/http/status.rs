@@ -9,12 +9,17 @@ use jiff::Timestamp;
 use super::cache_policy::ResponseHead;
 use super::credentials::Challenge;
 use super::http_date;
+use crate::model::finding::quoted_up_to;
 use crate::transports::TransportError;
 
 /// The shortest wait, however soon a scenario wants the next request.
 const SOONEST: Duration = Duration::from_secs(1);
 /// However late, it is not forgotten: a wrong header must not cost a scenario for days.
 const LATEST: Duration = Duration::from_secs(600);
+/// Bytes of the body of a refusal that are read for its first line.
+pub(super) const REFUSAL_BYTES: usize = 16 * 1024;
+/// Characters of that line in messages.
+const LINE_CHARACTERS: usize = 200;
 
 /// What to do with the head of an answer.
 #[derive(Debug)]
@@ -50,13 +55,26 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) 
     }
 }
 
-/// The error for an answer that is no success.
-pub(super) fn refused(url: String, head: &ResponseHead) -> TransportError {
+/// Whether the body of a refusal says what is refused, which the status alone does not.
+pub(super) fn explains(status: StatusCode) -> bool {
+    status == StatusCode::FORBIDDEN || status == StatusCode::MISDIRECTED_REQUEST
+}
+
+/// The first line of a body that is no web page, quoted.
+fn first_line(body: &[u8]) -> Option<Box<str>> {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * LINE_CHARACTERS)]);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).filter(|line| !line.starts_with('<'));
+    line.map(|line| quoted_up_to(line, LINE_CHARACTERS).into())
+}
+
+/// The error for an answer that is no success, with as much of its body as was read.
+pub(super) fn refused(url: String, head: &ResponseHead, body: &[u8]) -> TransportError {
     TransportError::Status {
         url,
         status: head.status.as_u16(),
         retry_after: retry_after(&head.headers, head.received_at),
         challenge: Challenge::parse(head.status, &head.headers).map(Box::new),
+        said: explains(head.status).then(|| first_line(body)).flatten(),
     }
 }
 

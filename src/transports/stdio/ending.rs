@@ -92,6 +92,11 @@ impl Supervised {
             (None, _) if was_stopped => return "the process was stopped".to_owned(),
             (None, ended) => format!("the process ended {}", ended.map_or_else(|| "unseen".to_owned(), status)),
         };
+        // First, since a place with little room shows the beginning.
+        if let Some(error) = self.stderr.raised() {
+            how.push_str(": ");
+            how.push_str(&error);
+        }
         let last = self.stderr.last(LAST_LINES);
         if !last.is_empty() {
             how.push_str("; its last lines on stderr: ");

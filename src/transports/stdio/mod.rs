@@ -80,7 +80,9 @@ pub(crate) struct ProgramMasks {
 
 impl ProgramMasks {
     fn of(target: &StdioTarget) -> Self {
-        let mask = |shortest| environment_mask(target.env().values(), shortest);
+        // `PATH` is no secret, and often the very reason that a line gives.
+        let secrets = || target.env().iter().filter(|(name, _)| *name != "PATH").map(|(_, value)| value);
+        let mask = |shortest| environment_mask(secrets(), shortest);
         Self { lines: mask(SHORTEST_IN_LINES), errors: mask(SHORTEST_SECRET) }
     }
 }

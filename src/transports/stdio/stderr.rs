@@ -43,6 +43,14 @@ impl StderrTail {
         kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
     }
 
+    /// The error of a Python program: the line after its last traceback. The lines before it show
+    /// places in the program.
+    pub(super) fn raised(&self) -> Option<String> {
+        let kept = self.kept();
+        let traced = kept.iter().rposition(|line| line.starts_with("Traceback (most recent call last)"))?;
+        kept.iter().skip(traced + 1).find(|line| !line.starts_with(' ')).cloned()
+    }
+
     fn keep(&self, line: String) {
         let mut kept = self.kept();
         if kept.len() == LINES {
@@ -67,7 +75,9 @@ pub(super) async fn read_stderr<R: AsyncRead + Unpin>(
     let mut lines = LineReader::new(output, BYTES, cut, clock);
     while let Some(raw) = lines.next().await {
         let line = shown_line(&mask, &raw);
-        if !line.is_empty() {
+        // Python underlines the place of an error so.
+        let is_underline = line.bytes().all(|byte| matches!(byte, b' ' | b'~' | b'^'));
+        if !is_underline {
             tail.keep(line);
         }
     }

@@ -55,6 +55,12 @@ async fn a_process_that_ends_says_how() {
     assert_eq!(error.kind(), "ended", "{error}");
     assert!(error.to_string().contains("exit code 3"), "{error}");
 
+    let crash = "printf 'Traceback (most recent call last):\\n  File \"a.py\", line 1\\n    1/0\\n    ~^~\\nZeroDivisionError: division by zero\\n' >&2; exit 1";
+    let (child, ..) = start(&script(crash));
+    let how = soon(child.ended()).await;
+    let error = "the process ended with exit code 1: ZeroDivisionError: division by zero; its last lines on stderr: ";
+    assert!(how.starts_with(error) && !how.contains("~^~"), "{how}");
+
     let (child, ..) = start(&script("kill -9 $$"));
     assert_eq!(soon(child.ended()).await, "the process ended by signal: 9 (SIGKILL)");
 }

@@ -99,15 +99,31 @@ mod tests {
     use crate::transports::http::ClientLimits;
     use crate::transports::http::destination::LOOKUP;
 
+    fn client() -> Arc<Client> {
+        let limits = ClientLimits { connect: LOOKUP, whole: LOOKUP, max_body: 1, max_redirects: 0 };
+        Client::new(limits, 1, LOOKUP, Clock::system(), Tasks::new())
+    }
+
+    #[test]
+    fn only_a_scenario_of_this_machine_may_name_this_machine() {
+        let http = client();
+        for (scenario, expected) in [
+            ("https://public.example/mcp", false),
+            ("http://10.0.0.5:9000/mcp", false),
+            ("http://127.0.0.1:9000/mcp", true),
+            ("http://localhost:9000/mcp", true),
+        ] {
+            let scenario = scenario.parse().unwrap();
+            let guard = AddressGuard { http: &http, scenario: &scenario, hosts: &[] };
+            for url in ["http://127.0.0.1:22/as", "http://localhost:22/as", "http://[::1]:22/as"] {
+                assert_eq!(guard.check_scheme(&url.parse().unwrap()).is_ok(), expected, "{url} for {scenario}");
+            }
+        }
+    }
+
     #[test]
     fn the_host_of_a_scenario_counts_as_named_where_no_other_can_answer_for_it() {
-        let http = Client::new(
-            ClientLimits { connect: LOOKUP, whole: LOOKUP, max_body: 1, max_redirects: 0 },
-            1,
-            LOOKUP,
-            Clock::system(),
-            Tasks::new(),
-        );
+        let http = client();
         let hosts = ["login.lan".to_owned()];
         for (scenario, url, expected) in [
             ("https://h.example/mcp", "https://h.example/as", true),

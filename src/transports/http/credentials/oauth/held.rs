@@ -53,3 +53,36 @@ impl HeldLogin {
         Some(alive.ok_or_else(|| error.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::{ClientAuthMethod, LoginClient};
+    use super::super::stored::StoredTokens;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_renewed_well_before_it_lapses() {
+        let clock = Clock::system();
+        let client =
+            LoginClient { id: "callsheet".into(), secret: None, method: ClientAuthMethod::None, redirect: None };
+        let tokens = StoredTokens {
+            access: "access".into(),
+            refresh: Some("refresh".into()),
+            obtained_at: clock.wall().as_second(),
+            lifetime: Some(1_000),
+            scopes: Vec::new(),
+        };
+        let login = StoredLogin {
+            server: "https://h/mcp".into(),
+            issuer: "https://h".into(),
+            token_endpoint: "https://h/token".into(),
+            revocation_endpoint: None,
+            resource: "https://h/mcp".into(),
+            client,
+            tokens: Some(tokens),
+        };
+        let held = HeldLogin::new(login, clock);
+        let early = held.lapses_at.unwrap() - held.renew_at.unwrap();
+        assert!((190..=210).contains(&early.as_secs()), "{early:?}");
+    }
+}

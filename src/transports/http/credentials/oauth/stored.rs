@@ -69,3 +69,33 @@ impl StoredLogin {
         serde_json::to_string(self).ok().map(Secret::new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports::http::credentials::token::Token;
+
+    fn token(text: &str) -> Token {
+        Token::new(Secret::new(text)).unwrap()
+    }
+
+    /// Servers need not repeat a refresh token that stays the same (RFC 6749 section 6).
+    #[test]
+    fn what_an_answer_leaves_out_stays_as_it_was() {
+        let granted = |refresh: Option<&str>, scopes: Option<Vec<String>>| GrantedToken {
+            token: token("access"),
+            refresh: refresh.map(token),
+            lifetime: None,
+            scopes,
+        };
+        let stored = |granted: &GrantedToken| {
+            StoredTokens::of(granted, Some("first".to_owned()), vec!["read".to_owned()], Clock::system())
+        };
+        let kept = stored(&granted(None, None));
+        assert_eq!(kept.refresh.as_deref(), Some("first"));
+        assert_eq!(kept.scopes, ["read"]);
+        let replaced = stored(&granted(Some("second"), Some(vec!["write".to_owned()])));
+        assert_eq!(replaced.refresh.as_deref(), Some("second"));
+        assert_eq!(replaced.scopes, ["write"]);
+    }
+}
