@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
 use super::stored_document::compact;
-use super::{BuiltInTool, Slug, StoredDocument, ToolVersion};
+use super::{BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, ToolAuth, ToolVersion};
 use crate::model::{JsonText, MemberTexts};
 
 /// The version of the schema of these files.
@@ -224,6 +224,22 @@ impl StoredTool {
         };
         let shown = self.display_name.len() + self.description.len();
         self.document.get().len() + shown + texts + schemas + implementation + DEFINITION_BYTES
+    }
+
+    /// Refuses a host that its requests may not go to.
+    pub(super) fn check_hosts(&self, settings: &BundleSettings) -> Result<(), BundleError> {
+        let ToolImplementation::Http(http) = &self.implementation else { return Ok(()) };
+        let token_url = match &http.auth {
+            Some(ToolAuth::OAuth { token_url, .. }) => Some(("/impl/auth/tokenUrl", token_url)),
+            _ => None,
+        };
+        let mut urls = [("/impl/urlTemplate", http.url.origin())].into_iter().chain(token_url);
+        match urls.find(|(_, url)| !settings.admits(url)) {
+            None => Ok(()),
+            Some((pointer, url)) => {
+                Err(BundleError::HostNotAllowed { pointer, host: url.host_str().unwrap_or_default().to_owned() })
+            }
+        }
     }
 
     /// Its name as a tool of its scenario. A slug has no `_`, so no two versions share a name.

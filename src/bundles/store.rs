@@ -328,6 +328,7 @@ impl BundleStore {
         &self,
         (bundle, slug, version): (Uuid, Slug, ToolVersion),
         is_enabled: bool,
+            tool.check_hosts(&settings)?;
     ) -> Result<(), BundleError> {
         self.change(move |root, set| {
             let stored = enabled(set, bundle)?;
