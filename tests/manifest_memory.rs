@@ -1,4 +1,4 @@
-//! What reading a manifest costs in memory at its worst, whatever it holds. In a program of its
+//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds. In a program of its
 //! own, since it counts what the whole process asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use callsheet::bundles::{StoredDocument, StoredTool};
 use callsheet::model::{AcceptedVersions, Bounds};
 use callsheet::protocols::{ListError, module, tool_discovery};
 use callsheet::state;
@@ -276,6 +277,75 @@ fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
         judge(&case, DEFAULT.tools, |body| module::decode_within(body, DEFAULT));
         judge(&case, usize::MAX, module::decode);
     }
+}
+
+/// A stored tool, as large as its file may be or at its longest, with one part that is written to
+/// take much memory.
+fn stored_tools() -> Vec<Case> {
+    const OPEN: &str = r#"{"schemaVersion":"2025-07-01","slug":"a","version":"v1","displayName":"a","createdAt":"2026-01-02T03:04:05Z","type":"http","#;
+    const PLAIN: &str = r#""impl":{"urlTemplate":"http://a"},"#;
+    const POST: &str = r#""impl":{"urlTemplate":"http://a","method":"POST","#;
+    let size = 250 * 1024;
+    let place = format!("${{a{}}}", ".a".repeat(90));
+    let text = |before: &str, part: &str, most: usize| {
+        (format!("{before} {part}"), format!("{OPEN}{before}{}\"}}}}", part.repeat(most / part.len())))
+    };
+    let form = format!(r#"{POST}"headers":{{"Content-Type":"application/x-www-form-urlencoded"}},"body":""#);
+    let mut cases = vec![
+        text(r#""impl":{"urlTemplate":"http://a"#, "/a", 8_000),
+        text(r#""impl":{"urlTemplate":"http://a"#, "/${a}", 8_000),
+        text(r#""impl":{"urlTemplate":"http://a?x=1"#, "&a=b", 8_000),
+        text(&format!("{POST}\"body\":\""), "${a}", 60_000),
+        text(&format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""), "${a}", 60_000),
+        text(&format!("{POST}\"headers\":{{\"Content-Type\":\"text/plain\"}},\"body\":\""), &place, 60_000),
+        text(&form, "a=b&", 200_000),
+        text(&form, "a=${a}&", 200_000),
+        text(&format!("{POST}\"extractExpr\":\"$"), "[0,0]", 4_000),
+        text(&format!("{POST}\"extractExpr\":\"$"), ".a", 4_000),
+        text(&format!("{POST}\"extractExpr\":\"re:"), r"\\w{9}", 350),
+        text(r#""impl":{"urlTemplate":"http://a"},"x":{"note":""#, "x", 200_000),
+    ];
+    for part in ["[]", r#"{"a":0}"#, r#""a""#, r#""${a}""#, "0", r#"{"a":"${a}"}"#, r#"["${a}"]"#] {
+        for before in
+            [format!("{POST}\"body\":["), format!("{PLAIN}\"x\":["), format!("{PLAIN}\"argSchema\":{{\"enum\":[")]
+        {
+            cases.extend([size, size / 20].map(|size| document(size, &format!("{OPEN}{before}"), same(part))));
+        }
+    }
+    for before in [PLAIN.to_owned(), format!("{PLAIN}\"argSchema\":{{\"properties\":{{"), format!("{POST}\"query\":{{")]
+    {
+        cases.extend([size, 700].map(|size| document(size, &format!("{OPEN}{before}"), member("\"\""))));
+    }
+    cases
+}
+
+/// What `bundles.max_bytes` limits is what is taken, and one file that is read takes a few MiB.
+#[test]
+fn a_stored_tool_takes_no_more_than_it_is_counted_for() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let bundle = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
+    let (mut read, mut problems) = (0, Vec::new());
+    for (what, text) in stored_tools() {
+        // What is made once for the whole process is none of it.
+        drop(StoredDocument::parse(&text).map(|document| StoredTool::parse(document, bundle).map(drop)));
+        let (tool, Took { peak, held, .. }) = took(|| StoredTool::parse(StoredDocument::parse(&text).unwrap(), bundle));
+        if peak > 64 * text.len() + 8 * MIB {
+            problems.push(format!("{peak} bytes for {} of {what}", text.len()));
+        }
+        let tool = match tool {
+            Ok(tool) => tool,
+            Err(why) => {
+                assert!(!why.to_string().contains("missing"), "{what}: {why}");
+                continue;
+            }
+        };
+        read += 1;
+        if held > tool.bytes || tool.bytes > 3 * held + 8 * 1024 {
+            problems.push(format!("{held} bytes are held, and {} are counted for {what}", tool.bytes));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(read > 35, "{read}");
 }
 
 /// Scenarios of the configuration, and others that were found and wait for a yes.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::refused_value::RefusedValue;
-use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_bytes};
 use super::written_value::WrittenValue;
 use crate::model::JsonText;
 
@@ -34,14 +34,14 @@ enum BodyKind {
 /// A part of a JSON document.
 #[derive(Debug, Clone, PartialEq)]
 enum BodyNode {
-    /// A value as the template has it, digit by digit.
-    Literal(WrittenValue),
+    /// The JSON of a value as the template has it, digit by digit, with all that is in it.
+    Literal(Box<str>),
     /// The value itself.
     Whole(Placeholder),
     /// A text with placeholders.
     Text(TextTemplate),
-    List(Vec<BodyNode>),
-    Object(Vec<(String, BodyNode)>),
+    List(Box<[BodyNode]>),
+    Object(Box<[(String, BodyNode)]>),
 }
 
 impl BodyTemplate {
@@ -81,6 +81,15 @@ impl BodyTemplate {
                 pairs.iter().flat_map(|(name, value)| name.places().chain(value.places())).collect()
             }
             BodyKind::Text(template) | BodyKind::Xml(template) => template.places().collect(),
+        }
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    pub(super) fn held_bytes(&self) -> usize {
+        match &self.kind {
+            BodyKind::Json(node) => node.held_bytes(),
+            BodyKind::Form(pairs) => pairs.iter().map(|(name, value)| name.held_bytes() + value.held_bytes()).sum(),
+            BodyKind::Text(template) | BodyKind::Xml(template) => template.held_bytes(),
         }
     }
 
@@ -184,11 +193,14 @@ impl BodyNode {
                 let template = template.map_err(|error| format!("cannot be read: {error}"))?;
                 match template.only_place() {
                     Some(place) if text.starts_with(BARE) => Self::Whole(place.clone()),
-                    _ if template.is_literal() => Self::Literal(value.clone()),
+                    _ if template.is_literal() => Self::literal(value),
                     _ => Self::Text(template),
                 }
             }
-            WrittenValue::List(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
+            WrittenValue::List(items) => {
+                let items: Vec<Self> = items.iter().map(Self::parse).collect::<Result<_, _>>()?;
+                if items.iter().all(Self::is_literal) { Self::literal(value) } else { Self::List(items.into()) }
+            }
             WrittenValue::Object(members) => {
                 let member = |(name, value): (&str, &WrittenValue)| {
                     if name.contains("${") || name.starts_with(BARE) {
@@ -196,10 +208,32 @@ impl BodyNode {
                     }
                     Ok((name.to_owned(), Self::parse(value)?))
                 };
-                Self::Object(members.iter().map(member).collect::<Result<_, _>>()?)
+                let members: Vec<(String, Self)> = members.iter().map(member).collect::<Result<_, _>>()?;
+                let is_literal = members.iter().all(|(_, node)| node.is_literal());
+                if is_literal { Self::literal(value) } else { Self::Object(members.into()) }
             }
-            WrittenValue::Null | WrittenValue::Plain(_) => Self::Literal(value.clone()),
+            WrittenValue::Null | WrittenValue::Plain(_) => Self::literal(value),
         })
+    }
+
+    fn literal(value: &WrittenValue) -> Self {
+        Self::Literal(value.to_string().into())
+    }
+
+    fn is_literal(&self) -> bool {
+        matches!(self, Self::Literal(_))
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    fn held_bytes(&self) -> usize {
+        let below: usize = match self {
+            Self::Literal(json) => text_bytes(json),
+            Self::Whole(place) => place.held_bytes(),
+            Self::Text(template) => template.held_bytes(),
+            Self::List(items) => items.iter().map(Self::held_bytes).sum(),
+            Self::Object(members) => members.iter().map(|(name, node)| text_bytes(name) + node.held_bytes()).sum(),
+        };
+        size_of::<Self>() + below
     }
 
     fn places(&self) -> Vec<&Placeholder> {
@@ -216,7 +250,7 @@ impl BodyNode {
     /// it adds no text. The body does not become much longer than `most` bytes.
     fn fill(&self, values: &CallValues<'_>, body: &mut String, most: usize) -> Result<bool, NotFilled<'_>> {
         match self {
-            Self::Literal(value) => body.push_str(&value.to_string()),
+            Self::Literal(json) => body.push_str(json),
             Self::Whole(place) => match values.json(place) {
                 Some(value) => body.push_str(&value.to_string()),
                 None => return Ok(false),

@@ -1,6 +1,6 @@
 //! All bundles at one moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,13 +8,26 @@ use uuid::Uuid;
 
 use super::{BundleDefinition, BundleError, BundleSettings, Slug, StoredTool, ToolVersion};
 use crate::model::{Finding, ScenarioName};
+use crate::runtime::file_stamp::FileStamp;
 
 /// All bundles at one moment. Immutable.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct BundleSet {
     bundles: BTreeMap<Uuid, Arc<StoredBundle>>,
+    /// The files of these bundles and tools as they were when they were read.
+    pub(super) stamps: FileStamps,
     /// What is wrong with the folder and with whole bundles.
     pub findings: Vec<Finding>,
+}
+
+/// The stamps of files that need not be read again while they have them.
+pub(super) type FileStamps = HashMap<PathBuf, FileStamp>;
+
+/// The same bundles are an equal set, whenever their files were read.
+impl PartialEq for BundleSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.bundles == other.bundles && self.findings == other.findings
+    }
 }
 
 /// A bundle with its tools.
@@ -44,8 +57,9 @@ pub(super) struct ReadBundle {
 
 impl BundleSet {
     /// The set of these bundles.
-    pub(super) fn new(mut bundles: Vec<ReadBundle>, findings: Vec<Finding>) -> Self {
-        let (mut set, mut taken) = (Self { findings, ..Self::default() }, BTreeSet::new());
+    pub(super) fn new(mut bundles: Vec<ReadBundle>, stamps: FileStamps, findings: Vec<Finding>) -> Self {
+        let mut set = Self { stamps, findings, ..Self::default() };
+        let mut taken = BTreeSet::new();
         // The id of a bundle is what its maker says, and an archive may say any. The store itself
         // writes when it was made, so a newcomer takes no name of one that is there.
         bundles

@@ -89,10 +89,9 @@ impl BundleChange {
                 && before.display_name == self.display_name
                 && before.description == self.description
         });
-        let mut document = before.map(|before| before.document.members()).unwrap_or_default();
         let created = before.map_or(now, |before| before.created_at);
         let modified = same.map_or(now, |before| before.modified_at);
-        for (name, value) in [
+        let members = [
             ("schemaVersion", json!(SCHEMA_VERSION)),
             ("id", json!(id)),
             ("slug", json!(self.slug.as_str())),
@@ -102,19 +101,24 @@ impl BundleChange {
             ("isBuiltIn", json!(false)),
             ("createdAt", time(created)),
             ("modifiedAt", time(modified)),
-        ] {
-            document.insert(name.to_owned(), value);
-        }
-        Ok(BundleDefinition::parse(StoredDocument::from_members(&document)?)?)
+        ];
+        let document = match before {
+            Some(before) => before.document.with(&members.map(|(name, value)| (name, Some(value.to_string()))))?,
+            None => StoredDocument::from_members(
+                &members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+            )?,
+        };
+        Ok(BundleDefinition::parse(document)?)
     }
 }
 
 impl StoredTool {
     /// What a client sends to store it again, with its slug and version.
     pub fn content(&self) -> Map<String, Value> {
-        let mut document = self.document.members();
+        let document = self.document.member_texts();
         let names = ["slug", "version"].into_iter().chain(TOOL_MEMBERS).filter(|name| *name != "schemaVersion");
-        names.filter_map(|name| Some((name.to_owned(), document.remove(name)?))).collect()
+        let read = |name: &str| serde_json::from_str(document.get(name)?).ok();
+        names.filter_map(|name| Some((name.to_owned(), read(name)?))).collect()
     }
 }
 
@@ -161,16 +165,12 @@ impl ToolContent {
 
 /// A document with another `isEnabled`, and everything else as it was.
 pub(super) fn switched(document: &StoredDocument, is_enabled: bool) -> Result<StoredDocument, BundleError> {
-    let mut members = document.members();
-    members.insert("isEnabled".to_owned(), Value::Bool(is_enabled));
-    StoredDocument::from_members(&members)
+    document.with(&[("isEnabled", Some(is_enabled.to_string()))])
 }
 
 /// A document of a bundle that is deleted at this time.
 pub(super) fn deleted(document: &StoredDocument, now: Timestamp) -> Result<StoredDocument, BundleError> {
-    let mut members = document.members();
-    members.insert("softDeletedAt".to_owned(), time(now));
-    StoredDocument::from_members(&members)
+    document.with(&[("softDeletedAt", Some(time(now).to_string()))])
 }
 
 /// A time as it is written: RFC 3339, UTC, with milliseconds at most.

@@ -1,7 +1,7 @@
 //! What stands in the files of a bundle: `bundle.json`, and one file for each version of a tool.
 //!
 //! A file is kept as the text of its document: a member that is not known here stays when another
-//! one changes, and no tree of it is held. `createdAt` is the time of the first insertion.
+//! one changes, and neither of it nor of a schema is there ever a tree. `createdAt` is the time of the first insertion.
 //! `modifiedAt` changes with the content, and not when something is switched on or off.
 
 use std::collections::BTreeSet;
@@ -15,8 +15,9 @@ use uuid::Uuid;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::http_tool::{HttpTool, joined};
-use super::{BuiltInTool, Slug, StoredDocument, ToolVersion};
-use crate::model::JsonText;
+use super::stored_document::compact;
+use super::{BuiltInTool, BundleError, BundleSettings, Slug, StoredDocument, ToolAuth, ToolVersion};
+use crate::model::{JsonText, MemberTexts};
 
 /// The version of the schema of these files.
 pub const SCHEMA_VERSION: &str = "2025-07-01";
@@ -24,9 +25,43 @@ pub const SCHEMA_VERSION: &str = "2025-07-01";
 /// Characters of a display name or a description, and labels of one tool, at most.
 const TEXT_MAX: usize = 10_000;
 const TAGS_MAX: usize = 100;
-/// Bytes of memory that one value, placeholder or parameter of a tool takes beside its text, at
-/// most.
-const PART_BYTES: usize = 128;
+/// Bytes of memory that a bundle, a tool, or a text of its own in one takes beside its characters,
+/// at most.
+const DEFINITION_BYTES: usize = 1024;
+const TEXT_BYTES: usize = 64;
+
+/// The members of `bundle.json` that are read.
+const BUNDLE_MEMBERS: [&str; 10] = [
+    "schemaVersion",
+    "id",
+    "slug",
+    "displayName",
+    "description",
+    "isEnabled",
+    "isBuiltIn",
+    "createdAt",
+    "modifiedAt",
+    "softDeletedAt",
+];
+/// The members of a tool that are read as trees; its schemas stay texts.
+const TOOL_MEMBERS: [&str; 16] = [
+    "schemaVersion",
+    "bundleID",
+    "toolID",
+    "id",
+    "slug",
+    "version",
+    "displayName",
+    "description",
+    "tags",
+    "isEnabled",
+    "createdAt",
+    "modifiedAt",
+    "type",
+    "impl",
+    "httpImpl",
+    "goImpl",
+];
 
 /// A bundle, without its tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +151,7 @@ impl PartialEq for StoredTool {
 impl BundleDefinition {
     /// Reads `bundle.json`.
     pub fn parse(document: StoredDocument) -> Result<Self, DocumentError> {
-        let object = document.members();
+        let object = document.members(&BUNDLE_MEMBERS)?;
         let members = DocumentMembers { object: &object, pointer: "" };
         schema_version(members)?;
         let (created_at, modified_at) = times(members)?;
@@ -136,29 +171,23 @@ impl BundleDefinition {
 
     /// The bytes of memory that it takes without its tools.
     pub fn bytes(&self) -> usize {
-        self.document.get().len() + PART_BYTES
+        self.document.get().len() + self.display_name.len() + self.description.len() + DEFINITION_BYTES
     }
 }
 
 impl StoredTool {
     /// Reads the document of a tool of this bundle.
     pub fn parse(document: StoredDocument, bundle: Uuid) -> Result<Self, DocumentError> {
-        let object = document.members();
+        let object = document.members(&TOOL_MEMBERS)?;
         let members = DocumentMembers { object: &object, pointer: "" };
         schema_version(members)?;
         if uuid(members, "bundleID")?.is_some_and(|named| named != bundle) {
             return Err(members.wrong("bundleID", format!("is not the id of its bundle, `{bundle}`")));
         }
         let (created_at, modified_at) = times(members)?;
-        let arg_schema = arg_schema(members)?;
-        let properties = arg_schema.get("properties").and_then(Value::as_object);
-        let declared: BTreeSet<String> = properties.map(|names| names.keys().cloned().collect()).unwrap_or_default();
-        let is_closed = arg_schema.get("additionalProperties") == Some(&Value::Bool(false));
-        let arg_schema = JsonText::known(Value::Object(arg_schema).to_string());
-        let output_schema = schema(members, "outputSchema")?.filter(|schema| !schema.is_empty());
-        let output_schema = output_schema.map(|schema| JsonText::known(Value::Object(schema).to_string()));
-        let schema_bytes = arg_schema.get().len() + output_schema.as_ref().map_or(0, |schema| schema.get().len());
-        Ok(Self {
+        let ArgSchema { text: arg_schema, declared, is_closed } = ArgSchema::read(&document)?;
+        let output_schema = schema(&document, "outputSchema")?.filter(|schema| schema != "{}").map(JsonText::known);
+        let tool = Self {
             id: uuid(members, if members.get("toolID").is_some() { "toolID" } else { "id" })?,
             slug: members.required_text("slug")?.parse().map_err(|error| wrong_name(members, "slug", &error))?,
             version: members
@@ -169,7 +198,7 @@ impl StoredTool {
             description: short(members, "description", members.text("description")?.unwrap_or_default())?,
             tags: tags(members)?,
             is_enabled: members.switch("isEnabled", true)?,
-            bytes: document.get().len() + schema_bytes + PART_BYTES * (declared.len() + request_parts(members)),
+            bytes: 0,
             declared,
             is_closed,
             arg_schema,
@@ -180,7 +209,37 @@ impl StoredTool {
             implementation_digest: implementation_digest(&object),
             document,
             file: PathBuf::new(),
-        })
+        };
+        Ok(Self { bytes: tool.held_bytes(), ..tool })
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    fn held_bytes(&self) -> usize {
+        let texts = self.declared.iter().chain(&self.tags).map(|text| text.len() + TEXT_BYTES).sum::<usize>();
+        let schemas = self.arg_schema.get().len() + self.output_schema.as_ref().map_or(0, |schema| schema.get().len());
+        let implementation = match &self.implementation {
+            ToolImplementation::Http(http) => http.held_bytes(),
+            ToolImplementation::Function(name) => name.len(),
+            ToolImplementation::BuiltIn(_) => 0,
+        };
+        let shown = self.display_name.len() + self.description.len();
+        self.document.get().len() + shown + texts + schemas + implementation + DEFINITION_BYTES
+    }
+
+    /// Refuses a host that its requests may not go to.
+    pub(super) fn check_hosts(&self, settings: &BundleSettings) -> Result<(), BundleError> {
+        let ToolImplementation::Http(http) = &self.implementation else { return Ok(()) };
+        let token_url = match &http.auth {
+            Some(ToolAuth::OAuth { token_url, .. }) => Some(("/impl/auth/tokenUrl", token_url)),
+            _ => None,
+        };
+        let mut urls = [("/impl/urlTemplate", http.url.origin())].into_iter().chain(token_url);
+        match urls.find(|(_, url)| !settings.admits(url)) {
+            None => Ok(()),
+            Some((pointer, url)) => {
+                Err(BundleError::HostNotAllowed { pointer, host: url.host_str().unwrap_or_default().to_owned() })
+            }
+        }
     }
 
     /// Its name as a tool of its scenario. A slug has no `_`, so no two versions share a name.
@@ -194,13 +253,6 @@ fn implementation_digest(document: &Map<String, Value>) -> String {
     let parts = ["type", "impl", "httpImpl", "goImpl"].map(|name| document.get(name));
     let digest = Sha256::digest(json!(parts).to_string());
     digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
-}
-
-/// Values and placeholders of a request at most, counted by the characters that begin them: a
-/// template of a body is a text that is kept as a tree.
-fn request_parts(members: DocumentMembers<'_>) -> usize {
-    let parts = ["impl", "httpImpl"].into_iter().filter_map(|name| members.get(name));
-    parts.map(|part| part.to_string().bytes().filter(|byte| b"[{,&$".contains(byte)).count()).sum()
 }
 
 /// The name of a version of a tool, as a tool of its scenario.
@@ -275,29 +327,63 @@ fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DocumentError> {
     tags.filter(|tags| tags.len() <= TAGS_MAX).ok_or_else(wrong)
 }
 
-/// A schema, as an object or as the text of one.
-fn schema(members: DocumentMembers<'_>, name: &str) -> Result<Option<Map<String, Value>>, DocumentError> {
-    let wrong = || members.wrong(name, "is not a JSON Schema object");
-    match members.get(name) {
-        None => Ok(None),
-        Some(Value::Object(schema)) => Ok(Some(schema.clone())),
-        Some(Value::String(text)) => serde_json::from_str(text).map(Some).map_err(|_| wrong()),
-        Some(_) => Err(wrong()),
+/// The text of a member that is a schema, without blanks: an object, or the text of one.
+fn schema(document: &StoredDocument, name: &str) -> Result<Option<String>, DocumentError> {
+    let members = document.member_texts();
+    let Some(text) = last(&members, name).filter(|text| *text != "null") else { return Ok(None) };
+    let quoted: Option<String> = serde_json::from_str(text).ok();
+    let text = quoted.as_deref().unwrap_or(text);
+    match MemberTexts::parse(text) {
+        Ok(_) => Ok(Some(compact(text))),
+        Err(_) => Err(refused_schema(name, "is not a JSON Schema object")),
     }
 }
 
+fn refused_schema(name: &str, message: &str) -> DocumentError {
+    DocumentError { pointer: format!("/{name}"), message: message.to_owned() }
+}
+
+/// The text of a member. Of two with the same name the last one counts.
+fn last<'a>(members: &MemberTexts<'a>, name: &str) -> Option<&'a str> {
+    members.iter().filter(|member| member.0 == name).last().map(|member| member.1)
+}
+
 /// The schema of the arguments, with the members that every list of tools needs.
-fn arg_schema(members: DocumentMembers<'_>) -> Result<Map<String, Value>, DocumentError> {
-    let mut schema = schema(members, "argSchema")?.unwrap_or_default();
-    if schema.get("type").is_some_and(|kind| kind != "object") {
-        return Err(members.wrong("argSchema", "is not the schema of an object"));
+struct ArgSchema {
+    text: JsonText,
+    /// The names of the parameters.
+    declared: BTreeSet<String>,
+    /// Whether it refuses all other parameters.
+    is_closed: bool,
+}
+
+impl ArgSchema {
+    fn read(document: &StoredDocument) -> Result<Self, DocumentError> {
+        let wrong = |message| refused_schema("argSchema", message);
+        let text = schema(document, "argSchema")?.unwrap_or_else(|| "{}".to_owned());
+        let members = MemberTexts::parse(&text).unwrap_or_default();
+        let kind = last(&members, "type");
+        if kind.is_some_and(|kind| serde_json::from_str::<String>(kind).ok().as_deref() != Some("object")) {
+            return Err(wrong("is not the schema of an object"));
+        }
+        let properties = last(&members, "properties");
+        let declared = MemberTexts::parse(properties.unwrap_or("{}"));
+        let declared = declared.map_err(|_| wrong("has `properties` that are no object"))?;
+        let further = [("type", kind, "\"object\""), ("properties", properties, "{}")];
+        let mut whole = text.strip_suffix('}').unwrap_or(&text).to_owned();
+        for (name, written, default) in further {
+            if written.is_none() {
+                let comma = if whole.len() > 1 { "," } else { "" };
+                whole.extend([comma, "\"", name, "\":", default]);
+            }
+        }
+        whole.push('}');
+        Ok(Self {
+            declared: declared.names().map(str::to_owned).collect(),
+            is_closed: last(&members, "additionalProperties") == Some("false"),
+            text: JsonText::known(whole),
+        })
     }
-    schema.entry("type").or_insert_with(|| "object".into());
-    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    if !properties.is_object() {
-        return Err(members.wrong("argSchema", "has `properties` that are no object"));
-    }
-    Ok(schema)
 }
 
 #[cfg(test)]

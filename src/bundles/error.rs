@@ -104,6 +104,14 @@ pub enum BundleError {
     /// An archive cannot be imported.
     #[error("the archive cannot be imported: {0}")]
     Archive(String),
+    /// A tool sends requests to a host that the configuration does not allow.
+    #[error("`{pointer}` has the host `{host}`, which is not allowed; add \"{host}\" to `bundles.allowed_hosts`")]
+    HostNotAllowed {
+        /// The member, as a JSON pointer.
+        pointer: &'static str,
+        /// The host.
+        host: String,
+    },
     /// Another process has the folder locked.
     #[error("another process is changing the bundles; try again soon")]
     Busy,

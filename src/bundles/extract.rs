@@ -18,12 +18,15 @@ const PATTERN: &str = "re:";
 /// Steps of a path at most, which take about a second.
 const WORK_MAX: u64 = 10_000_000;
 
-/// An expression of `extractExpr`.
-#[derive(Debug, Clone)]
-pub enum Extraction {
+/// An expression of `extractExpr`, kept as its text: what is made of it takes up to a megabyte, so
+/// that exists only while one answer is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extraction(String);
+
+/// What is made of an expression.
+enum PreparedExtraction {
     /// A path. One that names a single place gives its value, every other one a list.
     Path {
-        /// The path.
         path: JsonPath,
         /// Whether it names a single place.
         single: bool,
@@ -37,6 +40,9 @@ pub enum Extraction {
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotExtracted {
+    /// It cannot be read, although it could when its tool was read.
+    #[error("`extractExpr` {0}")]
+    Unreadable(String),
     /// The expression fits no part of the answer.
     #[error("`extractExpr` finds nothing in the answer of the API")]
     NoMatch,
@@ -53,6 +59,56 @@ pub enum NotExtracted {
 impl Extraction {
     /// Parses `$...` as a path and everything else as a regular expression, with or without `re:`.
     pub fn parse(text: &str) -> Result<Self, String> {
+        PreparedExtraction::new(text)?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Whether it is a path.
+    pub fn is_path(&self) -> bool {
+        self.0.starts_with('$')
+    }
+
+    /// The bytes of its text.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The JSON of the value in a JSON document, of at most so many bytes; a pattern searches the
+    /// document's compact text.
+    pub fn in_json(&self, document: &Value, most: usize) -> Result<String, NotExtracted> {
+        let (path, single, work) = match self.prepared()? {
+            PreparedExtraction::Path { path, single, work } => (path, single, work),
+            PreparedExtraction::Pattern(pattern) => return found(&pattern, &document.to_string()),
+        };
+        if work.in_document(DocumentSize::of(document)) > WORK_MAX {
+            return Err(NotExtracted::TooMuchWork);
+        }
+        let nodes = path.query(document);
+        let mut text = LimitedText { bytes: Vec::new(), left: most };
+        let written = match nodes.first() {
+            None if single => return Err(NotExtracted::NoMatch),
+            Some(node) if single => serde_json::to_writer(&mut text, node),
+            _ => serde_json::to_writer(&mut text, &nodes.all()),
+        };
+        let text = written.ok().and_then(|()| String::from_utf8(text.bytes).ok());
+        text.ok_or(NotExtracted::TooLarge(most))
+    }
+
+    /// The JSON of the value in a text; a path has no value there.
+    pub fn in_text(&self, text: &str) -> Result<String, NotExtracted> {
+        match self.prepared()? {
+            PreparedExtraction::Path { .. } => Err(NotExtracted::NoMatch),
+            PreparedExtraction::Pattern(pattern) => found(&pattern, text),
+        }
+    }
+
+    fn prepared(&self) -> Result<PreparedExtraction, NotExtracted> {
+        PreparedExtraction::new(&self.0).map_err(NotExtracted::Unreadable)
+    }
+}
+
+impl PreparedExtraction {
+    fn new(text: &str) -> Result<Self, String> {
         if text.len() > EXPRESSION_MAX {
             return Err(format!("is longer than {EXPRESSION_MAX} bytes"));
         }
@@ -64,34 +120,13 @@ impl Extraction {
         let pattern = RegexBuilder::new(text.strip_prefix(PATTERN).unwrap_or(text)).size_limit(COMPILED_MAX).build();
         pattern.map(Self::Pattern).map_err(|error| format!("is no regular expression: {error}"))
     }
+}
 
-    /// The JSON of the value in a JSON document, of at most so many bytes; a pattern searches the
-    /// document's compact text.
-    pub fn in_json(&self, document: &Value, most: usize) -> Result<String, NotExtracted> {
-        let Self::Path { path, single, work } = self else { return self.in_text(&document.to_string()) };
-        if work.in_document(DocumentSize::of(document)) > WORK_MAX {
-            return Err(NotExtracted::TooMuchWork);
-        }
-        let nodes = path.query(document);
-        let mut text = LimitedText { bytes: Vec::new(), left: most };
-        let written = match nodes.first() {
-            None if *single => return Err(NotExtracted::NoMatch),
-            Some(node) if *single => serde_json::to_writer(&mut text, node),
-            _ => serde_json::to_writer(&mut text, &nodes.all()),
-        };
-        let text = written.ok().and_then(|()| String::from_utf8(text.bytes).ok());
-        text.ok_or(NotExtracted::TooLarge(most))
-    }
-
-    /// The JSON of the value in a text; a path has no value there.
-    pub fn in_text(&self, text: &str) -> Result<String, NotExtracted> {
-        let found = match self {
-            Self::Path { .. } => None,
-            Self::Pattern(pattern) => pattern.captures(text),
-        };
-        let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
-        group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::NoMatch)
-    }
+/// The JSON of what a pattern finds in a text.
+fn found(pattern: &Regex, text: &str) -> Result<String, NotExtracted> {
+    let found = pattern.captures(text);
+    let group = found.and_then(|found| if found.len() > 1 { found.get(1) } else { found.get(0) });
+    group.map(|group| Value::from(group.as_str()).to_string()).ok_or(NotExtracted::NoMatch)
 }
 
 /// A text that takes so many more bytes.
@@ -223,10 +258,12 @@ mod tests {
             let path = Extraction::parse(test["selector"].as_str().unwrap());
             if test["invalid_selector"] == true {
                 // A text that does not begin with `$` is a regular expression here.
-                assert!(!matches!(path, Ok(Extraction::Path { .. })), "{test}");
+                assert!(!path.is_ok_and(|path| path.is_path()), "{test}");
                 continue;
             }
-            let Ok(Extraction::Path { path, .. }) = path else { panic!("{test}") };
+            let Ok(PreparedExtraction::Path { path, .. }) = PreparedExtraction::new(&path.unwrap().0) else {
+                panic!("{test}")
+            };
             let found: Value = path.query(&test["document"]).into_iter().cloned().collect();
             let expected = test.get("results").and_then(Value::as_array).cloned();
             let expected = expected.unwrap_or_else(|| vec![test["result"].clone()]);

@@ -3,23 +3,26 @@
 //! `bundle.json` makes a folder a bundle; its identity stands in it, whatever the folder is called.
 //! Every other file whose name ends in `.json` is one version of a tool. A file that cannot be used
 //! is a finding, and what it said before stays until the daemon ends. Names that begin with a dot
-//! are not read.
+//! are not read, and neither is a file that is as it was when it was read before.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::bundle_set::ReadBundle;
+use super::bundle_set::{FileStamps, ReadBundle};
 use super::stored_document::FILE_MAX;
 use super::{
     BundleDefinition, BundleError, BundleSet, BundleSettings, StoredBundle, StoredDocument, StoredTool, new_id,
 };
 use crate::model::finding::quoted_excerpt;
 use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::runtime::file_stamp::FileStamp;
 use crate::runtime::open_files::open_regular;
 
 /// The file that makes a folder a bundle.
@@ -29,20 +32,21 @@ pub(super) const FRESH: &str = ".new-";
 /// Bytes of the name of a file that is made of slug and version, at most.
 const FILE_NAME_MAX: usize = 130;
 
-/// Reads all bundles below `root`, beside the built-in one; `before` has what was read last. An
-/// absent folder has none. Blocking.
+/// Reads all bundles below `root` at this time, beside the built-in one; `before` has what was read
+/// last. An absent folder has none. Blocking.
 pub(super) fn read(
     root: &Path,
     built_in: Option<ReadBundle>,
     before: &BundleSet,
-    settings: &BundleSettings,
+    (settings, now): (&BundleSettings, Timestamp),
 ) -> io::Result<BundleSet> {
     let mut bundles: Vec<ReadBundle> = built_in.into_iter().collect();
     let mut findings = CappedFindings::default();
+    let mut changes = FileChanges { before: &before.stamps, now, stamps: FileStamps::new() };
     let mut left = Allowance { bundles: settings.max_bundles, tools: settings.max_tools, bytes: settings.max_bytes };
     for folder in names(root)?.into_iter().filter(|path| path.is_dir()) {
         let known = before.bundles().find(|bundle| bundle.folder == folder);
-        match read_definition(&folder, known) {
+        match read_definition(&folder, known, &mut changes) {
             Ok(definition) if bundles.iter().any(|other| other.definition.id == definition.id) => {
                 let message = format!("`{}` has the id of another bundle, `{}`", folder.display(), definition.id);
                 findings.push(left_out(message, "give its `bundle.json` an id of its own"));
@@ -55,7 +59,7 @@ pub(super) fn read(
             Ok(definition) => {
                 left.bundles -= 1;
                 left.bytes -= definition.bytes();
-                let (tools, findings) = read_tools(&folder, &definition, known, &mut left)?;
+                let (tools, findings) = read_tools(&folder, &definition, known, (&mut left, &mut changes))?;
                 bundles.push(ReadBundle { definition, folder, tools, findings });
             }
             Err(why) => {
@@ -70,7 +74,39 @@ pub(super) fn read(
             }
         }
     }
-    Ok(BundleSet::new(bundles, findings.finish()))
+    Ok(BundleSet::new(bundles, changes.stamps, findings.finish()))
+}
+
+/// Which files have changed since they were read before.
+struct FileChanges<'a> {
+    before: &'a FileStamps,
+    now: Timestamp,
+    /// The stamps of the files that are used now.
+    stamps: FileStamps,
+}
+
+impl FileChanges<'_> {
+    /// Whether a file is as it was when it was read before. One of which a stamp is known only
+    /// since it was read a while after its last change.
+    fn is_unchanged(&mut self, file: &Path) -> bool {
+        let stamp = self.before.get(file).filter(|known| FileStamp::from_path(file).as_ref() == Some(known));
+        self.stamps.extend(stamp.map(|stamp| (file.to_owned(), *stamp)));
+        stamp.is_some()
+    }
+
+    /// The text of a file. It is used, so that its stamp is kept.
+    fn read(&mut self, file: &Path) -> Result<String, String> {
+        let opened = open_regular(file).map_err(|error| error.to_string())?;
+        let stamp = FileStamp::from_opened(&opened, self.now);
+        let text = read_opened(opened)?;
+        self.stamps.extend(stamp.map(|stamp| (file.to_owned(), stamp)));
+        Ok(text)
+    }
+
+    /// Has a file read again the next time, because what it says is not used.
+    fn forget(&mut self, file: &Path) {
+        self.stamps.remove(file);
+    }
 }
 
 /// How much more may be read.
@@ -124,16 +160,27 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn read_definition(folder: &Path, known: Option<&Arc<StoredBundle>>) -> Result<BundleDefinition, String> {
-    let text = read_text(&folder.join(BUNDLE_FILE))?;
+fn read_definition(
+    folder: &Path,
+    known: Option<&Arc<StoredBundle>>,
+    changes: &mut FileChanges<'_>,
+) -> Result<BundleDefinition, String> {
+    let file = folder.join(BUNDLE_FILE);
+    if let Some(known) = known.filter(|_| changes.is_unchanged(&file)) {
+        return Ok(known.definition.clone());
+    }
+    let text = changes.read(&file)?;
     if let Some(known) = known.filter(|known| known.definition.document.get() == text.trim()) {
         return Ok(known.definition.clone());
     }
-    let definition = BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
-    if definition.is_built_in {
-        return Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned());
-    }
-    Ok(definition)
+    let read = || {
+        let definition = BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
+        match definition.is_built_in {
+            true => Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned()),
+            false => Ok(definition),
+        }
+    };
+    read().inspect_err(|_| changes.forget(&file))
 }
 
 /// The tools of one bundle, of which `left` more may be read.
@@ -141,9 +188,12 @@ fn read_tools(
     folder: &Path,
     definition: &BundleDefinition,
     known: Option<&Arc<StoredBundle>>,
-    left: &mut Allowance,
+    (left, changes): (&mut Allowance, &mut FileChanges<'_>),
 ) -> io::Result<(Vec<Arc<StoredTool>>, Vec<Finding>)> {
     let (mut tools, mut findings): (Vec<Arc<StoredTool>>, _) = (Vec::new(), CappedFindings::default());
+    let former = known.map(|known| known.tools.as_slice()).unwrap_or_default();
+    let former: HashMap<&Path, &Arc<StoredTool>> = former.iter().map(|tool| (tool.file.as_path(), tool)).collect();
+    let same_bundle = known.is_some_and(|known| known.definition.id == definition.id);
     let is_tool = |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && !path.ends_with(BUNDLE_FILE);
     for file in names(folder)?.into_iter().filter(is_tool) {
         let name: Arc<str> = file.file_stem().unwrap_or_default().to_string_lossy().into();
@@ -151,16 +201,16 @@ fn read_tools(
             findings.push_with(FindingCode::ToolsBeyondLimit, || beyond(&file, limit, name));
             continue;
         }
-        let before = known.and_then(|known| known.tools.iter().find(|tool| tool.file == file).cloned());
-        let same_bundle = known.is_some_and(|known| known.definition.id == definition.id);
-        let tool = match read_tool(&file, definition.id, before.as_ref().filter(|_| same_bundle)) {
+        let before = former.get(file.as_path()).copied();
+        let tool = match read_tool(&file, definition.id, before.filter(|_| same_bundle), changes) {
             Ok(tool) => Some(tool),
             Err(why) => {
+                changes.forget(&file);
                 let stays = if before.is_some() { "keeps its last good state" } else { "is left out" };
                 let message = format!("the file `{}` of this bundle {stays}: {why}", file.display());
                 let finding = Finding::new(FindingCode::ToolQuarantined, message).of_tool(Arc::clone(&name));
                 findings.push(finding.hint("correct the file, or take it out"));
-                before
+                before.cloned()
             }
         };
         let Some(tool) = tool else { continue };
@@ -183,8 +233,16 @@ fn beyond(file: &Path, limit: &str, name: Arc<str>) -> Finding {
 }
 
 /// The tool in a file; the one that was read before where the file is unchanged.
-fn read_tool(file: &Path, bundle: Uuid, before: Option<&Arc<StoredTool>>) -> Result<Arc<StoredTool>, String> {
-    let text = read_text(file)?;
+fn read_tool(
+    file: &Path,
+    bundle: Uuid,
+    before: Option<&Arc<StoredTool>>,
+    changes: &mut FileChanges<'_>,
+) -> Result<Arc<StoredTool>, String> {
+    if let Some(before) = before.filter(|_| changes.is_unchanged(file)) {
+        return Ok(Arc::clone(before));
+    }
+    let text = changes.read(file)?;
     if let Some(before) = before.filter(|before| before.document.get() == text.trim()) {
         return Ok(Arc::clone(before));
     }
@@ -194,16 +252,20 @@ fn read_tool(file: &Path, bundle: Uuid, before: Option<&Arc<StoredTool>>) -> Res
 
 /// The JSON object in a file.
 pub(super) fn read_members(file: &Path) -> Result<Map<String, Value>, String> {
-    Ok(parse_document(&read_text(file)?)?.members())
+    let text = read_opened(open_regular(file).map_err(|error| error.to_string())?)?;
+    serde_json::from_str(&text).map_err(|error| no_object(&error))
 }
 
 fn parse_document(text: &str) -> Result<StoredDocument, String> {
-    StoredDocument::parse(text).map_err(|error| format!("it is no JSON object: {}", quoted_excerpt(&error.to_string())))
+    StoredDocument::parse(text).map_err(|error| no_object(&error))
 }
 
-/// The text of a file.
-fn read_text(file: &Path) -> Result<String, String> {
-    let opened = open_regular(file).map_err(|error| error.to_string())?;
+fn no_object(error: &serde_json::Error) -> String {
+    format!("it is no JSON object: {}", quoted_excerpt(&error.to_string()))
+}
+
+/// The text of an open file.
+fn read_opened(opened: fs::File) -> Result<String, String> {
     let mut text = Vec::new();
     opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_MAX {

@@ -17,7 +17,7 @@ use super::document_members::{DocumentError, DocumentMembers};
 use super::extract::Extraction;
 use super::refused_value::RefusedValue;
 use super::reserved_headers::is_reserved;
-use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_bytes};
 use super::tool_auth::{self, ToolAuth};
 use super::url_template::{self, URL_MAX, UrlTemplate};
 
@@ -154,7 +154,7 @@ impl HttpTool {
             max_retries: members.number("maxRetries", 0..=RETRIES_MAX)?.unwrap_or(RETRIES).try_into().unwrap_or(0),
             max_calls_per_minute: members.number("maxCallsPerMinute", 1..=1_000_000)?,
         };
-        if tool.encoding == ResponseEncoding::Text && matches!(tool.extract, Some(Extraction::Path { .. })) {
+        if tool.encoding == ResponseEncoding::Text && tool.extract.as_ref().is_some_and(Extraction::is_path) {
             return Err(members.wrong("extractExpr", "is a JSONPath, and the answer is read as text"));
         }
         Ok(tool)
@@ -163,6 +163,17 @@ impl HttpTool {
     /// Whether sending a request twice does what sending it once does (RFC 9110 section 9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method.is_idempotent()
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    pub(super) fn held_bytes(&self) -> usize {
+        let query = self.query.iter().map(|(name, text)| text_bytes(name) + text.held_bytes());
+        let headers = self.headers.iter().map(|(name, text)| text_bytes(name.as_str()) + text.held_bytes());
+        let body = self.body.as_ref().map_or(0, BodyTemplate::held_bytes);
+        let auth = self.auth.as_ref().map_or(0, ToolAuth::held_bytes);
+        let extract = self.extract.as_ref().map_or(0, Extraction::held_bytes);
+        let codes = size_of_val(&self.success_codes[..]);
+        size_of::<Self>() + self.url.held_bytes() + query.chain(headers).sum::<usize>() + body + auth + extract + codes
     }
 
     /// The names of its placeholders.

@@ -5,6 +5,7 @@
 //! by one rename of that folder, the tools of a bundle that is there one by one. If that fails,
 //! what was put in place is taken out again.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use super::archive::{self, ArchivedBundle};
 use super::changes::time;
 use super::files::{self, BUNDLE_FILE, FRESH};
 use super::store::{PutOutcome, enabled};
+use super::stored_document::compact;
 use super::{
     BundleDefinition, BundleError, BundleSet, BundleSettings, BundleStore, Slug, StoredBundle, StoredDocument,
     StoredTool, built_in, new_id,
@@ -108,15 +110,12 @@ fn with_members<const N: usize>(
     others: [(&str, Value); N],
     now: Timestamp,
 ) -> Result<StoredDocument, BundleError> {
-    let mut members = document.members();
+    let times = [("createdAt", time(now)), ("modifiedAt", time(now))];
     // `id` is another name of `toolID` where that is missing.
-    if members.get("toolID").is_none_or(Value::is_null) {
-        members.shift_remove("id");
-    }
-    for (name, value) in others.into_iter().chain([("createdAt", time(now)), ("modifiedAt", time(now))]) {
-        members.insert(name.to_owned(), value);
-    }
-    StoredDocument::from_members(&members)
+    let has_tool_id = document.member_texts().get("toolID").is_some_and(|id| id != "null");
+    let former_id = (!has_tool_id).then_some(("id", None));
+    let others = others.into_iter().chain(times).map(|(name, value)| (name, Some(value.to_string())));
+    document.with(&former_id.into_iter().chain(others).collect::<Vec<_>>())
 }
 
 /// The bundle that is there already, if the archive can be stored.
@@ -222,21 +221,19 @@ fn merged(
     archived: &BundleDefinition,
     now: Timestamp,
 ) -> Result<StoredDocument, BundleError> {
-    let earlier = before.document.members();
-    let mut document = earlier.clone();
-    for (name, value) in archived.document.members() {
-        if !matches!(name.as_str(), "createdAt" | "modifiedAt") {
-            document.insert(name, value);
-        }
-    }
-    let is_content = |member: &(&String, &Value)| member.0 != "isEnabled";
-    if document == earlier {
+    let is_time = |name: &str| matches!(name, "createdAt" | "modifiedAt");
+    let earlier = before.document.member_texts();
+    let earlier: BTreeMap<&str, String> = earlier.iter().map(|(name, text)| (name, compact(text))).collect();
+    let archived = archived.document.member_texts();
+    let others = archived.iter().filter(|(name, text)| !is_time(name) && earlier.get(name) != Some(&compact(text)));
+    let mut others: Vec<(&str, Option<String>)> = others.map(|(name, text)| (name, Some(text.to_owned()))).collect();
+    if others.is_empty() {
         return Ok(before.document.clone());
     }
-    if !document.iter().filter(is_content).eq(earlier.iter().filter(is_content)) {
-        document.insert("modifiedAt".to_owned(), time(now));
+    if others.iter().any(|(name, _)| *name != "isEnabled") {
+        others.push(("modifiedAt", Some(time(now).to_string())));
     }
-    StoredDocument::from_members(&document)
+    before.document.with(&others)
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), BundleError> {

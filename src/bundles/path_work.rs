@@ -19,7 +19,7 @@ const TEXT_UNIT: usize = 16;
 
 /// A path or a query in a filter, as far as its work depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PathWork(Vec<SegmentWork>);
+pub(super) struct PathWork(Vec<SegmentWork>);
 
 /// One segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use url::Url;
+
 use crate::model::{HostRule, SecretSource};
 
 /// The settings of stored tools.
@@ -26,6 +28,13 @@ pub struct BundleSettings {
     pub max_bytes: usize,
     /// `max_request`: bytes of the body that an HTTP tool sends.
     pub max_request: usize,
+}
+
+impl BundleSettings {
+    /// Whether HTTP tools may send requests to the host of an address.
+    pub fn admits(&self, url: &Url) -> bool {
+        url.host().is_some_and(|host| HostRule::admits_host(&self.allowed_hosts, &host))
+    }
 }
 
 /// A secret of stored tools.

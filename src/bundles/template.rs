@@ -14,9 +14,17 @@ pub(super) const TEMPLATE_MAX: usize = 64 * 1024;
 /// Bytes of a placeholder at most.
 const PLACEHOLDER_MAX: usize = 200;
 
+/// Bytes that the allocator takes for a block besides what is in it, at most.
+const ALLOCATION_BYTES: usize = 24;
+
+/// The bytes of memory of a text of its own.
+pub(super) fn text_bytes(text: &str) -> usize {
+    size_of::<String>() + ALLOCATION_BYTES + text.len()
+}
+
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextTemplate(Vec<TemplatePiece>);
+pub struct TextTemplate(Box<[TemplatePiece]>);
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +41,7 @@ pub struct Placeholder {
     /// The argument or secret.
     name: String,
     /// The way below it.
-    steps: Vec<ArgumentStep>,
+    steps: Box<[ArgumentStep]>,
 }
 
 /// One step into an argument.
@@ -97,7 +105,17 @@ impl TextTemplate {
         if !rest.is_empty() {
             parts.push(TemplatePiece::Literal(rest.to_owned()));
         }
-        Ok(Self(parts))
+        Ok(Self(parts.into()))
+    }
+
+    /// The bytes of memory that it takes with its place in a list, which may be half empty.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of_piece = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Literal(text) => text_bytes(text),
+            TemplatePiece::Place(place) => place.held_bytes(),
+        };
+        let pieces = self.0.iter().map(|piece| size_of::<TemplatePiece>() + of_piece(piece));
+        2 * size_of::<Self>() + ALLOCATION_BYTES + pieces.sum::<usize>()
     }
 
     /// Whether it has no placeholder.
@@ -138,7 +156,7 @@ impl TextTemplate {
         most: usize,
     ) -> Result<String, NotFilled<'_>> {
         let mut text = String::new();
-        for part in &self.0 {
+        for part in &*self.0 {
             match part {
                 TemplatePiece::Literal(literal) => text.push_str(literal),
                 TemplatePiece::Place(place) => {
@@ -177,7 +195,17 @@ impl Placeholder {
                 rest = after;
             }
         }
-        Ok(Self { text: text.to_owned(), name: name.to_owned(), steps })
+        Ok(Self { text: text.to_owned(), name: name.to_owned(), steps: steps.into() })
+    }
+
+    /// The bytes of memory that it takes besides its place in a list.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of_step = |step: &ArgumentStep| match step {
+            ArgumentStep::Member(name) => text_bytes(name),
+            ArgumentStep::Element(_) => 0,
+        };
+        let steps = self.steps.iter().map(|step| size_of::<ArgumentStep>() + of_step(step));
+        text_bytes(&self.text) + text_bytes(&self.name) + ALLOCATION_BYTES + steps.sum::<usize>()
     }
 
     /// As it is written between the braces.

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::document_members::{DocumentError, DocumentMembers};
 use super::reserved_headers::is_reserved;
-use super::template::{Placeholder, TextTemplate};
+use super::template::{Placeholder, TextTemplate, text_bytes};
 
 /// How the requests of a tool prove who sends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +94,18 @@ impl ToolAuth {
             client_secret: secret.transpose()?,
             scopes: scopes.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Header { value, .. } | Self::Basic(value) => value.held_bytes(),
+            Self::Query { name, value } => text_bytes(name) + value.held_bytes(),
+            Self::OAuth { token_url, client_id, client_secret, scopes } => {
+                let texts = [client_id].into_iter().chain(client_secret).chain(scopes);
+                text_bytes(token_url.as_str()) + texts.map(|text| text_bytes(text)).sum::<usize>()
+            }
+        }
     }
 
     /// Its placeholders.

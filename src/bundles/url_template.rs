@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use url::{Host, Url};
 
 use super::refused_value::RefusedValue;
-use super::template::{CallValues, NotFilled, Placeholder, TextTemplate};
+use super::template::{CallValues, NotFilled, Placeholder, TextTemplate, text_bytes};
 
 /// Bytes of an address at most, as a template and as it is sent.
 pub(super) const URL_MAX: usize = 8 * 1024;
@@ -72,6 +72,15 @@ impl UrlTemplate {
     /// The host that every request goes to.
     pub fn host(&self) -> Option<Host<&str>> {
         self.origin.host()
+    }
+
+    /// The bytes of memory that it takes, estimated from above.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of_pair = |(name, value): &(TextTemplate, Option<TextTemplate>)| {
+            name.held_bytes() + value.as_ref().map_or(size_of::<TextTemplate>(), TextTemplate::held_bytes)
+        };
+        let segments = self.segments.iter().map(TextTemplate::held_bytes);
+        text_bytes(self.origin.as_str()) + segments.chain(self.query.iter().map(of_pair)).sum::<usize>()
     }
 
     /// The placeholders of the path.

@@ -8,11 +8,24 @@
 
 use std::sync::Arc;
 
-use super::PreparedCall;
 use super::inner::CallsInner;
+use super::validate::ArgumentVerdict;
+use super::{Calls, PreparedCall};
 use crate::config;
-use crate::model::{JsonText, ToolId};
+use crate::model::{JsonText, ToolId, ViewTool};
 use crate::protocols::Outcome;
+
+impl Calls {
+    /// How a result breaks the schema that its tool gives for results; `None` where it fits, or could
+    /// not be checked.
+    pub(crate) async fn broken_result(&self, tool: &ViewTool, result: &JsonText) -> Option<String> {
+        let schema = tool.tool.output()?;
+        let rules = self.0.config.load_full();
+        let verdict = self.0.validators.judge_result(tool, schema, result, &rules).await;
+        let Ok(ArgumentVerdict::Unfit(violations, _)) = verdict else { return None };
+        violations.first().map(|first| format!("`{}`: {}", first.pointer, first.message))
+    }
+}
 
 /// Checks the result of a call beside its answer.
 pub(super) fn note(inner: &Arc<CallsInner>, ready: &PreparedCall, outcome: &Outcome, rules: &Arc<config::CallsConfig>) {

@@ -10,7 +10,7 @@ use super::lost_output::lost_output;
 use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, valid, well_formed};
 use super::vendor::{Piece, Vendor};
 use super::write::{ObjectWriter, sound};
-use crate::model::{Extra, JsonText, META, Tool, allowed_meta};
+use crate::model::{Extra, JsonText, META, Tool, client_member};
 
 const STEPS: &[Transform] = &steps![
     noise::drop_noise,
@@ -90,7 +90,7 @@ pub(super) fn named(piece: &Piece<'_>, name: &str) -> Vec<u8> {
     let mut own: Vec<String> = needs_approval.then(|| APPROVAL.to_owned()).into_iter().collect();
     own.extend(member(&offered.extra, "via", b'[').map(|chain| format!(r#""callsheet/via":{chain}"#)));
     let own = own.join(",");
-    let meta = member(&offered.extra, META, b'{').map(allowed_meta);
+    let meta = member(&offered.extra, META, b'{').map(|meta| client_member(META, meta));
     match meta.as_deref() {
         None if own.is_empty() => {}
         None => {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::limits::{self, FormatLimits};
 use super::write::{ObjectWriter, quoted, sound};
 use super::{Encoded, Format, ListFrame, ListHead, lossy};
-use crate::model::{ACTIVITY, Category, CompanionName, Execution, Extra, Finding, ViewTool};
+use crate::model::{ACTIVITY, Category, CompanionName, Execution, Extra, Finding, ViewTool, client_member};
 
 /// `format=native`.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Format for NativeFormat {
             .raw("parameters", offered.parameters.get())
             .raw("metadata", &metadata(tool));
         for (key, json) in members {
-            object.raw(key, json);
+            object.raw(key, &json);
         }
         object
             .text("scenario", tool.id.scenario.as_str())
@@ -139,7 +139,7 @@ fn metadata(tool: &ViewTool) -> Cow<'_, str> {
 }
 
 /// The unknown members that can be passed on, each key once, and a finding for those that cannot.
-fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
+fn passed_on(tool: &ViewTool) -> (Vec<ClientMember<'_>>, Vec<Finding>) {
     let (mut members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
     // Written by callsheet from what it was decided.
     members.retain(|(key, _)| *key != ACTIVITY);
@@ -153,16 +153,19 @@ fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
     (members, findings)
 }
 
+/// The key of an unknown member, and its text for clients.
+type ClientMember<'a> = (&'a str, Cow<'a, str>);
+
 /// The unknown members apart from those whose key is one of `ours`, which come second; the first of
 /// equal keys stays.
-fn free_members<'a>(extra: &'a Extra, own_keys: &[&str]) -> (Vec<(&'a str, &'a str)>, BTreeSet<&'a str>) {
+fn free_members<'a>(extra: &'a Extra, own_keys: &[&str]) -> (Vec<ClientMember<'a>>, BTreeSet<&'a str>) {
     let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
     let mut members = Vec::new();
     for (key, json) in extra {
         if own_keys.contains(&key.as_ref()) {
             taken.insert(key.as_ref());
         } else if seen.insert(key.as_ref()) {
-            members.push((key.as_ref(), json.get()));
+            members.push((key.as_ref(), client_member(key, json.get())));
         }
     }
     (members, taken)
@@ -180,8 +183,8 @@ fn grouping(out: Vec<u8>, category: &Category) -> Vec<u8> {
         object.raw("display_order", &order.to_string());
     }
     for (key, json) in free_members(&category.extra, CATEGORY_KEYS).0 {
-        if sound(json) {
-            object.raw(key, json);
+        if sound(&json) {
+            object.raw(key, &json);
         }
     }
     object.end()

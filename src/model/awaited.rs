@@ -19,12 +19,12 @@ pub struct Awaited {
     pub output: Option<ProgramOutput>,
 }
 
-/// The first lines that a program wrote.
+/// Lines that a program wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramOutput {
-    /// Lines on standard output that are no messages.
+    /// The first lines on standard output that are no messages.
     pub stdout: Vec<String>,
-    /// Lines on standard error.
+    /// The last lines on standard error: what it waits for stands there.
     pub stderr: Vec<String>,
 }
 

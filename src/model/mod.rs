@@ -48,7 +48,7 @@ pub use host_rule::{HostRule, InvalidHostRule};
 pub use interaction::Interaction;
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo, SentFindings};
-pub(crate) use mcp_meta::{META, allowed_meta, refused_meta_keys, with_allowed_meta};
+pub(crate) use mcp_meta::{META, client_member, refused_meta_keys, with_allowed_meta};
 pub(crate) use member_texts::MemberTexts;
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};

@@ -8,6 +8,7 @@
 pub mod byte_budget;
 pub mod clock;
 pub mod fields;
+pub(crate) mod file_stamp;
 pub mod files;
 pub mod memory;
 pub mod open_files;

@@ -291,6 +291,8 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/tools/bundles/{bundleID}/archive", &[bundles::BUNDLE_ID], bundles::EXPORT_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::STORED_TOOL_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}/invoke", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::INVOKE_OPERATIONS),
+    route("/tools", &[], bundles::MOVED_LIST_OPERATIONS),
+    route("/tools/search", &[], bundles::MOVED_SEARCH_OPERATIONS),
     route("/tools/tools", &[], bundles::STORED_TOOL_LIST_OPERATIONS),
     route("/tools/tools/search", &[], bundles::STORED_TOOL_SEARCH_OPERATIONS),
 ];

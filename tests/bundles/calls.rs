@@ -267,7 +267,7 @@ async fn one_slow_or_dead_api_costs_its_own_tool() {
 
 /// S1-21, S1-75: a result that does not fit its schema is passed on, with a finding until one fits.
 #[tokio::test]
-async fn a_result_that_does_not_fit_is_a_finding() {
+async fn a_result_that_does_not_fit_is_a_failure_and_a_finding() {
     let api =
         Api::answering(|target, _| answer("200 OK", &[], if target == "/?v=number" { b"7" } else { b"\"seven\"" }))
             .await;
@@ -275,7 +275,10 @@ async fn a_result_that_does_not_fit_is_a_finding() {
     let mut content = http_tool(&json!({"urlTemplate": api.at("/?v=${v}")}));
     content["outputSchema"] = json!({"type": "string"});
     let daemon = with_tools(config(&home), &[("number", content)]).await;
-    assert_eq!(invoke(&daemon, "number", &json!({"v": "number"})).await.1, json!({"ok": true, "value": 7}));
+    let (status, failed) = invoke(&daemon, "number", &json!({"v": "number"})).await;
+    assert_eq!((status, &failed["ok"], &failed["code"]), (200, &json!(false), &json!("output_mismatch")), "{failed}");
+    assert!(failed["error"].as_str().unwrap().contains("does not fit its `outputSchema`"), "{failed}");
+    assert!(failed.get("value").is_none(), "{failed}");
     let found = "/api/v1/findings?code=output-mismatch";
     daemon.until(found, |answer| answer.json()["findings"].to_string().contains("number_v1")).await;
     let listed = daemon.json("/api/v1/tools?format=native").await;

@@ -80,6 +80,68 @@ async fn a_full_disk_refuses_a_tool_and_keeps_the_others() {
     assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with('.')), "no half-written file is left");
 }
 
+/// Bytes that this process has read from files so far.
+#[cfg(target_os = "linux")]
+fn bytes_read() -> usize {
+    let counters = fs::read_to_string("/proc/self/io").unwrap();
+    counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+/// A change of one file reads that file, and not all tools. A file that changed a moment ago is read
+/// again, since its time may stand for a later change, too.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn files_that_are_unchanged_are_not_read_again() {
+    const LARGE: usize = 100_000;
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let folder = Path::new(&folder);
+        let note = "x".repeat(LARGE);
+        let file = |slug: &str, description: &str| {
+            let mut document = by_hand(slug);
+            (document["x-note"], document["description"]) = (json!(note), json!(description));
+            document.to_string()
+        };
+        (0..20).for_each(|at| {
+            fs::write(folder.join(NET).join(format!("{at}.json")), file(&format!("t{at}"), "old")).unwrap()
+        });
+        let read_by = |store: &BundleStore| {
+            let before = bytes_read();
+            store.read_now();
+            bytes_read() - before
+        };
+        let young = store(folder);
+        assert!(read_by(&young) > 20 * LARGE && read_by(&young) > 20 * LARGE);
+        let (clock, hand) = Clock::with_hand();
+        hand.step(jiff::SignedDuration::from_mins(1));
+        let settings = BundleSettings { path: Some(folder.to_owned()), ..BundleSettings::default() };
+        let store = BundleStore::new(settings, Functions::default(), clock, Tasks::new());
+        assert!(read_by(&store) > 20 * LARGE);
+        let unchanged = read_by(&store);
+        assert!(unchanged < LARGE, "{unchanged}");
+        let before = bytes_read();
+        put(&store, "small", "").await.unwrap();
+        let (changed, tools) = (bytes_read() - before, store.set().count());
+        assert!(changed < LARGE, "{changed}");
+        assert_eq!(tools, 22);
+        // A change that leaves the size and the time as they were is a change.
+        let path = folder.join(NET).join("7.json");
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, file("t7", "new")).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        let one = read_by(&store);
+        assert!((LARGE..3 * LARGE).contains(&one), "{one}");
+        let set = store.set();
+        let tools = &set.bundle(NET.parse().unwrap()).unwrap().tools;
+        let new: Vec<&str> =
+            tools.iter().filter(|tool| tool.description == "new").map(|tool| tool.slug.as_str()).collect();
+        assert_eq!(new, ["t7"]);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path()).await;
+    child("disk::files_that_are_unchanged_are_not_read_again", "exec", folder.path());
+}
+
 /// Runs a program bound by the permissions of files, which does not go without saying for root.
 fn as_anyone() -> &'static str {
     let user = Command::new("id").arg("-u").output().unwrap();

@@ -9,24 +9,13 @@ use serde_json::{Value, json};
 use crate::calls::Api;
 use crate::support::daemon::{Daemon, Home};
 use crate::support::upstream_server::answer;
-use crate::{NET, about, bundle, config, expect, folder, http_tool, invoke, tool, with_tools};
+use crate::{NET, about, bundle, by_hand, config, expect, folder, http_tool, invoke, tool, with_tools};
 
 /// An HTTP tool at an address where no server is.
 fn nowhere(further: &Value) -> Value {
     let mut implementation = json!({"urlTemplate": "http://127.0.0.1:9/", "maxRetries": 0});
     implementation.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
     http_tool(&implementation)
-}
-
-/// Writes a file of a tool by hand.
-fn write(home: &Home, slug: &str, content: &Value) {
-    let mut document = content.clone();
-    for (name, value) in
-        [("schemaVersion", "2025-07-01"), ("slug", slug), ("version", "v1"), ("createdAt", "2026-03-01T09:00:00Z")]
-    {
-        document[name] = json!(value);
-    }
-    fs::write(folder(home).join(NET).join(format!("{slug}.json")), document.to_string()).unwrap();
 }
 
 /// A path can be written so that reading it would take for ever, or more stack than there is.
@@ -40,7 +29,7 @@ async fn paths_that_cannot_be_read_in_time_cost_their_tool() {
         let content = nowhere(&json!({"extractExpr": path}));
         let refused = expect(&daemon, 400, "PUT", &tool(NET, slug, "v1"), &content).await.json();
         assert_eq!(refused["pointer"], "/impl/extractExpr", "{refused}");
-        write(&home, slug, &content);
+        by_hand(&home, slug, &content);
     }
     daemon.until("/api/v1/findings?code=tool-quarantined", |answer| answer.json()["findings"][1] != Value::Null).await;
     daemon.stop().await;
@@ -117,7 +106,7 @@ async fn an_approval_counts_for_the_request_that_was_there() {
     };
     let first = digest().await;
     fs::remove_file(folder(&home).join(NET).join("read_v1.json")).unwrap();
-    write(&home, "read", &of("/erase"));
+    by_hand(&home, "read", &of("/erase"));
     daemon
         .until("/api/v1/tools/read_v1", |answer| {
             answer.status == 200 && answer.json()["metadata"]["implementation_digest"] != first.as_str()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::calls::{Api, secret};
 use crate::support::daemon::{Daemon, Home};
 use crate::support::upstream_server::answer;
-use crate::{config, http_tool, invoke, with_tools};
+use crate::{NET, by_hand, config, http_tool, invoke, tool, with_tools};
 
 async fn api() -> Api {
     Api::answering(|_, _| answer("200 OK", &[], b"1")).await
@@ -33,7 +33,20 @@ async fn no_host_is_reached_that_is_not_listed() {
         let home = Home::new();
         let mut config = config(&home);
         config.bundles.allowed_hosts = allowed.iter().map(|host| host.parse().unwrap()).collect();
-        let daemon = with_tools(config, &[("t", http_tool(&json!({"urlTemplate": api.at("/")})))]).await;
+        let daemon = with_tools(config, &[]).await;
+        let content = http_tool(&json!({"urlTemplate": api.at("/")}));
+        let stored = daemon.send_json("PUT", &tool(NET, "t", "v1"), &content).await;
+        if expected == 503 {
+            let refused = stored.json();
+            assert_eq!((stored.status, &refused["code"]), (400, &json!("host_not_allowed")), "{allowed:?}: {refused}");
+            assert_eq!(refused["pointer"], "/impl/urlTemplate");
+            assert!(refused["detail"].to_string().contains("to `bundles.allowed_hosts`"), "{refused}");
+            // The file of a person is read, and says why it cannot run.
+            by_hand(&home, "t", &content);
+            daemon.until(&tool(NET, "t", "v1"), |answer| answer.status == 200).await;
+        } else {
+            assert_eq!(stored.status, 201, "{allowed:?}: {stored:?}");
+        }
         let (status, answer) = invoke(&daemon, "t", &json!({})).await;
         assert_eq!(status, expected, "{allowed:?}: {answer}");
         if expected == 503 {

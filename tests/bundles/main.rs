@@ -73,6 +73,17 @@ fn http_tool(implementation: &Value) -> Value {
     })
 }
 
+/// Writes the file of a tool of the bundle `net` by hand, with version `v1`.
+fn by_hand(home: &Home, slug: &str, content: &Value) {
+    let mut document = content.clone();
+    for (name, value) in
+        [("schemaVersion", "2025-07-01"), ("slug", slug), ("version", "v1"), ("createdAt", "2026-03-01T09:00:00Z")]
+    {
+        document[name] = json!(value);
+    }
+    std::fs::write(folder(home).join(NET).join(format!("{slug}.json")), document.to_string()).unwrap();
+}
+
 /// Sends a request whose status must be this.
 async fn expect(daemon: &Daemon, status: u16, method: &str, target: &str, body: &Value) -> Answer {
     let answer = daemon.send_json(method, target, body).await;

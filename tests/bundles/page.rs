@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home};
-use crate::{NET, bundle, config, expect, http_tool, tool, with_tools};
+use crate::{NET, bundle, by_hand, config, expect, http_tool, tool, with_tools};
 
 async fn page(daemon: &Daemon, target: &str) -> String {
     let answer = daemon.get(target).await;
@@ -19,7 +19,8 @@ async fn the_page_lists_switches_and_adds() {
     let mut content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/${city}"}));
     content["description"] = json!("<script>alert(1)</script>");
     let far = http_tool(&json!({"urlTemplate": "http://far.example/"}));
-    let daemon = with_tools(config(&home), &[("weather", content), ("far", far)]).await;
+    let daemon = with_tools(config(&home), &[("weather", content)]).await;
+    by_hand(&home, "far", &far);
     daemon.until_tools(&["weather_v1"]).await;
     let text = page(&daemon, "/dashboard/bundles").await;
     assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");

@@ -120,7 +120,7 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
 fn a_program_that_hangs_has_its_reason_within_seconds() {
     let home = Home::with("");
     let daemon = home.serve(&[]);
-    let program = "echo Welcome to the server; echo loading >&2; exec sleep 600";
+    let program = "echo Welcome to the server; for n in 1 2 3 4 5; do echo loading $n >&2; done; exec sleep 600";
     let mut add = home.command(&["add", "hang", "--", "sh", "-c", program]);
     let added = crate::support::command::run(add.env("PATH", std::env::var_os("PATH").unwrap())).ok();
     // Lines for people are wrapped.
@@ -131,7 +131,7 @@ fn a_program_that_hangs_has_its_reason_within_seconds() {
     let awaited = &scenario["awaited"];
     assert!(awaited["seconds"].as_u64().is_some_and(|waited| (10..30).contains(&waited)), "{scenario}");
     assert_eq!(awaited["stdout"], serde_json::json!(["Welcome to the server"]));
-    assert_eq!(awaited["stderr"], serde_json::json!(["loading"]));
+    assert_eq!(awaited["stderr"], serde_json::json!(["loading 3", "loading 4", "loading 5"]));
     let message = awaited["message"].as_str().unwrap();
     assert!(
         message.starts_with(&format!("no answer to `{}` for ", awaited["answer_to"].as_str().unwrap())),

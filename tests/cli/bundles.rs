@@ -175,9 +175,13 @@ fn a_tool_that_is_left_out_is_explained() {
     let home = Home::with("[bundles]\npath = \"bundles\"\n");
     let daemon = with_tools(&home, &[]);
     let file = write(&home, "tool.json", &tool_file("weather"));
-    let put = home.run(&["bundle", "put", &file, "--bundle", "net", "--url", &daemon.url]);
-    assert!(put.err.contains("which is not allowed; add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{}", put.err);
-    put.ok();
+    let refused = bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).failed(1);
+    assert!(refused.contains("which is not allowed; add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{refused}");
+    let mut by_hand = tool_file("weather");
+    (by_hand["schemaVersion"], by_hand["createdAt"]) = (json!("2025-07-01"), json!("2026-03-01T09:00:00Z"));
+    write(&home, &format!("bundles/{ID}/weather.json"), &by_hand);
+    let is_read = || bundle(&home, &daemon, &["list", "net", "--all"]).ok().contains("weather");
+    until("the file is read", is_read);
     let listed = bundle(&home, &daemon, &["list", "net", "--all"]).ok();
     assert!(listed.contains("`127.0.0.1`, which is not allowed"), "{listed}");
 

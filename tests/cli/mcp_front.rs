@@ -33,6 +33,24 @@ impl Front {
         serde_json::from_str(&line).unwrap()
     }
 
+    /// Sends a message without reading its answer.
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// The names of the tools in the answer to the request with this id.
+    fn listed(&mut self, id: u64) -> Vec<String> {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the answer {id} is missing");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == id {
+                let tools = answer["result"]["tools"].as_array().unwrap();
+                return tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+            }
+        }
+    }
+
     /// The name of the server that answers.
     fn greet(&mut self) -> Value {
         let params =
@@ -86,6 +104,58 @@ fn ten_clients_start_one_daemon_which_ends_after_the_last_of_them() {
     assert_eq!(last.greet(), "callsheet", "it goes on for the client that is left");
     drop(last);
     until("the daemon has ended", || record(&home).is_none());
+}
+
+/// A server that notes that its list is requested, and gives it once the test says so.
+const GATED: &str = r#"
+import json, os, sys, time
+name = sys.argv[1]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        answer["result"] = {"protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}}, "serverInfo": {"name": name, "version": "1"}}
+    elif message["method"] == "tools/list":
+        open(name + ".requested", "w").close()
+        while not os.path.exists(name + ".open"):
+            time.sleep(0.01)
+        answer["result"] = {"tools": [{"name": "read", "inputSchema": {"type": "object"}}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "unknown"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+/// Servers that are still greeted are awaited also for `callsheet mcp`, and also where their entry
+/// came with a reload.
+#[test]
+fn the_first_list_waits_for_servers_of_the_start_and_of_a_reload() {
+    let home = home("1s");
+    home.write("gated.py", GATED);
+    let file = home.path(".config/callsheet/callsheet.toml");
+    let mut config = fs::read_to_string(&file).unwrap();
+    let mut front = None;
+    let mut expected = Vec::new();
+    for (id, name) in [(1, "first"), (2, "second")] {
+        let (script, cwd) = (home.path("gated.py").display().to_string(), home.path("").display().to_string());
+        config += &format!(
+            "[[scenarios]]\nname = \"{name}\"\ncommand = \"python3\"\nargs = [{script:?}, \"{name}\"]\ncwd = {cwd:?}\n\
+             env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
+        );
+        crate::support::config_file::replace(&file, &config);
+        let front = front.get_or_insert_with(|| {
+            let mut front = Front::start(&home, ".");
+            assert_eq!(front.greet(), "callsheet");
+            front
+        });
+        until("the list is requested", || home.path(&format!("{name}.requested")).exists());
+        front.send(&json!({"jsonrpc": "2.0", "id": 10 + id, "method": "tools/list"}));
+        home.write(&format!("{name}.open"), "");
+        expected.push(format!("{name}__read"));
+        assert_eq!(front.listed(10 + id), expected);
+    }
 }
 
 #[test]

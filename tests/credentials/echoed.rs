@@ -2,6 +2,9 @@
 //! no secret reaches a caller, a page, a command, an event or a log.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine as _};
 use callsheet::model::{Auth, HttpTarget, Secret};
@@ -9,7 +12,7 @@ use callsheet::transports::http::{CallLimits, EventLimits, StreamedResponse, Ups
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::support::command::{Home, run, until};
+use crate::support::command::{Home, Running, run, until};
 use crate::support::scripted::{Reply, Request, Scripted, manifest, tool};
 use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 
@@ -103,6 +106,52 @@ fn refusing(request: &Request) -> Reply {
     Reply::text(sent(request)).with_status("401 Unauthorized").header(&challenge)
 }
 
+/// A server of plain JSON-RPC.
+fn rpc(request: &Request) -> Reply {
+    let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
+    let (quoted, id) = (sent(request), message["id"].clone());
+    let answer = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+        (Some("server/identity"), _) => {
+            json!({"result": {"server_id": "rpc-1", "tools_count": 2, "protocol_version": "1.0"}})
+        }
+        (Some("tools/list"), _) => json!({"result": {"tools": [
+            {"name": "rpc_works", "description": quoted, "inputSchema": {"type": "object"}},
+            {"name": "rpc_fails", "description": "d", "inputSchema": {"type": "object", "title": quoted}},
+        ]}}),
+        (Some("tools/call"), Some("rpc_works")) => json!({"result": {"it works": quoted}}),
+        _ => json!({"error": {"code": -32000, "message": format!("bad token {quoted}"), "data": {"token": quoted}}}),
+    };
+    let mut whole = json!({"jsonrpc": "2.0", "id": id});
+    whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    escaped(&whole)
+}
+
+/// A module.
+fn desk(request: &Request) -> Reply {
+    let quoted = sent(request);
+    let called: Value = serde_json::from_str(&request.text).unwrap_or_default();
+    let tool = |name: &str, description: &str| json!({"name": name, "description": description, "parameters": []});
+    match called["tool_name"].as_str() {
+        None => escaped(&json!({"module_name": "desk", "description": quoted,
+            "tools": [tool("desk.works", &quoted), tool("desk.fails", "d"), tool("desk.breaks", "d")]})),
+        Some("desk.works") => {
+            escaped(&json!({"tool_name": "desk.works", "success": true, "result": {"it works": quoted}, "error": null}))
+        }
+        Some("desk.fails") => {
+            escaped(&json!({"tool_name": "desk.fails", "success": false, "result": null, "error": quoted}))
+        }
+        Some(_) => Reply::text(quoted).with_status("500 Broken"),
+    }
+}
+
+/// An authorization server that refuses its client, and quotes what it got.
+fn refusing_clients(request: &Request) -> Reply {
+    let header = request.header("authorization").unwrap_or_default();
+    let quoted = [spellings(SECRET), header.to_owned()].join(" ");
+    let refusal = json!({"error": quoted, "error_description": quoted, "error_uri": quoted});
+    escaped(&refusal).with_status("401 Unauthorized").header(&format!("WWW-Authenticate: {header}"))
+}
+
 /// A program that prints its environment and puts it into its errors.
 const PROGRAM: &str = r#"
 import json, os, sys
@@ -124,16 +173,24 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-fn configuration(servers: &[(&str, &Scripted)]) -> String {
+fn configuration(servers: &[(&str, Scripted)]) -> String {
     let secret = serde_json::to_string(SECRET).unwrap();
     let mut text = "discovery.vrooli.enabled = false\n".to_owned();
     for (name, server) in servers {
         let url = server.url();
-        let entry = format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {secret}\n");
-        text.push_str(&entry);
-        if *name == "mcp" {
-            text += "protocol = \"mcp\"\n";
-        }
+        let auth = match *name {
+            "oauth" => {
+                format!("{{ oauth = {{ token_url = \"{url}token\", client_id = \"me\", client_secret = {secret} }} }}")
+            }
+            _ => secret.clone(),
+        };
+        text += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {auth}\n");
+        text += match *name {
+            "mcp" => "protocol = \"mcp\"\n",
+            "rpc" => "protocol = \"json-rpc\"\n",
+            "desk" => "protocol = \"module\"\n",
+            _ => "",
+        };
     }
     text + &format!(
         "[[scenarios]]\nname = \"child\"\ncommand = \"python3\"\nargs = [\"child.py\"]\ncwd = \".\"\n\
@@ -141,57 +198,140 @@ fn configuration(servers: &[(&str, &Scripted)]) -> String {
     )
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_secret_that_comes_back_is_shown_anywhere() {
-    let servers = [
-        ("mcp", &Scripted::start(mcp)),
-        ("listed", &Scripted::start(listed)),
-        ("refusing", &Scripted::start(refusing)),
-    ];
-    let home = Home::with(&configuration(&servers));
-    home.write("child.py", PROGRAM);
-    let mut serve = home.command(&["serve"]);
-    serve.env("CALLSHEET_LOG", "debug");
-    let mut daemon = crate::support::command::Running::start(serve, "callsheet listens on ");
-    let url = daemon.url.clone();
-    let has_all = |tools: &str| ["mcp_fails", "list_works", "child_fails"].iter().all(|name| tools.contains(name));
-    until("the tools", || has_all(&home.run(&["tools", "--url", &url]).out));
+/// What a client of a stream has received.
+struct Stream(Arc<Mutex<Vec<u8>>>);
+
+impl Stream {
+    /// Sends a request whose answer goes on until the daemon ends.
+    fn open(daemon: &Running, target: &str, headers: &str) -> Self {
+        let address = daemon.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n").unwrap();
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&received);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = stream.read(&mut bytes) {
+                into.lock().unwrap().extend_from_slice(&bytes[..read]);
+            }
+        });
+        Self(received)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+/// The answer to a request with this body.
+fn post(url: &str, target: &str, body: &str) -> String {
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let head =
+        format!("Host: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}");
+    write!(stream, "POST {target} HTTP/1.1\r\n{head}\r\n\r\n{body}").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Calls every tool, over the command line and over plain JSON-RPC.
+fn call_all(home: &Home, url: &str) {
     for (name, expected) in [
         ("mcp_works", "it works ***"),
         ("mcp_fails", "bad token ***"),
         ("list_works", "it works"),
         ("list_fails", "***"),
         ("list_breaks", "***"),
+        ("rpc_works", "it works"),
+        ("rpc_fails", "bad token ***"),
+        ("desk_works", "it works"),
+        ("desk_fails", "***"),
+        ("desk_breaks", ""),
         ("child_fails", "bad key ***"),
     ] {
-        let called = home.run(&["call", "--json", "--url", &url, name]);
+        let called = home.run(&["call", "--json", "--url", url, name]);
         let said = [called.out, called.err].concat();
         assert!(said.contains(expected), "{name}: {said}");
         assert_hidden(name, &said);
+        let params = json!({"name": name, "arguments": {}});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let said = post(url, "/rpc", &message);
+        assert!(said.contains(expected), "{name}: {said}");
+        assert_hidden(name, &said);
     }
-    for target in [
-        "/api/v1/tools",
-        "/api/v1/tools?format=mcp",
-        "/api/v1/scenarios",
-        "/api/v1/scenarios/child",
-        "/api/v1/scenarios/refusing",
-        "/api/v1/findings",
-        "/dashboard/overview",
-        "/dashboard/calls/now",
-        "/dashboard/tools/rows",
-        "/dashboard/scenarios/child",
-        "/dashboard/scenarios/refusing",
-        "/dashboard/findings",
-    ] {
+}
+
+/// The pages and lists that may show what was sent back.
+const TARGETS: [&str; 16] = [
+    "/api/v1/tools",
+    "/api/v1/tools?format=mcp",
+    "/api/v1/scenarios",
+    "/api/v1/scenarios/child",
+    "/api/v1/scenarios/refusing",
+    "/api/v1/scenarios/oauth",
+    "/api/v1/findings",
+    "/api/v1/log",
+    "/api/modules",
+    "/dashboard/overview",
+    "/dashboard/calls/now",
+    "/dashboard/tools/rows",
+    "/dashboard/scenarios/child",
+    "/dashboard/scenarios/refusing",
+    "/dashboard/scenarios/oauth",
+    "/dashboard/findings",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_that_comes_back_is_shown_anywhere() {
+    let servers = [
+        ("mcp", Scripted::start(mcp)),
+        ("listed", Scripted::start(listed)),
+        ("refusing", Scripted::start(refusing)),
+        ("rpc", Scripted::start(rpc)),
+        ("desk", Scripted::start(desk)),
+        ("oauth", Scripted::start(refusing_clients)),
+    ];
+    let home = Home::with(&configuration(&servers));
+    home.write("child.py", PROGRAM);
+    let mut serve = home.command(&["serve"]);
+    serve.env("CALLSHEET_LOG", "debug");
+    let mut daemon = Running::start(serve, "callsheet listens on ");
+    let url = daemon.url.clone();
+    let handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let streams = [Stream::open(&daemon, "/api/v1/events", ""), Stream::open(&daemon, "/api/v1/ws", handshake)];
+    let all = ["mcp_fails", "list_works", "rpc_works", "desk_works", "child_fails"];
+    let has_all = |tools: &str| all.iter().all(|name| tools.contains(name));
+    until("the tools", || has_all(&home.run(&["tools", "--url", &url]).out));
+    let refused = || String::from_utf8(daemon.get("/api/v1/scenarios/oauth").1).unwrap();
+    until("the refusal", || refused().contains("refused the client: ***"));
+    call_all(&home, &url);
+    for target in TARGETS {
         let (status, body) = daemon.get(target);
         assert_eq!(status, 200, "{target}");
         assert_hidden(target, &String::from_utf8_lossy(&body));
     }
     let findings = String::from_utf8(daemon.get("/api/v1/findings").1).unwrap();
     assert!(findings.contains("banner ***"), "{findings}");
-    for args in [&["scenarios"][..], &["scenarios", "child"], &["explain", "mcp_works"], &["tools", "--json"]] {
+    let commands: [&[&str]; 7] = [
+        &["scenarios"],
+        &["scenarios", "child"],
+        &["explain", "mcp_works"],
+        &["tools", "--json"],
+        &["findings"],
+        &["findings", "--json"],
+        &["logs"],
+    ];
+    for args in commands {
         let ran = run(home.command(args).env("CALLSHEET_URL", &url));
+        assert!(!ran.out.is_empty(), "{args:?}: {}", ran.err);
         assert_hidden(&args.join(" "), &[ran.out, ran.err].concat());
+    }
+    for stream in &streams {
+        until("the events of the last call", || stream.text().contains("child_fails"));
+        assert_hidden("a stream", &stream.text());
     }
     daemon.signal("TERM");
     assert_hidden("the log", &daemon.ended().1);

@@ -408,6 +408,13 @@ async fn the_first_preference_of_a_profile_has_every_list_refuse_names_that_none
         assert!(text.contains("unknown_profile") || target.starts_with("/mcp"), "{target}: {text}");
         assert!(text.contains("did you mean `intern`?"), "{target}: {text}");
     }
+    let call = json!({"tool_name": "read", "arguments": {}, "profile": "interm"});
+    let refused = daemon.send_json("POST", "/api/v1/tools/execute", &call).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("unknown_profile")), "{refused:?}");
+    for target in ["/api/v1/tools/set?profile=interm", "/api/modules?profile=interm", "/tools/tools?profile=interm"] {
+        let refused = daemon.get(target).await;
+        assert_eq!(refused.status, 400, "a route that knows no profile takes none: {target}: {refused:?}");
+    }
     assert_eq!(daemon.tools("?profile=intern").await, ["read", "wipe", "zip"]);
     assert_eq!(daemon.tools("").await.len(), 5, "a client that names none has the whole list");
 

@@ -53,6 +53,10 @@ async fn keys_of_meta_outside_the_grammar_are_left_out_with_a_finding() {
     let address = house.serve().await;
     let list = json_at(address, "/api/v1/tools?format=mcp").await;
     assert_eq!(list["tools"][0]["_meta"], json!({"vendor/x": 1}));
+    for target in ["/api/v1/tools", "/api/v1/tools/brew", "/api/v1/tools/set"] {
+        let list = json_at(address, target).await.to_string();
+        assert!(list.contains("vendor/x") && !list.contains("_fastmcp"), "{target}: {list}");
+    }
     let findings = json_at(address, "/api/v1/findings?scenario=kitchen").await;
     let mut all = findings["findings"].as_array().unwrap().iter();
     let found = all.find(|found| found["code"] == "meta-key-left-out").unwrap_or_else(|| panic!("{findings}"));

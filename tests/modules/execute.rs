@@ -139,6 +139,12 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     let shell = json!({"tool_name": "code_executor.run_shell", "profile": "assistant"});
     let expected = "Permission denied: code_executor.run_shell requires 'admin' but user has 'user'";
     assert_eq!(execute(&daemon, "code_executor", &shell).await, failed("code_executor.run_shell", expected));
+    let mistyped = json!({"tool_name": "research.web_search", "arguments": {}, "profile": "asistant"});
+    let refused = execute(&daemon, "research", &mistyped).await;
+    assert_eq!(refused["success"], false, "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("did you mean `assistant`?"), "{refused}");
+    let refused = daemon.send_json("POST", "/api/v1/tools/execute", &mistyped).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("unknown_profile")), "{refused:?}");
     daemon.stop().await;
 }
 

@@ -174,12 +174,33 @@ async fn what_sqlite_would_throw_away_is_moved_aside() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_a_loss_unless_a_start_was_cut_off() {
+async fn an_empty_file_is_a_loss_where_there_was_a_state() {
+    for beside in ["state.db-wal", "state.db-shm", "state.db-journal", "state.db.damaged-20261126T020000Z"] {
+        let (folder, path) = place();
+        fs::create_dir_all(folder.path()).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::write(path.with_file_name(beside), "").unwrap();
+        let restored = carry_on(&path).await;
+        assert!(moved(&restored.findings).unwrap().message.contains("it is empty"), "{:?}", restored.findings);
+        assert!(restored.loss.is_some(), "{beside}");
+    }
+
+    // Made before the first start, and used from then on.
     let (_folder, path) = place();
     fs::write(&path, "").unwrap();
+    fs::write(path.with_file_name("other.db-wal"), "").unwrap();
     let restored = carry_on(&path).await;
-    assert!(moved(&restored.findings).unwrap().message.contains("it is empty"), "{:?}", restored.findings);
-    assert!(restored.loss.is_some());
+    assert_eq!((restored.findings, restored.loss), (vec![], None));
+    fs::write(&path, "").unwrap();
+    assert!(carry_on(&path).await.loss.is_some());
+
+    // Gone, with files of SQLite beside it that hold no change.
+    for beside in ["state.db-wal", "state.db-shm"] {
+        let (_folder, path) = place();
+        fs::write(path.with_file_name(beside), "").unwrap();
+        let restored = carry_on(&path).await;
+        assert_eq!((restored.findings, restored.loss), (vec![], None), "{beside}");
+    }
 
     // A daemon was killed between making the file and writing its first table.
     let (folder, path) = place();

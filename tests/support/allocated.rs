@@ -20,6 +20,8 @@ pub(crate) struct Took {
     pub(crate) peak: usize,
     /// Bytes that were asked for, given back or not.
     pub(crate) total: usize,
+    /// Bytes that are still in use after it.
+    pub(crate) held: usize,
 }
 
 /// Does some work and counts what it takes.
@@ -28,7 +30,8 @@ pub(crate) fn took<T>(work: impl FnOnce() -> T) -> (T, Took) {
     PEAK.store(live, SeqCst);
     let done = work();
     let peak = PEAK.load(SeqCst).saturating_sub(live);
-    (done, Took { peak, total: TOTAL.load(SeqCst) - total })
+    let held = LIVE.load(SeqCst).saturating_sub(live);
+    (done, Took { peak, total: TOTAL.load(SeqCst) - total, held })
 }
 
 fn take(bytes: usize) {

@@ -90,16 +90,14 @@ fn secrets<'a>(
 
 /// Refuses a host that is not allowed.
 fn host(url: &Url, settings: &BundleSettings) -> Result<(), Unusable> {
-    match url.host() {
-        Some(host) if HostRule::admits_host(&settings.allowed_hosts, &host) => Ok(()),
-        host => {
-            let host = shown(host);
-            unusable(
-                format!("sends requests to `{host}`, which is not allowed"),
-                format!("add \"{host}\" to `bundles.allowed_hosts`"),
-            )
-        }
+    if settings.admits(url) {
+        return Ok(());
     }
+    let host = shown(url.host());
+    unusable(
+        format!("sends requests to `{host}`, which is not allowed"),
+        format!("add \"{host}\" to `bundles.allowed_hosts`"),
+    )
 }
 
 /// Refuses a secret, or what it is exchanged for, that may not be sent to a host.

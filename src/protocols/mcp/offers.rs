@@ -3,6 +3,7 @@
 //! They are kept as they came. If a list fails, its last good version stays, with a finding; the
 //! tools are not affected.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::server::ServerDescription;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{
     Bounds, CappedFindings, Finding, FindingCode, JsonText, META, RelayedKind, RelayedOffer, RelayedOffers,
-    allowed_meta, refused_meta_keys,
+    client_member, refused_meta_keys,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::budget::DecodeBudget;
@@ -176,9 +177,9 @@ fn offer(kind: RelayedKind, item: &RawValue, bounds: Bounds, budget: &mut Decode
 fn take_refused_meta(offer: &mut RelayedOffer) -> Option<Vec<String>> {
     let (_, meta) = offer.members.iter().find(|(name, _)| &**name == META)?;
     let refused = Some(refused_meta_keys(meta.get())).filter(|keys| !keys.is_empty())?;
-    let allowed = |name: &Arc<str>, json: &JsonText| match &**name {
-        META => JsonText::known(&*allowed_meta(json.get())),
-        _ => json.clone(),
+    let allowed = |name: &Arc<str>, json: &JsonText| match client_member(name, json.get()) {
+        Cow::Owned(changed) => JsonText::known(changed),
+        Cow::Borrowed(_) => json.clone(),
     };
     offer.members = offer.members.iter().map(|(name, json)| (Arc::clone(name), allowed(name, json))).collect();
     Some(refused)

@@ -40,7 +40,7 @@ use crate::transports::stdio::StderrTail;
 use crate::transports::{TransportError, Transports};
 
 /// Lines of standard error that are shown of a program that does not answer.
-const FIRST_LINES: usize = 3;
+const SHOWN_LINES: usize = 3;
 
 /// How the server is reached.
 pub(super) enum Way {
@@ -354,7 +354,7 @@ impl Session for McpSession {
         let waited = self.transports.clock().now().saturating_duration_since(under_way.since);
         let output = matches!(self.way, Way::Stdio(_)).then(|| ProgramOutput {
             stdout: under_way.incoming.map(|incoming| incoming.noise().first).unwrap_or_default(),
-            stderr: self.recent_errors().into_iter().take(FIRST_LINES).collect(),
+            stderr: self.stderr.load_full().map(|stderr| stderr.last(SHOWN_LINES)).unwrap_or_default(),
         });
         Some(Awaited { answer_to: under_way.request, waited, output })
     }

@@ -156,7 +156,7 @@ struct AwaitedJson<'a> {
     seconds: u64,
     /// The first lines of a program's standard output that are no messages.
     stdout: &'a [String],
-    /// The first lines of a program's standard error.
+    /// The last lines of a program's standard error.
     stderr: &'a [String],
     /// The same in one sentence.
     message: String,

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::catalog::CatalogEntry;
 use crate::model::target::redacted_url;
-use crate::model::{Category, Extra, Health, JsonText, Provenance, ScenarioState, Scope, Tool, ViewTool};
+use crate::model::{Category, Extra, Health, Provenance, ScenarioState, Scope, Tool, ViewTool, client_member};
 use crate::server::api::shared_json::Time;
 
 /// Scenarios, tools with their settings, and categories.
@@ -124,8 +124,8 @@ impl Serialize for ToolJson<'_> {
         map.serialize_entry("name", &self.0.name)?;
         map.serialize_entry("description", &*self.0.description)?;
         optional(&mut map, "category", self.0.category.as_ref())?;
-        raw(&mut map, "parameters", &self.0.parameters)?;
-        raw(&mut map, "metadata", &self.0.metadata)?;
+        raw(&mut map, "parameters", self.0.parameters.get())?;
+        raw(&mut map, "metadata", self.0.metadata.get())?;
         extra(&mut map, &self.0.extra)?;
         map.end()
     }
@@ -136,11 +136,11 @@ fn optional<M: SerializeMap>(map: &mut M, name: &str, value: Option<&impl Serial
 }
 
 fn extra<M: SerializeMap>(map: &mut M, extra: &Extra) -> Result<(), M::Error> {
-    extra.iter().try_for_each(|(name, value)| raw(map, name, value))
+    extra.iter().try_for_each(|(name, value)| raw(map, name, &client_member(name, value.get())))
 }
 
-fn raw<M: SerializeMap>(map: &mut M, name: &str, value: &JsonText) -> Result<(), M::Error> {
-    let value: &RawValue = serde_json::from_str(value.get()).map_err(M::Error::custom)?;
+fn raw<M: SerializeMap>(map: &mut M, name: &str, value: &str) -> Result<(), M::Error> {
+    let value: &RawValue = serde_json::from_str(value).map_err(M::Error::custom)?;
     map.serialize_entry(name, value)
 }
 

@@ -1,6 +1,6 @@
 //! The database file: its folder, its lock, and the replacement of a damaged one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -34,9 +34,10 @@ pub struct LockHolder {
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
-    /// Whether an empty file has lost its data: a daemon has used the state before, or none has
-    /// begun to, so that the file was put there empty. A daemon that was killed while it made the
-    /// file leaves a lock file without a note of use.
+    /// Whether an empty file has lost its data: a daemon has used the state before, or left other
+    /// files beside it. A daemon that was killed while it made the file leaves a lock file without a
+    /// note of use, and a file that was made for the first start (`touch`, a mounted file) has no
+    /// other one beside it: emptying that cannot be told from making it.
     pub(super) empty_is_lost: bool,
 }
 
@@ -82,7 +83,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
         Ok(()) => {
             let note = noted(&mut lock);
             let was_used = note.lines().any(|line| line == USED);
-            let empty_is_lost = was_used || note.is_empty();
+            let empty_is_lost = was_used || (note.is_empty() && has_traces(path));
             let note = format!("{}\n{}", std::process::id(), if was_used { "used\n" } else { "" });
             // The note is for operators only, so a failure to write it does no harm.
             let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
@@ -291,7 +292,24 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
     Ok(aside)
 }
 
-/// Whether the write-ahead log beside the file holds changes.
+/// Whether files beside the state say that there was one: those of SQLite, with content or without,
+/// and copies of a damaged one.
+fn has_traces(path: &Path) -> bool {
+    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return false };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let name = name.as_encoded_bytes();
+    let is_trace = |found: &OsStr| {
+        let ending = found.as_encoded_bytes().strip_prefix(name);
+        ending.is_some_and(|ending| {
+            [&b"-wal"[..], b"-shm", b"-journal", b".damaged-"].iter().any(|of| ending.starts_with(of))
+        })
+    };
+    fs::read_dir(folder).is_ok_and(|held| held.filter_map(Result::ok).any(|entry| is_trace(&entry.file_name())))
+}
+
+/// Whether the write-ahead log beside the file holds changes. An empty one holds none, and the index
+/// of a log (`-shm`) is made anew from it: a missing file beside them has lost no data that is still
+/// there, and is a new one.
 pub(super) fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }

@@ -38,7 +38,7 @@ impl StderrTail {
     }
 
     /// The last few lines, the oldest first.
-    pub(super) fn last(&self, count: usize) -> Vec<String> {
+    pub(crate) fn last(&self, count: usize) -> Vec<String> {
         let kept = self.kept();
         kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
     }

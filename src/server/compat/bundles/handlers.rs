@@ -3,6 +3,7 @@
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use http::header::LOCATION;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -56,6 +57,29 @@ pub(super) async fn delete_bundle(
     let id = bundle_id(&id)?;
     shared.bundles.delete_bundle(id).await?;
     show_bundle(&shared, id, StatusCode::OK)
+}
+
+/// Another address, with the same query.
+pub(super) const MOVED: ResponseSpec = ResponseSpec {
+    status: 308,
+    about: "it is at another address, with the same query",
+    content: None,
+    headers: &[("Location", "Where it is.")],
+};
+
+/// `GET /tools`, as the document of stored tools writes it.
+pub(super) async fn moved_list(RawQuery(raw): RawQuery) -> Response {
+    moved("/tools/tools", raw)
+}
+
+/// `GET /tools/search`, in the same way.
+pub(super) async fn moved_search(RawQuery(raw): RawQuery) -> Response {
+    moved("/tools/tools/search", raw)
+}
+
+fn moved(to: &str, raw: Option<String>) -> Response {
+    let to = raw.map_or_else(|| to.to_owned(), |query| format!("{to}?{query}"));
+    (StatusCode::PERMANENT_REDIRECT, [(LOCATION, to)]).into_response()
 }
 
 /// `GET /tools/bundles`.

@@ -59,8 +59,14 @@ pub(super) async fn invoke(
     let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
     Ok(match shared.calls.execute(request).await {
         Ok(CallResponse { outcome, .. }) if outcome.success => {
-            let value = outcome.result.as_ref().map_or("null", JsonText::get);
-            answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{value}}}"#))
+            let value = outcome.result.unwrap_or_else(|| JsonText::known("null"));
+            match broken(&shared, &stored, &tool, &value).await {
+                None => answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{}}}"#, value.get())),
+                Some(how) => {
+                    let why = format!("what the tool gave back does not fit its `outputSchema`: {how}");
+                    failed(StatusCode::OK, &why, "output_mismatch")
+                }
+            }
         }
         Ok(CallResponse { outcome, .. }) => {
             let error = outcome.error.as_deref().unwrap_or("it failed without a message");
@@ -84,6 +90,13 @@ fn arguments(body: &[u8]) -> Result<JsonText, String> {
     let text = inner.as_deref().unwrap_or(sent).trim();
     let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
     if is_object { Ok(JsonText::known(text)) } else { Err("`args` is not an object".to_owned()) }
+}
+
+/// How a value breaks the `outputSchema` of a tool.
+async fn broken(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool, value: &JsonText) -> Option<String> {
+    let snapshot = shared.reader.snapshot();
+    let listed = snapshot.catalog.entry(&bundle.scenario)?.tool(&tool.name())?;
+    shared.calls.broken_result(listed, value).await
 }
 
 /// Waits until the list has the tool as it is stored. Another scenario may have its name.

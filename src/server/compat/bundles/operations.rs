@@ -10,8 +10,8 @@ use super::bundle_json::{
     invoked_example, switch_example, tool_example, tool_list_example, tool_put_example,
 };
 use super::handlers::{
-    REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, put_bundle, put_tool, search_tools,
-    switch_bundle, switch_tool,
+    MOVED, REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, moved_list, moved_search,
+    put_bundle, put_tool, search_tools, switch_bundle, switch_tool,
 };
 use super::invoke::invoke;
 use super::lists::{BUNDLE_FILTERS, TOOL_FILTERS};
@@ -106,4 +106,16 @@ pub(in crate::server) const STORED_TOOL_LIST_OPERATIONS: &[OperationSpec] = &[
 pub(in crate::server) const STORED_TOOL_SEARCH_OPERATIONS: &[OperationSpec] = &[
     operation(Get, Read, Bundles, "searchStoredTools", "the stored tools that fit a text best", json::<ToolListJson>("one page of them, the best first").with_example(tool_list_example), || get(search_tools))
         .query(SEARCH_PARAMS),
+];
+
+/// Of the list where the document of stored tools has it.
+#[rustfmt::skip]
+pub(in crate::server) const MOVED_LIST_OPERATIONS: &[OperationSpec] = &[
+    operation(Get, Read, Bundles, "findStoredTools", "leads to the list of all stored tools", MOVED, || get(moved_list)),
+];
+
+/// Of the search where the document of stored tools has it.
+#[rustfmt::skip]
+pub(in crate::server) const MOVED_SEARCH_OPERATIONS: &[OperationSpec] = &[
+    operation(Get, Read, Bundles, "findStoredToolSearch", "leads to the search over all stored tools", MOVED, || get(moved_search)),
 ];

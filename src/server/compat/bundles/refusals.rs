@@ -72,6 +72,9 @@ impl From<BundleError> for Problem {
             BundleError::Invalid(wrong) => {
                 told(StatusCode::BAD_REQUEST, "invalid").with_member("pointer", wrong.pointer.as_str())
             }
+            BundleError::HostNotAllowed { pointer, .. } => {
+                told(StatusCode::BAD_REQUEST, "host_not_allowed").with_member("pointer", *pointer)
+            }
             BundleError::Name(_) => told(StatusCode::BAD_REQUEST, "invalid_name"),
             BundleError::Archive(_) => told(StatusCode::BAD_REQUEST, "invalid_archive"),
             BundleError::Busy => Self::busy(error.to_string()),

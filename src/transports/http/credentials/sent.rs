@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName};
+use percent_encoding::percent_decode;
 
 use crate::model::Secret;
 use crate::transports::Mask;
@@ -71,7 +72,11 @@ fn add_header(value: &[u8], secrets: &mut Vec<Vec<u8>>) {
     }
     let Ok(pair) = BASE64_STANDARD.decode(credential) else { return };
     if let Some(colon) = pair.iter().position(|byte| *byte == b':') {
-        secrets.push(pair[colon + 1..].to_vec());
+        let password = &pair[colon + 1..];
+        // A client of an authorization server writes it as in a form (RFC 6749 section 2.3.1), and the
+        // server reads it decoded.
+        let spaced: Vec<u8> = password.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        secrets.extend([password.to_vec(), percent_decode(&spaced).collect()]);
     }
     secrets.push(pair);
 }
