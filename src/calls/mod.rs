@@ -100,13 +100,13 @@ impl Calls {
     ) -> Self {
         let limits = CallLimiter::new(clock);
         let validators = ArgumentValidator::new(clock);
+        let log = Arc::new(ActivityLog::new(LogLimits::from_config(&config)));
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
         let active = ActiveCalls::default();
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let logged: Arc<AuditCounts> = Arc::default();
-        let log: Arc<ActivityLog> = Arc::default();
         let log_store = Arc::default();
-        let queue = LogQueue::start(&log, (&audited, &logged), &log_store, &tasks);
+        let queue = LogQueue::start(&log, (&audited, &logged), &log_store, clock, &tasks);
         Self(Arc::new(CallsInner {
             config,
             reader,
@@ -137,6 +137,7 @@ impl Calls {
     /// Applies other limits to later calls.
     pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
+        self.0.log.set_limits(LogLimits::from_config(&config), self.0.clock.wall());
         self.0.config.store(Arc::new(config));
         self.trim_log();
     }
@@ -268,22 +269,17 @@ impl Calls {
 
     /// The latest calls that are over, the oldest first, and the number of the latest.
     pub fn recent(&self) -> (Vec<NumberedCall>, u64) {
-        self.0.log.calls(self.log_limits(), self.0.clock.wall())
+        self.0.log.calls(self.0.clock.wall())
     }
 
     /// The latest lines of the log that are wanted.
     pub fn log(&self, wanted: &LogWanted) -> LogPage {
-        let page = self.0.log.page(wanted, self.log_limits(), self.0.clock.wall());
+        let page = self.0.log.page(wanted, self.0.clock.wall());
         LogPage { dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(), ..page }
     }
 
-    fn log_limits(&self) -> LogLimits {
-        LogLimits::from_config(&self.0.config.load())
-    }
-
-    /// Deletes what the log does not keep any more, in the store too.
+    /// Has what the log does not keep any more deleted, in the store too.
     fn trim_log(&self) {
-        self.0.log.prune(self.log_limits(), self.0.clock.wall());
         if let Some(queue) = self.0.queue.load_full() {
             queue.enqueue(LogLine::Trim);
         }

@@ -14,7 +14,6 @@ use super::ExecuteError;
 use super::audit::{AuditEntry, AuditSettings};
 use super::ended_call::{EndedCall, short};
 use super::inner::CallsInner;
-use super::log::LogLimits;
 use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
@@ -104,8 +103,7 @@ impl CallRecorder {
     fn keep(&mut self, outcome: &'static str, took: Duration) {
         self.call.outcome = Cow::Borrowed(outcome);
         self.call.took = took;
-        let config = self.inner.config.load();
-        let call = self.inner.log.add_call(self.call.clone(), LogLimits::from_config(&config), self.inner.clock.wall());
+        let call = self.inner.log.add_call(self.call.clone(), self.inner.clock.wall());
         let audit = self.audit.take().map(|(settings, arguments)| {
             (settings, AuditEntry { call: Arc::clone(&call.call), arguments, reasoning: self.reasoning.take() })
         });

@@ -50,6 +50,8 @@ pub struct Restored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// Lines of the log of calls and states, in the order of their numbers.
     pub log: Vec<LogRow>,
+    /// The numbers that the log may have used, also for lines that are deleted.
+    pub log_numbers: Option<LogNumbers>,
     /// What was lost and not accepted by an operator yet.
     pub loss: Option<StateLoss>,
     /// Entries that could not be read, and where they were moved.
@@ -75,6 +77,15 @@ pub struct LogRow {
     pub kind: LogKind,
     /// Its content, as one JSON object.
     pub document: Box<str>,
+}
+
+/// The numbers that a log may have used: later lines and calls get greater ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogNumbers {
+    /// Of lines.
+    pub line: u64,
+    /// Of calls.
+    pub call: u64,
 }
 
 /// What a line of the log is about.
@@ -185,6 +196,8 @@ pub enum Write {
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind whose number is less than this.
     TrimLog(LogKind, u64),
+    /// Replaces the numbers that the log may have used.
+    LogNumbers(LogNumbers),
     /// Stores the published revision and its time of origin.
     Revision(String, Timestamp),
     /// Stores the key with which the server signs and encrypts what clients give back.

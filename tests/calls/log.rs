@@ -101,18 +101,113 @@ async fn bounds_hold_by_number_and_zero_keeps_no_call_on_disk_either() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_log_keeps_goes() {
+async fn what_is_older_than_the_log_keeps_goes_from_the_disk_too_without_another_call() {
     let callee = files().await;
     let house = House::with(&[("files", callee.url())], |config| {
         config.calls.log_keep = Duration::from_millis(1);
     })
     .await;
     house.call("read", &json!({})).await.unwrap();
-    let deadline = Clock::system().now() + PATIENCE;
-    while !outcomes(&house).is_empty() {
-        assert!(Clock::system().now() < deadline, "the call is still there");
-        tokio::task::yield_now().await;
+    let stored = stored_lines(&house);
+    until("no line is left", || {
+        outcomes(&house).is_empty() && stored("SELECT count(*) FROM log").is_some_and(|lines| lines == 0)
+    })
+    .await;
+    house.finish().await;
+}
+
+/// A reader of numbers from the database of a running daemon.
+fn stored_lines(house: &House) -> impl Fn(&str) -> Option<i64> + use<> {
+    let path = house.folder().join("state.db");
+    move |query| {
+        let database = rusqlite::Connection::open(&path).ok()?;
+        database.busy_timeout(Duration::from_secs(20)).ok()?;
+        database.query_row(query, [], |row| row.get(0)).ok()
     }
+}
+
+/// Waits until something holds.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let clock = Clock::system();
+    let deadline = clock.now() + PATIENCE;
+    while !holds() {
+        assert!(clock.now() < deadline, "{what}");
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn numbers_go_on_after_all_lines_were_deleted_and_readers_find_them_by_number() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let address = house.serve().await;
+    for _ in 0..3 {
+        house.call("read", &json!({})).await.unwrap();
+    }
+    let get = async |path: &str| ask(address, "GET", path, &[], "").await.json();
+    let first = get("/api/v1/log?kind=call&limit=2").await;
+    assert_eq!(first["last_call"], 3, "{first}");
+    let last = first["last"].as_u64().unwrap();
+    let line = first["lines"][0]["line"].as_u64().unwrap();
+    assert_eq!(first["more"], true, "{first}");
+    let earlier = get(&format!("/api/v1/log?kind=call&before={line}")).await;
+    assert_eq!(earlier["lines"].as_array().map(Vec::len), Some(1), "{earlier}");
+    assert_eq!(earlier["more"], false, "{earlier}");
+    let later = get(&format!("/api/v1/log?kind=call&after={line}")).await;
+    assert_eq!(later["lines"].as_array().map(Vec::len), Some(1), "{later}");
+    let far = get("/api/v1/log?after=9007199254740991").await;
+    assert_eq!(far["lines"].as_array().map(Vec::len), Some(0), "{far}");
+    let refused = ask(address, "GET", "/api/v1/log?before=9007199254740992", &[], "").await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let house = house
+        .restart_with(|config| {
+            config.calls.recent = 0;
+            config.calls.log_states = 0;
+        })
+        .await;
+    let house = house.restart().await;
+    house.call("read", &json!({})).await.unwrap();
+    let page = page(&house, LogKind::Call);
+    assert_eq!(page.last_call, 4);
+    assert_eq!(page.lines.len(), 1);
+    assert!(page.lines[0].line() > last);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn changes_of_states_are_kept_up_to_their_own_number() {
+    let callee = files().await;
+    let house = House::with(&[("files", callee.url())], |config| config.calls.log_states = 2).await;
+    let name: ScenarioName = "files".parse().unwrap();
+    house.call("read", &json!({})).await.unwrap();
+    for decision in [Decision::Blocked, Decision::Trusted, Decision::Blocked] {
+        house.app.engine().decide(name.clone(), Some(decision)).await.unwrap();
+    }
+    let latest = Some(ScenarioState::Blocked);
+    until("the last change is in the log", || states(&house).last() == Some(&latest)).await;
+    assert_eq!(states(&house).len(), 2);
+    assert_eq!(outcomes(&house).len(), 1, "calls have a number of their own");
+    let house = house.restart_with(|config| config.calls.log_states = 0).await;
+    assert!(states(&house).is_empty());
+    let stored = stored_lines(&house);
+    until("no state is stored", || stored("SELECT count(*) FROM log WHERE kind = 'state'") == Some(0)).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn calls_do_not_wait_for_a_store_that_is_blocked() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let mut database = rusqlite::Connection::open(house.folder().join("state.db")).unwrap();
+    database.busy_timeout(Duration::from_secs(20)).unwrap();
+    let blocks = database.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive).unwrap();
+    for _ in 0..5 {
+        house.call("read", &json!({})).await.unwrap();
+    }
+    assert_eq!(outcomes(&house).len(), 5, "the log in memory has them at once");
+    let stored = stored_lines(&house);
+    drop(blocks);
+    until("all are stored", || stored("SELECT count(*) FROM log WHERE kind = 'call'") == Some(5)).await;
     house.finish().await;
 }
 

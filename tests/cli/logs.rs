@@ -59,3 +59,37 @@ fn calls_and_changes_are_followed_until_ctrl_c() {
     logs.signal("INT");
     assert_eq!(logs.ended(), (Some(0), String::new()));
 }
+
+#[test]
+fn filters_hold_for_what_follows_and_none_is_none() {
+    let (home, daemon, _scenarios) = office();
+    call(&home, &daemon, "add_note");
+    let none = home.run(&["logs", "-n", "0", "--url", &daemon.url]).ok();
+    assert_eq!(none, "", "no line was wanted");
+    let answer = json(&home.run(&["logs", "-n", "0", "--json", "--url", &daemon.url]).ok());
+    assert_eq!(answer["lines"].as_array().map(Vec::len), Some(0), "{answer}");
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(0), "{answer}");
+    let answer = json(&home.run(&["logs", "--json", "--tool", "notes/add_note", "--url", &daemon.url]).ok());
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(1), "{answer}");
+    let answer = json(&home.run(&["logs", "--json", "--tool", "mail/search", "--url", &daemon.url]).ok());
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(0), "{answer}");
+
+    let follow = ["logs", "--follow", "--tool", "mail/search", "--last", "0", "--json", "--url", &daemon.url];
+    let mut json_lines = Running::start(home.command(&follow), "{\"event\":\"snapshot\"");
+    let follow = ["logs", "--follow", "--tool", "mail/search", "--url", &daemon.url];
+    call(&home, &daemon, "mail/search");
+    let mut lines = Running::start(home.command(&follow), "2");
+    call(&home, &daemon, "add_note");
+    home.run(&["block", "notes", "--url", &daemon.url]).ok();
+    call(&home, &daemon, "mail/search");
+    let first = lines.line(|_| true);
+    assert!(first.contains("mail/search: "), "{first}");
+    let called = json(&json_lines.line(|_| true));
+    assert_eq!(called["data"]["id"], "mail/search", "{called}");
+    let called = json(&json_lines.line(|_| true));
+    assert_eq!(called["data"]["id"], "mail/search", "{called}");
+    for logs in [&mut lines, &mut json_lines] {
+        logs.signal("INT");
+        assert_eq!(logs.ended(), (Some(0), String::new()));
+    }
+}

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::document;
 use super::queue::{LogLine, LogQueue};
-use super::{LogLimits, document};
 use crate::calls::{CallDependencies, Calls};
 use crate::catalog::{CatalogReader, Snapshot, StateTransitions};
-use crate::state::LogRow;
+use crate::state::{LogNumbers, LogRow};
 
 impl Calls {
     /// Begins with the stored lines, and follows the states until the stop.
-    pub(in crate::calls) fn begin_log(&self, stored: &[LogRow], parts: &CallDependencies) {
+    pub(in crate::calls) fn begin_log(&self, stored: &[LogRow], used: LogNumbers, parts: &CallDependencies) {
         if self.0.log_store.0.set(Arc::clone(&parts.store)).is_err() {
             return;
         }
@@ -19,7 +19,8 @@ impl Calls {
         if unread > 0 {
             tracing::warn!(lines = unread, "lines of the log were written by another version and are not shown");
         }
-        self.0.log.begin(entries);
+        let used = LogNumbers { line: stored.iter().map(|row| row.number).fold(used.line, u64::max), ..used };
+        self.0.log.begin(entries, used, self.0.clock.wall());
         self.trim_log();
         let Some(queue) = self.0.queue.load_full() else { return };
         let stop = parts.stop.clone();
@@ -48,9 +49,8 @@ impl Calls {
             queue.missed(snapshot.transitions.count_since(seen));
             return;
         };
-        let limits = LogLimits::from_config(&self.0.config.load());
         for change in changes {
-            let state = self.0.log.add_state(change, limits, self.0.clock.wall());
+            let state = self.0.log.add_state(change, self.0.clock.wall());
             queue.enqueue(LogLine::State(state));
         }
     }

@@ -15,14 +15,18 @@ use jiff::{SignedDuration, Timestamp};
 use super::ended_call::EndedCall;
 use crate::config::CallsConfig;
 use crate::model::{Finding, FindingCode, ScenarioName, StateTransition, ToolId};
-use crate::state::LogKind;
+use crate::state::{LogKind, LogNumbers};
 
 mod document;
 mod follow;
 pub(super) mod queue;
 
+/// How many numbers a log may use beyond those that the store has: more than lines that can wait to
+/// be stored, so that numbers do not go back after a crash.
+const NUMBERS_AHEAD: u64 = 16_384;
+
 /// How much is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LogLimits {
     calls: usize,
     states: usize,
@@ -91,6 +95,8 @@ pub struct LogPage {
     pub more: bool,
     /// The number of the latest line of the log.
     pub last: u64,
+    /// The number of the latest call.
+    pub last_call: u64,
     /// Lines since the start that the store does not have: a restart loses them.
     pub dropped: u64,
 }
@@ -105,10 +111,9 @@ pub(super) struct ActivityLog {
 
 #[derive(Debug, Default)]
 struct LogRings {
-    /// The number of the latest line.
-    last: u64,
-    /// The number of the latest call.
-    ended: u64,
+    limits: LogLimits,
+    /// The numbers of the latest line and of the latest call.
+    last: LogNumbers,
     /// The oldest first.
     calls: VecDeque<NumberedCall>,
     states: VecDeque<NumberedState>,
@@ -122,64 +127,105 @@ impl LogLimits {
 }
 
 impl LogRings {
+    fn is_old(&self, at: Timestamp, now: Timestamp) -> bool {
+        now.duration_since(at) > self.limits.age
+    }
+
     /// Drops what is too much or too old.
-    fn prune(&mut self, limits: LogLimits, now: Timestamp) {
-        let old = |at: Timestamp| now.duration_since(at) > limits.age;
-        let calls = &mut self.calls;
-        while calls.len() > limits.calls || calls.front().is_some_and(|call| old(call.ended)) {
-            calls.pop_front();
+    fn prune(&mut self, now: Timestamp) {
+        let limits = self.limits;
+        while self.calls.len() > limits.calls || self.calls.front().is_some_and(|call| self.is_old(call.ended, now)) {
+            self.calls.pop_front();
         }
-        let states = &mut self.states;
-        while states.len() > limits.states || states.front().is_some_and(|state| old(state.change.at)) {
-            states.pop_front();
+        while self.states.len() > limits.states
+            || self.states.front().is_some_and(|state| self.is_old(state.change.at, now))
+        {
+            self.states.pop_front();
         }
+    }
+
+    /// How long the oldest line may still be kept; `None` if there is no line.
+    fn oldest_for(&self, now: Timestamp) -> Option<SignedDuration> {
+        let call = self.calls.front().map(|call| call.ended);
+        let state = self.states.front().map(|state| state.change.at);
+        let left = |at: Timestamp| self.limits.age.saturating_sub(now.duration_since(at));
+        call.into_iter().chain(state).map(left).min()
     }
 }
 
 impl ActivityLog {
+    /// An empty log.
+    pub(super) fn new(limits: LogLimits) -> Self {
+        let rings = Mutex::new(LogRings { limits, ..LogRings::default() });
+        Self { rings, ..Self::default() }
+    }
+
     fn rings(&self) -> MutexGuard<'_, LogRings> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins with what was stored, the oldest first.
-    fn begin(&self, stored: Vec<LogEntry>) {
+    /// Begins with what was stored, the oldest first. `used` are numbers that are not used again,
+    /// although their lines may be deleted.
+    fn begin(&self, stored: Vec<LogEntry>, used: LogNumbers, now: Timestamp) {
         let mut rings = self.rings();
+        rings.last.line = rings.last.line.max(used.line);
+        rings.last.call = rings.last.call.max(used.call);
         for entry in stored {
-            rings.last = rings.last.max(entry.line());
+            rings.last.line = rings.last.line.max(entry.line());
             match entry {
                 LogEntry::Call(call) => {
-                    rings.ended = rings.ended.max(call.number);
+                    rings.last.call = rings.last.call.max(call.number);
                     rings.calls.push_back(call);
                 }
                 LogEntry::State(state) => rings.states.push_back(state),
             }
         }
+        rings.prune(now);
     }
 
     /// Adds a call; the oldest make room.
-    pub(super) fn add_call(&self, call: EndedCall, limits: LogLimits, now: Timestamp) -> NumberedCall {
+    pub(super) fn add_call(&self, call: EndedCall, now: Timestamp) -> NumberedCall {
         let mut rings = self.rings();
-        rings.last += 1;
-        rings.ended += 1;
-        let call = NumberedCall { number: rings.ended, line: rings.last, ended: now, call: Arc::new(call) };
+        rings.last.line += 1;
+        rings.last.call += 1;
+        let LogNumbers { line, call: number } = rings.last;
+        let call = NumberedCall { number, line, ended: now, call: Arc::new(call) };
         rings.calls.push_back(call.clone());
-        rings.prune(limits, now);
+        rings.prune(now);
         call
     }
 
     /// Adds a change of a state; the oldest make room.
-    fn add_state(&self, change: Arc<StateTransition>, limits: LogLimits, now: Timestamp) -> NumberedState {
+    fn add_state(&self, change: Arc<StateTransition>, now: Timestamp) -> NumberedState {
         let mut rings = self.rings();
-        rings.last += 1;
-        let state = NumberedState { line: rings.last, change };
+        rings.last.line += 1;
+        let state = NumberedState { line: rings.last.line, change };
         rings.states.push_back(state.clone());
-        rings.prune(limits, now);
+        rings.prune(now);
         state
     }
 
+    /// Applies other limits.
+    pub(super) fn set_limits(&self, limits: LogLimits, now: Timestamp) {
+        let mut rings = self.rings();
+        rings.limits = limits;
+        rings.prune(now);
+    }
+
     /// Drops what is too much or too old.
-    pub(super) fn prune(&self, limits: LogLimits, now: Timestamp) {
-        self.rings().prune(limits, now);
+    fn prune(&self, now: Timestamp) {
+        self.rings().prune(now);
+    }
+
+    /// How long the oldest line may still be kept; `None` if there is no line.
+    fn oldest_for(&self, now: Timestamp) -> Option<SignedDuration> {
+        self.rings().oldest_for(now)
+    }
+
+    /// The numbers that were used, and those that may be used before they are stored again.
+    fn numbers(&self, ahead: u64) -> LogNumbers {
+        let last = self.rings().last;
+        LogNumbers { line: last.line + ahead, call: last.call + ahead }
     }
 
     /// The number of the first line of a kind that is kept; the next number if none is.
@@ -189,23 +235,22 @@ impl ActivityLog {
             LogKind::Call => rings.calls.front().map(|call| call.line),
             LogKind::State => rings.states.front().map(|state| state.line),
         };
-        first.unwrap_or(rings.last + 1)
+        first.unwrap_or(rings.last.line + 1)
     }
 
     /// All calls, the oldest first, and the number of the latest.
-    pub(super) fn calls(&self, limits: LogLimits, now: Timestamp) -> (Vec<NumberedCall>, u64) {
-        let mut rings = self.rings();
-        rings.prune(limits, now);
-        (rings.calls.iter().cloned().collect(), rings.ended)
+    pub(super) fn calls(&self, now: Timestamp) -> (Vec<NumberedCall>, u64) {
+        let rings = self.rings();
+        let old = rings.calls.iter().take_while(|call| rings.is_old(call.ended, now)).count();
+        (rings.calls.iter().skip(old).cloned().collect(), rings.last.call)
     }
 
     /// The latest lines that are wanted.
-    pub(super) fn page(&self, wanted: &LogWanted, limits: LogLimits, now: Timestamp) -> LogPage {
-        let mut rings = self.rings();
-        rings.prune(limits, now);
+    pub(super) fn page(&self, wanted: &LogWanted, now: Timestamp) -> LogPage {
+        let rings = self.rings();
         let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
         let mut states = rings.states.iter().rev().cloned().map(LogEntry::State).peekable();
-        let mut page = LogPage { last: rings.last, ..LogPage::default() };
+        let mut page = LogPage { last: rings.last.line, last_call: rings.last.call, ..LogPage::default() };
         loop {
             let from_calls = match (calls.peek(), states.peek()) {
                 (Some(call), Some(state)) => call.line() > state.line(),
@@ -213,7 +258,7 @@ impl ActivityLog {
             };
             let next = if from_calls { calls.next() } else { states.next() };
             let Some(entry) = next else { break };
-            if !wanted.takes(&entry) {
+            if rings.is_old(entry.at(), now) || !wanted.takes(&entry) {
                 continue;
             }
             if page.lines.len() == wanted.limit {
@@ -246,6 +291,16 @@ impl LogEntry {
         match self {
             Self::Call(call) => call.line,
             Self::State(state) => state.line,
+        }
+    }
+}
+
+impl LogEntry {
+    /// When it happened.
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(call) => call.ended,
+            Self::State(state) => state.change.at,
         }
     }
 }
@@ -298,42 +353,50 @@ mod tests {
         LogLimits { calls, states: 10, age: SignedDuration::from_secs(100) }
     }
 
-    fn add(log: &ActivityLog, calls: usize, second: i64) {
+    fn add(log: &ActivityLog, second: i64) {
         let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
-        log.add_call(call, limits(calls), at(second));
+        log.add_call(call, at(second));
     }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn numbers(log: &ActivityLog, calls: usize, second: i64) -> Vec<u64> {
-        log.calls(limits(calls), at(second)).0.iter().map(|call| call.number).collect()
+    fn numbers(log: &ActivityLog, second: i64) -> Vec<u64> {
+        log.calls(at(second)).0.iter().map(|call| call.number).collect()
     }
 
     #[test]
     fn the_oldest_make_room_and_numbers_go_on() {
-        let log = ActivityLog::default();
+        let log = ActivityLog::new(limits(3));
         for _ in 0..5 {
-            add(&log, 3, 0);
+            add(&log, 0);
         }
-        assert_eq!(numbers(&log, 3, 0), [3, 4, 5]);
-        add(&log, 2, 0);
-        assert_eq!(numbers(&log, 2, 0), [5, 6], "a smaller limit holds at once");
-        add(&log, 0, 0);
-        assert!(numbers(&log, 0, 0).is_empty());
-        assert_eq!(log.calls(limits(0), at(0)).1, 7);
+        assert_eq!(numbers(&log, 0), [3, 4, 5]);
+        log.set_limits(limits(2), at(0));
+        add(&log, 0);
+        assert_eq!(numbers(&log, 0), [5, 6], "a smaller limit holds at once");
+        log.set_limits(limits(0), at(0));
+        add(&log, 0);
+        assert!(numbers(&log, 0).is_empty());
+        assert_eq!(log.calls(at(0)).1, 7);
     }
 
     #[test]
     fn what_is_too_old_goes_and_a_clock_that_is_set_back_changes_no_order() {
-        let log = ActivityLog::default();
+        let log = ActivityLog::new(limits(9));
         for second in [1000, 900, 1050] {
-            add(&log, 9, second);
+            add(&log, second);
         }
-        let order = |now| numbers(&log, 9, now);
-        assert_eq!(order(1050), [1, 2, 3]);
-        assert_eq!(order(1101), [3], "the one that seems older went with the one before it");
-        assert!(order(1151).is_empty());
+        let left = |now| log.oldest_for(at(now)).map(|left| left.as_secs());
+        assert_eq!(numbers(&log, 1050), [1, 2, 3]);
+        assert_eq!(left(1050), Some(50));
+        assert_eq!(numbers(&log, 1101), [3], "the one that seems older went with the one before it");
+        log.prune(at(1101));
+        assert_eq!(left(1101), Some(49));
+        log.prune(at(1151));
+        assert_eq!(left(1151), None);
+        add(&log, 1151);
+        assert_eq!(numbers(&log, 1151), [4], "numbers go on");
     }
 }

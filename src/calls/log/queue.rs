@@ -6,13 +6,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{ActivityLog, NumberedCall, NumberedState, document};
+use super::{ActivityLog, NUMBERS_AHEAD, NumberedCall, NumberedState, document};
 use crate::calls::audit::{AuditEntry, AuditSettings, AuditWriter};
 use crate::metrics::AuditCounts;
-use crate::runtime::Tasks;
+use crate::runtime::{Clock, Tasks};
 use crate::state::{LogKind, StateStore, Write};
 
 /// How many lines may wait to be written.
@@ -21,6 +22,10 @@ const QUEUE: usize = 4_096;
 const WAITING: usize = 16 * 1024 * 1024;
 /// How many lines are written together.
 const BATCH: usize = 256;
+
+/// The shortest and the longest time after which the writer looks for lines that are too old. The
+/// longest one is for a clock that was set, and for a machine that slept.
+const LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3600)];
 
 /// Where lines are stored: set after the start, once.
 #[derive(Default)]
@@ -68,6 +73,7 @@ impl LogQueue {
         log: &Arc<ActivityLog>,
         counts: (&Arc<AuditCounts>, &Arc<AuditCounts>),
         store: &Arc<LogStore>,
+        clock: Clock,
         tasks: &Tasks,
     ) -> Self {
         let (queue, lines) = Self::new(counts);
@@ -77,6 +83,7 @@ impl LogQueue {
             audit: AuditWriter::new(Arc::clone(&queue.audited)),
             waiting: Arc::clone(&queue.waiting),
             logged: Arc::clone(&queue.logged),
+            clock,
         };
         tasks.spawn(writer.run(lines, tasks.clone()));
         queue
@@ -123,15 +130,29 @@ struct LogWriter {
     audit: AuditWriter,
     waiting: Arc<AtomicUsize>,
     logged: Arc<AuditCounts>,
+    clock: Clock,
 }
 
 impl LogWriter {
     async fn run(mut self, mut lines: mpsc::Receiver<LogLine>, tasks: Tasks) {
         let mut batch = Vec::new();
-        while lines.recv_many(&mut batch, BATCH).await > 0 {
+        loop {
+            let received = tokio::select! {
+                biased;
+                received = lines.recv_many(&mut batch, BATCH) => received,
+                () = self.clock.sleep(self.next_look()) => {
+                    self.store(&[], NUMBERS_AHEAD).await;
+                    continue;
+                }
+            };
+            if received == 0 {
+                // No line follows, so that the next daemon leaves no gap.
+                self.store(&[], 0).await;
+                return;
+            }
             let taken = std::mem::take(&mut batch);
             let bytes: usize = taken.iter().map(LogLine::bytes).sum();
-            self.store(&taken).await;
+            self.store(&taken, NUMBERS_AHEAD).await;
             let mut audited = Vec::new();
             for line in taken {
                 if let LogLine::Call(_, Some(entry)) = line {
@@ -156,9 +177,18 @@ impl LogWriter {
         }
     }
 
-    /// Stores the lines that are still kept, and deletes those that are not.
-    async fn store(&self, lines: &[LogLine]) {
+    /// The time until the oldest line is too old.
+    fn next_look(&self) -> Duration {
+        let [shortest, longest] = LOOKS;
+        let left = self.log.oldest_for(self.clock.wall());
+        left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default()).clamp(shortest, longest)
+    }
+
+    /// Stores the lines that are still kept, and deletes those that are not. The next daemon uses no
+    /// number up to `ahead` beyond the latest.
+    async fn store(&self, lines: &[LogLine], ahead: u64) {
         let Some(store) = self.store.0.get() else { return };
+        self.log.prune(self.clock.wall());
         let first_call = self.log.first(LogKind::Call);
         let first_state = self.log.first(LogKind::State);
         let row = |line: &LogLine| match line {
@@ -171,6 +201,7 @@ impl LogWriter {
         let trimmed = [Write::TrimLog(LogKind::Call, first_call), Write::TrimLog(LogKind::State, first_state)];
         let mut writes = vec![Write::Log(rows)];
         writes.extend(trimmed);
+        writes.push(Write::LogNumbers(self.log.numbers(ahead)));
         let saved = store.save(writes).await;
         for _ in 0..stored {
             if saved.is_ok() { self.logged.written() } else { self.logged.failed() }

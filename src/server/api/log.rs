@@ -31,8 +31,8 @@ pub(in crate::server) const FILTERS: &[Param] = &[
     once("since")
         .takes(ParamType::Time)
         .about("Only what happened at this time or later (RFC 3339).", "2026-03-01T09:30:00Z"),
-    once("after").takes(ParamType::Count(0, u32::MAX)).about("Only lines after the one with this number.", "0"),
-    once("before").takes(ParamType::Count(0, u32::MAX)).about("Only lines before the one with this number.", "120"),
+    once("after").takes(ParamType::Number).about("Only lines after the one with this number.", "0"),
+    once("before").takes(ParamType::Number).about("Only lines before the one with this number.", "120"),
     once("limit")
         .takes(ParamType::Count(1, MOST_LINES))
         .about("Maximum number of lines, the latest; 100 by default.", "20"),
@@ -49,6 +49,8 @@ pub(in crate::server) struct LogJson<'a> {
     more: bool,
     /// The number of the latest line of the log.
     last: u64,
+    /// The number of the latest call, as in `GET /api/v1/calls`.
+    last_call: u64,
     /// Lines since the start of the daemon that could not be stored: a restart loses them.
     dropped: u64,
 }
@@ -94,7 +96,13 @@ pub(in crate::server) async fn list(
     let wanted = wanted(&query)?;
     let page = shared.calls.log(&wanted);
     let lines = page.lines.iter().map(line).collect();
-    shared_json::json(&LogJson { lines, more: page.more, last: page.last, dropped: page.dropped })
+    shared_json::json(&LogJson {
+        lines,
+        more: page.more,
+        last: page.last,
+        last_call: page.last_call,
+        dropped: page.dropped,
+    })
 }
 
 fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
@@ -113,8 +121,8 @@ fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
         tool: query.optional("tool").map(str::to_owned),
         failed: query.flag("failed")?,
         since: since.transpose()?,
-        after: recent_calls::count(query, "after")?,
-        before: recent_calls::count(query, "before")?,
+        after: recent_calls::number(query, "after")?,
+        before: recent_calls::number(query, "before")?,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
     })
 }

@@ -2,8 +2,8 @@
 
 use rusqlite::{Row, Transaction, params};
 
-use super::columns::{column, parsed};
-use crate::state::{LogKind, LogRow};
+use super::columns::{bad, column, parsed};
+use crate::state::{LogKind, LogNumbers, LogRow};
 
 /// Stores lines; a line of the same number is replaced.
 pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::Result<usize> {
@@ -31,6 +31,18 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, String> {
         kind: parsed(row, "kind")?,
         document: document.into(),
     })
+}
+
+/// The stored form of the numbers: that of lines, a space, and that of calls.
+pub(super) fn numbers_text(numbers: LogNumbers) -> String {
+    format!("{} {}", numbers.line, numbers.call)
+}
+
+pub(super) fn numbers_from_row(row: &Row<'_>) -> Result<LogNumbers, String> {
+    let text: String = column(row, "value")?;
+    let number = |text: &str| text.parse().map_err(|error| bad("value", error));
+    let (line, call) = text.split_once(' ').ok_or_else(|| bad("value", format!("`{text}` is not two numbers")))?;
+    Ok(LogNumbers { line: number(line)?, call: number(call)? })
 }
 
 fn signed(number: u64) -> i64 {
