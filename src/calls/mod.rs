@@ -67,7 +67,7 @@ pub use dependencies::{CallDependencies, Stored};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
-pub use log::{LogEntry, LogPage, LogWanted, NumberedCall, NumberedState};
+pub use log::{LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;

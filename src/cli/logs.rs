@@ -1,4 +1,4 @@
-//! `callsheet logs`: the latest calls and changes of states; with `--follow` what happens from now
+//! `callsheet logs`: the latest calls, changes of states, ends of programs and starts; with `--follow` what happens from now
 //! on. Never arguments and results.
 
 use std::pin::pin;
@@ -20,9 +20,15 @@ const MOST_LINES: usize = 10_000;
 /// The most lines that one poll prints: all that a log keeps.
 const MOST_POLLED: usize = 2_000_000;
 
+/// Lines on standard error that are printed of a program that ended.
+const LAST_LINES: usize = 3;
+
 /// Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
+    /// Only what concerns this scenario.
+    #[arg(value_name = "NAME", conflicts_with = "scenario")]
+    name: Option<String>,
     /// Only what concerns this scenario.
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
@@ -47,7 +53,8 @@ pub(super) struct LogsArgs {
 }
 
 impl LogsArgs {
-    pub(super) async fn run(self) -> Result<(), CommandError> {
+    pub(super) async fn run(mut self) -> Result<(), CommandError> {
+        self.scenario = self.scenario.take().or(self.name.take());
         let daemon = DaemonClient::from_args(&self.remote)?;
         // Subscribes before it lists, so that no change is missed.
         let mut events = if self.follow {
@@ -84,7 +91,7 @@ impl LogsArgs {
             output::line(&format!("{} lines could not be stored; a restart loses them", log.dropped));
         }
         if log.lines.is_empty() && !self.follow && self.last > 0 {
-            output::line("no calls and no changes of states");
+            output::line("no line of the log is as wanted");
         }
         for line in &log.lines {
             self.print(line);
@@ -168,9 +175,7 @@ impl LogsArgs {
     /// Prints the lines after the one that was seen last. A daemon that is away is reported by its
     /// events.
     async fn poll(&self, daemon: &DaemonClient, seen: &mut u64) {
-        // The events are the changes of states for machines.
-        let kind = self.remote.json.then_some("call");
-        let Ok(log) = self.read(daemon, kind, Some(*seen), MOST_POLLED).await else { return };
+        let Ok(log) = self.read(daemon, None, Some(*seen), MOST_POLLED).await else { return };
         if log.last < *seen {
             // Another daemon counts from the beginning.
             *seen = 0;
@@ -184,11 +189,18 @@ impl LogsArgs {
 
     /// Prints a line of the log while it is followed, or for people.
     fn print(&self, line: &Value) {
-        if self.remote.json {
-            output::json_line(&json!({"event": "called", "data": line["call"]}));
-        } else {
+        if !self.remote.json {
             print(&log_line(line));
+            return;
         }
+        let event = match line["kind"].as_str() {
+            Some("call") => json!({"event": "called", "data": line["call"]}),
+            Some("end") => json!({"event": "ended", "at": line["at"], "data": line["end"]}),
+            Some("start") => json!({"event": "started", "at": line["at"], "data": line["start"]}),
+            // The events have the changes of states.
+            _ => return,
+        };
+        output::json_line(&event);
     }
 }
 
@@ -229,12 +241,44 @@ fn call_line(call: &Value) -> String {
 
 /// One line of the log.
 fn log_line(line: &Value) -> String {
-    if line["kind"] == "call" {
-        return call_line(&line["call"]);
+    let at = time(&output::text(line, "/at"));
+    match line["kind"].as_str() {
+        Some("call") => call_line(&line["call"]),
+        Some("end") => format!("{at}  {}", end_text(&line["end"])),
+        Some("start") => format!("{at}  {}", start_text(&line["start"])),
+        _ => {
+            let mut change = line["state"].clone();
+            change["at"] = line["at"].clone();
+            change_text(&change)
+        }
     }
-    let mut change = line["state"].clone();
-    change["at"] = line["at"].clone();
-    change_text(&change)
+}
+
+/// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: one | two`.
+fn end_text(end: &Value) -> String {
+    let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
+    let last: Vec<&str> = output::list(end, "stderr").iter().filter_map(Value::as_str).collect();
+    let last = last[last.len().saturating_sub(LAST_LINES)..].join(" | ");
+    let errors = if last.is_empty() { String::new() } else { format!("; its last lines on stderr: {}", plain(&last)) };
+    format!("{}: {} after {}{errors}", output::text(end, "/name"), output::text(end, "/reason"), span(uptime))
+}
+
+/// `callsheet 0.2.0 started (the run before was there until 2026-03-01 09:30:00)`.
+fn start_text(start: &Value) -> String {
+    let before = output::text(start, "/previous_until");
+    let before =
+        if before.is_empty() { String::new() } else { format!(" (the run before was there until {})", time(&before)) };
+    format!("callsheet {} started{before}", output::text(start, "/version"))
+}
+
+/// A duration with a unit that people read easily.
+fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
 }
 
 /// `2026-03-01 09:30:00  notes: live -> down (it refuses connections)`.

@@ -67,7 +67,7 @@ pub struct CallsConfig {
     pub tool_metrics: bool,
     /// `recent`: calls that are over and kept in the log.
     pub recent: usize,
-    /// `log_states`: changes of states that are kept in the log.
+    /// `log_states`: changes of states, ends of programs and starts that are kept in the log.
     pub log_states: usize,
     /// `log_keep`: how long a line of the log is kept.
     pub log_keep: Duration,

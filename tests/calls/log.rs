@@ -27,14 +27,14 @@ async fn files() -> Callee {
 }
 
 fn page(house: &House, kind: LogKind) -> LogPage {
-    house.app.calls().log(&LogWanted { kind: Some(kind), limit: 100, ..LogWanted::default() })
+    house.app.calls().log(&LogWanted { kinds: vec![kind], limit: 100, ..LogWanted::default() })
 }
 
 /// The outcomes of the calls in the log, with their errors.
 fn outcomes(house: &House) -> Vec<(String, Option<String>)> {
     let of = |line: &LogEntry| match line {
         LogEntry::Call(call) => (call.call.outcome.to_string(), call.call.error.clone()),
-        LogEntry::State(_) => panic!("only calls were wanted"),
+        _ => panic!("only calls were wanted"),
     };
     page(house, LogKind::Call).lines.iter().map(of).collect()
 }
@@ -43,7 +43,7 @@ fn outcomes(house: &House) -> Vec<(String, Option<String>)> {
 fn states(house: &House) -> Vec<Option<ScenarioState>> {
     let of = |line: &LogEntry| match line {
         LogEntry::State(state) => state.change.to,
-        LogEntry::Call(_) => panic!("only states were wanted"),
+        _ => panic!("only states were wanted"),
     };
     page(house, LogKind::State).lines.iter().map(of).collect()
 }

@@ -1,4 +1,5 @@
-//! The log: calls that are over and changes of states, in the order in which they happened.
+//! The log: calls that are over, changes of states, ends of programs and starts of callsheet, in the
+//! order in which they happened.
 //!
 //! What is kept is in memory, bounded by number and age, so that a reader never waits; the same
 //! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
@@ -14,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ended_call::EndedCall;
 use crate::config::CallsConfig;
-use crate::model::{Finding, FindingCode, ScenarioName, StateTransition, ToolId};
+use crate::model::{Finding, FindingCode, RecordedEnd, ScenarioName, StateTransition, ToolId};
 use crate::state::{LogKind, LogNumbers};
 
 mod document;
@@ -56,6 +57,28 @@ pub struct NumberedState {
     pub change: Arc<StateTransition>,
 }
 
+/// The end of a program and its number among all lines of the log.
+#[derive(Debug, Clone)]
+pub struct NumberedEnd {
+    /// Its number.
+    pub line: u64,
+    /// The end.
+    pub end: Arc<RecordedEnd>,
+}
+
+/// A start of callsheet.
+#[derive(Debug, Clone)]
+pub struct NumberedStart {
+    /// Its number among all lines of the log.
+    pub line: u64,
+    /// When it was.
+    pub at: Timestamp,
+    /// The version that was started.
+    pub version: Arc<str>,
+    /// Until when the daemon before ran at least; `None` if there was none.
+    pub previous_until: Option<Timestamp>,
+}
+
 /// One line of the log.
 #[derive(Debug, Clone)]
 pub enum LogEntry {
@@ -63,13 +86,17 @@ pub enum LogEntry {
     Call(NumberedCall),
     /// A change of a scenario's state.
     State(NumberedState),
+    /// The end of a program that was started here.
+    End(NumberedEnd),
+    /// A start of callsheet.
+    Start(NumberedStart),
 }
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct LogWanted {
-    /// Of this kind only.
-    pub kind: Option<LogKind>,
+    /// Of these kinds only; of every kind if there is none.
+    pub kinds: Vec<LogKind>,
     /// Of this scenario only.
     pub scenario: Option<ScenarioName>,
     /// Only calls of the tool with this name or identity.
@@ -116,7 +143,8 @@ struct LogRings {
     last: LogNumbers,
     /// The oldest first.
     calls: VecDeque<NumberedCall>,
-    states: VecDeque<NumberedState>,
+    /// What is no call.
+    changes: VecDeque<LogEntry>,
 }
 
 impl LogLimits {
@@ -137,19 +165,19 @@ impl LogRings {
         while self.calls.len() > limits.calls || self.calls.front().is_some_and(|call| self.is_old(call.ended, now)) {
             self.calls.pop_front();
         }
-        while self.states.len() > limits.states
-            || self.states.front().is_some_and(|state| self.is_old(state.change.at, now))
+        while self.changes.len() > limits.states
+            || self.changes.front().is_some_and(|change| self.is_old(change.at(), now))
         {
-            self.states.pop_front();
+            self.changes.pop_front();
         }
     }
 
     /// How long the oldest line may still be kept; `None` if there is no line.
     fn oldest_for(&self, now: Timestamp) -> Option<SignedDuration> {
         let call = self.calls.front().map(|call| call.ended);
-        let state = self.states.front().map(|state| state.change.at);
+        let change = self.changes.front().map(LogEntry::at);
         let left = |at: Timestamp| self.limits.age.saturating_sub(now.duration_since(at));
-        call.into_iter().chain(state).map(left).min()
+        call.into_iter().chain(change).map(left).min()
     }
 }
 
@@ -177,7 +205,7 @@ impl ActivityLog {
                     rings.last.call = rings.last.call.max(call.number);
                     rings.calls.push_back(call);
                 }
-                LogEntry::State(state) => rings.states.push_back(state),
+                change => rings.changes.push_back(change),
             }
         }
         rings.prune(now);
@@ -195,14 +223,14 @@ impl ActivityLog {
         call
     }
 
-    /// Adds a change of a state; the oldest make room.
-    fn add_state(&self, change: Arc<StateTransition>, now: Timestamp) -> NumberedState {
+    /// Adds a line that is no call, made with its number; the oldest make room.
+    fn add_change(&self, make: impl FnOnce(u64) -> LogEntry, now: Timestamp) -> LogEntry {
         let mut rings = self.rings();
         rings.last.line += 1;
-        let state = NumberedState { line: rings.last.line, change };
-        rings.states.push_back(state.clone());
+        let change = make(rings.last.line);
+        rings.changes.push_back(change.clone());
         rings.prune(now);
-        state
+        change
     }
 
     /// Applies other limits.
@@ -228,12 +256,13 @@ impl ActivityLog {
         LogNumbers { line: last.line + ahead, call: last.call + ahead }
     }
 
-    /// The number of the first line of a kind that is kept; the next number if none is.
+    /// The number of the first line that is kept of those that are bounded together with a kind; the
+    /// next number if none is.
     fn first(&self, kind: LogKind) -> u64 {
         let rings = self.rings();
         let first = match kind {
             LogKind::Call => rings.calls.front().map(|call| call.line),
-            LogKind::State => rings.states.front().map(|state| state.line),
+            LogKind::State | LogKind::End | LogKind::Start => rings.changes.front().map(LogEntry::line),
         };
         first.unwrap_or(rings.last.line + 1)
     }
@@ -249,14 +278,14 @@ impl ActivityLog {
     pub(super) fn page(&self, wanted: &LogWanted, now: Timestamp) -> LogPage {
         let rings = self.rings();
         let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
-        let mut states = rings.states.iter().rev().cloned().map(LogEntry::State).peekable();
+        let mut changes = rings.changes.iter().rev().cloned().peekable();
         let mut page = LogPage { last: rings.last.line, last_call: rings.last.call, ..LogPage::default() };
         loop {
-            let from_calls = match (calls.peek(), states.peek()) {
-                (Some(call), Some(state)) => call.line() > state.line(),
+            let from_calls = match (calls.peek(), changes.peek()) {
+                (Some(call), Some(change)) => call.line() > change.line(),
                 (call, _) => call.is_some(),
             };
-            let next = if from_calls { calls.next() } else { states.next() };
+            let next = if from_calls { calls.next() } else { changes.next() };
             let Some(entry) = next else { break };
             if rings.is_old(entry.at(), now) || !wanted.takes(&entry) {
                 continue;
@@ -291,48 +320,61 @@ impl LogEntry {
         match self {
             Self::Call(call) => call.line,
             Self::State(state) => state.line,
+            Self::End(end) => end.line,
+            Self::Start(start) => start.line,
         }
     }
 }
 
 impl LogEntry {
     /// When it happened.
-    fn at(&self) -> Timestamp {
+    pub fn at(&self) -> Timestamp {
         match self {
             Self::Call(call) => call.ended,
             Self::State(state) => state.change.at,
+            Self::End(end) => end.end.at,
+            Self::Start(start) => start.at,
+        }
+    }
+
+    /// What it is about.
+    pub fn kind(&self) -> LogKind {
+        match self {
+            Self::Call(_) => LogKind::Call,
+            Self::State(_) => LogKind::State,
+            Self::End(_) => LogKind::End,
+            Self::Start(_) => LogKind::Start,
+        }
+    }
+
+    /// The scenario that it concerns.
+    fn scenario(&self) -> Option<&ScenarioName> {
+        match self {
+            Self::Call(call) => call.call.tool.as_ref().map(|id| &id.scenario),
+            Self::State(state) => Some(&state.change.name),
+            Self::End(end) => Some(&end.end.name),
+            Self::Start(_) => None,
         }
     }
 }
 
 impl LogWanted {
     fn takes(&self, entry: &LogEntry) -> bool {
-        let in_range = self.after.is_none_or(|after| entry.line() > after)
-            && self.before.is_none_or(|before| entry.line() < before);
-        in_range
+        self.after.is_none_or(|after| entry.line() > after)
+            && self.before.is_none_or(|before| entry.line() < before)
+            && (self.kinds.is_empty() || self.kinds.contains(&entry.kind()))
+            && self.scenario.as_ref().is_none_or(|name| entry.scenario() == Some(name))
+            && self.since.is_none_or(|since| entry.at() >= since)
             && match entry {
-                LogEntry::Call(call) => self.takes_call(call),
-                LogEntry::State(state) => self.takes_state(&state.change),
+                LogEntry::Call(call) => self.takes_call(&call.call),
+                // Only calls belong to a tool or fail.
+                _ => self.tool.is_none() && !self.failed,
             }
     }
 
-    fn takes_call(&self, call: &NumberedCall) -> bool {
-        let ended = &call.call;
-        let named = |tool: &str| ended.name == tool || ended.tool.as_ref().is_some_and(|id| is_named(id, tool));
-        let of_scenario = |name: &ScenarioName| ended.tool.as_ref().is_some_and(|id| id.scenario == *name);
-        self.kind.is_none_or(|kind| kind == LogKind::Call)
-            && self.scenario.as_ref().is_none_or(of_scenario)
-            && self.tool.as_deref().is_none_or(named)
-            && self.since.is_none_or(|since| call.ended >= since)
-            && !(self.failed && WELL.contains(&&*ended.outcome))
-    }
-
-    fn takes_state(&self, change: &StateTransition) -> bool {
-        self.kind.is_none_or(|kind| kind == LogKind::State)
-            && self.scenario.as_ref().is_none_or(|name| *name == change.name)
-            && self.tool.is_none()
-            && self.since.is_none_or(|since| change.at >= since)
-            && !self.failed
+    fn takes_call(&self, call: &EndedCall) -> bool {
+        let named = |tool: &str| call.name == tool || call.tool.as_ref().is_some_and(|id| is_named(id, tool));
+        self.tool.as_deref().is_none_or(named) && !(self.failed && WELL.contains(&&*call.outcome))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{ActivityLog, NUMBERS_AHEAD, NumberedCall, NumberedState, document};
+use super::{ActivityLog, LogEntry, NUMBERS_AHEAD, NumberedCall, document};
 use crate::calls::audit::{AuditEntry, AuditSettings, AuditWriter};
 use crate::metrics::AuditCounts;
 use crate::runtime::{Clock, Tasks};
@@ -42,8 +42,8 @@ impl std::fmt::Debug for LogStore {
 pub(in crate::calls) enum LogLine {
     /// A call, and its line of the audit log.
     Call(NumberedCall, Option<(Arc<AuditSettings>, AuditEntry)>),
-    /// A change of a state.
-    State(NumberedState),
+    /// A line that is no call.
+    Change(LogEntry),
     /// No line: what is not kept any more is deleted.
     Trim,
 }
@@ -115,7 +115,7 @@ impl LogQueue {
         }
     }
 
-    /// Counts changes of states that came faster than they could be read.
+    /// Counts changes of states and ends of programs that came faster than they could be read.
     pub(super) fn missed(&self, changes: u64) {
         for _ in 0..changes {
             self.logged.dropped();
@@ -189,18 +189,17 @@ impl LogWriter {
     async fn store(&self, lines: &[LogLine], ahead: u64) {
         let Some(store) = self.store.0.get() else { return };
         self.log.prune(self.clock.wall());
-        let first_call = self.log.first(LogKind::Call);
-        let first_state = self.log.first(LogKind::State);
-        let row = |line: &LogLine| match line {
-            LogLine::Call(call, _) if call.line >= first_call => Some(document::call_row(call)),
-            LogLine::State(state) if state.line >= first_state => Some(document::state_row(state)),
-            _ => None,
+        let entry = |line: &LogLine| match line {
+            LogLine::Call(call, _) => Some(LogEntry::Call(call.clone())),
+            LogLine::Change(change) => Some(change.clone()),
+            LogLine::Trim => None,
         };
-        let rows: Vec<_> = lines.iter().filter_map(row).collect();
+        let kept = |entry: &LogEntry| entry.line() >= self.log.first(entry.kind());
+        let rows: Vec<_> =
+            lines.iter().filter_map(entry).filter(kept).map(|entry| document::entry_row(&entry)).collect();
         let stored = rows.len();
-        let trimmed = [Write::TrimLog(LogKind::Call, first_call), Write::TrimLog(LogKind::State, first_state)];
         let mut writes = vec![Write::Log(rows)];
-        writes.extend(trimmed);
+        writes.extend(LogKind::ALL.map(|kind| Write::TrimLog(kind, self.log.first(kind))));
         writes.push(Write::LogNumbers(self.log.numbers(ahead)));
         let saved = store.save(writes).await;
         for _ in 0..stored {

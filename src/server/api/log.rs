@@ -1,4 +1,5 @@
-//! `GET /api/v1/log`: calls that are over and changes of states, as `callsheet logs` shows them.
+//! `GET /api/v1/log`: calls that are over, changes of states, ends of programs and starts of
+//! callsheet, as `callsheet logs` shows them.
 //! Never arguments and results.
 
 use axum::extract::{RawQuery, State};
@@ -8,13 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::calls::{LogEntry, LogWanted};
-use crate::model::{ScenarioState, StateTransition};
+use crate::model::{RecordedEnd, ScenarioState, StateTransition};
 use crate::server::SharedState;
 use crate::server::api::recent_calls::{self, RecentCallJson};
 use crate::server::api::shared_json::{self, Time};
 use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{QueryParams, bad_value, once};
+use crate::state::LogKind;
 
 /// How many lines an answer has unless the client says so.
 const DEFAULT_LINES: u32 = 100;
@@ -23,8 +25,8 @@ const MOST_LINES: u32 = 10_000;
 /// The filters of the log.
 pub(in crate::server) const FILTERS: &[Param] = &[
     once("kind")
-        .takes(ParamType::Word(|| vec!["call", "state"]))
-        .about("Only calls, or only changes of states.", "call"),
+        .takes(ParamType::Word(|| LogKind::ALL.map(LogKind::as_str).into()))
+        .about("Only calls, changes of states, ends of programs, or starts of callsheet.", "call"),
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only what concerns this scenario.", "files"),
     once("tool").about("Only calls of this tool, by its name or as `scenario/tool`.", "search"),
     once("failed").takes(ParamType::Flag).about("Only calls that did not succeed.", "true"),
@@ -61,14 +63,48 @@ pub(in crate::server) struct LogJson<'a> {
 struct LineJson<'a> {
     /// Its number. It grows from line to line, also over restarts.
     line: u64,
-    /// `call` or `state`.
+    /// `call`, `state`, `end` (a program that callsheet started ended) or `start` (of callsheet).
     kind: &'static str,
-    /// When the call ended, or the state changed.
+    /// When the call or the program ended, the state changed, or callsheet started.
     at: Time,
-    /// The call; `null` for a change of a state.
+    /// The call of a line `call`.
     call: Option<RecentCallJson<'a>>,
-    /// The change; `null` for a call.
+    /// The change of a line `state`.
     state: Option<StateChangeJson<'a>>,
+    /// The end of a line `end`.
+    end: Option<ProgramEndJson<'a>>,
+    /// The start of a line `start`.
+    start: Option<StartJson<'a>>,
+}
+
+/// How a program that callsheet started ended by itself.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProgramEnd")]
+struct ProgramEndJson<'a> {
+    /// The scenario.
+    name: &'a str,
+    /// How, in one sentence without a full stop: with which exit code, by which signal, or for which
+    /// fault callsheet stopped it.
+    reason: &'a str,
+    /// Its exit code; `null` if a signal ended it.
+    exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    signal: Option<i32>,
+    /// How long it ran.
+    uptime_ms: u64,
+    /// The last lines that it wrote on standard error, the oldest first, with secrets masked; 10 at
+    /// most.
+    stderr: &'a [String],
+}
+
+/// A start of callsheet.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DaemonStart")]
+struct StartJson<'a> {
+    /// The version that was started.
+    version: &'a str,
+    /// Until when the daemon before ran at least; `null` if there was none.
+    previous_until: Option<Time>,
 }
 
 /// A change of a scenario's state.
@@ -106,8 +142,9 @@ pub(in crate::server) async fn list(
 }
 
 fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
-    let kind =
-        query.optional("kind").map(|kind| kind.parse().map_err(|_| bad_value("kind", kind, "`call` or `state`")));
+    let kind = query
+        .optional("kind")
+        .map(|kind| kind.parse().map_err(|_| bad_value("kind", kind, "`call`, `state`, `end` or `start`")));
     let since = query.optional("since").map(|since| {
         since.parse::<Timestamp>().map_err(|_| bad_value("since", since, "a time such as 2026-03-01T09:30:00Z"))
     });
@@ -116,7 +153,7 @@ fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
         return Err(bad_value("limit", &limit.to_string(), "a whole number from 1 to 10000"));
     }
     Ok(LogWanted {
-        kind: kind.transpose()?,
+        kinds: kind.transpose()?.into_iter().collect(),
         scenario: query.scenario("scenario")?,
         tool: query.optional("tool").map(str::to_owned),
         failed: query.flag("failed")?,
@@ -128,21 +165,36 @@ fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
 }
 
 fn line(entry: &LogEntry) -> LineJson<'_> {
+    let mut line = LineJson {
+        line: entry.line(),
+        kind: entry.kind().as_str(),
+        at: Time(entry.at()),
+        call: None,
+        state: None,
+        end: None,
+        start: None,
+    };
     match entry {
-        LogEntry::Call(call) => LineJson {
-            line: call.line,
-            kind: "call",
-            at: Time(call.ended),
-            call: Some(recent_calls::call(call)),
-            state: None,
-        },
-        LogEntry::State(state) => LineJson {
-            line: state.line,
-            kind: "state",
-            at: Time(state.change.at),
-            call: None,
-            state: Some(change(&state.change)),
-        },
+        LogEntry::Call(call) => line.call = Some(recent_calls::call(call)),
+        LogEntry::State(state) => line.state = Some(change(&state.change)),
+        LogEntry::End(end) => line.end = Some(program_end(&end.end)),
+        LogEntry::Start(start) => {
+            let previous_until = start.previous_until.map(Time);
+            line.start = Some(StartJson { version: &start.version, previous_until });
+        }
+    }
+    line
+}
+
+fn program_end(end: &RecordedEnd) -> ProgramEndJson<'_> {
+    let program = &end.program;
+    ProgramEndJson {
+        name: end.name.as_str(),
+        reason: &program.how,
+        exit_code: program.exit_code,
+        signal: program.signal,
+        uptime_ms: u64::try_from(program.uptime.as_millis()).unwrap_or(u64::MAX),
+        stderr: &program.stderr,
     }
 }
 

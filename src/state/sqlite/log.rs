@@ -3,7 +3,7 @@
 use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, parsed};
-use crate::state::{LogKind, LogNumbers, LogRow};
+use crate::state::{EarlierLog, LogKind, LogNumbers, LogRow};
 
 /// Stores lines; a line of the same number is replaced.
 pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::Result<usize> {
@@ -38,11 +38,12 @@ pub(super) fn numbers_text(numbers: LogNumbers) -> String {
     format!("{} {}", numbers.line, numbers.call)
 }
 
-pub(super) fn numbers_from_row(row: &Row<'_>) -> Result<LogNumbers, String> {
+pub(super) fn earlier_from_row(row: &Row<'_>) -> Result<EarlierLog, String> {
     let text: String = column(row, "value")?;
     let number = |text: &str| text.parse().map_err(|error| bad("value", error));
     let (line, call) = text.split_once(' ').ok_or_else(|| bad("value", format!("`{text}` is not two numbers")))?;
-    Ok(LogNumbers { line: number(line)?, call: number(call)? })
+    let numbers = LogNumbers { line: number(line)?, call: number(call)? };
+    Ok(EarlierLog { numbers, written: parsed(row, "updated_at")? })
 }
 
 fn signed(number: u64) -> i64 {

@@ -154,7 +154,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
-        log_numbers: read(connection, &LOG_NUMBERS, log::numbers_from_row, &mut torn)?.pop(),
+        earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
         loss: read(connection, &LOSS, loss, &mut torn)?.pop(),
