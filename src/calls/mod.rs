@@ -67,7 +67,9 @@ pub use dependencies::{CallDependencies, Stored};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
-pub use log::{LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
+pub use log::{
+    CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
+};
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;
@@ -283,6 +285,11 @@ impl Calls {
         if let Some(queue) = self.0.queue.load_full() {
             queue.enqueue(LogLine::Trim);
         }
+    }
+
+    /// Whether the log keeps arguments and results.
+    pub fn logs_payloads(&self) -> bool {
+        self.0.log.keeps_payloads()
     }
 
     /// The counters of calls.

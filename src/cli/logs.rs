@@ -83,7 +83,13 @@ impl LogsArgs {
         if self.remote.json && !self.follow {
             let calls = self.read(daemon, Some("call"), None, self.last).await?.lines;
             let calls: Vec<&Value> = calls.iter().map(|line| &line["call"]).collect();
-            let answer = json!({"calls": calls, "last": log.last_call, "lines": log.lines, "dropped": log.dropped});
+            let answer = json!({
+                "calls": calls,
+                "last": log.last_call,
+                "lines": log.lines,
+                "dropped": log.dropped,
+                "payloads": log.payloads,
+            });
             output::line(&answer.to_string());
             return Ok(log.last);
         }
@@ -124,6 +130,7 @@ impl LogsArgs {
                 log.last = page["last"].as_u64().unwrap_or(0);
                 log.last_call = page["last_call"].as_u64().unwrap_or(0);
                 log.dropped = page["dropped"].as_u64().unwrap_or(0);
+                log.payloads = output::text(&page, "/payloads");
             }
             before = earlier.first().and_then(|line| line["line"].as_u64());
             let room = most - log.lines.len();
@@ -194,6 +201,9 @@ impl LogsArgs {
             return;
         }
         let event = match line["kind"].as_str() {
+            Some("call") if line["payload"].is_object() => {
+                json!({"event": "called", "data": line["call"], "payload": line["payload"]})
+            }
             Some("call") => json!({"event": "called", "data": line["call"]}),
             Some("end") => json!({"event": "ended", "at": line["at"], "data": line["end"]}),
             Some("start") => json!({"event": "started", "at": line["at"], "data": line["start"]}),
@@ -213,6 +223,8 @@ struct ReadLog {
     /// The number of the latest call.
     last_call: u64,
     dropped: u64,
+    /// Whether calls have their arguments and results.
+    payloads: String,
 }
 
 /// Prints a line; what does not fit beside its time stands below its text.

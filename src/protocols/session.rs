@@ -71,6 +71,11 @@ pub trait Session: Send + Sync {
         None
     }
 
+    /// A text with the secrets replaced that callsheet sends to the scenario.
+    fn masked(&self, text: String) -> String {
+        text
+    }
+
     /// The request over HTTP that returns the list as the scenario writes it, for people who look
     /// for mistakes in it.
     fn document(&self) -> Option<(Upstream, &'static str)> {

@@ -214,6 +214,8 @@ pub enum Write {
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind whose number is less than this.
     TrimLog(LogKind, u64),
+    /// Deletes the arguments and results in the lines of calls.
+    ForgetLogPayloads,
     /// Replaces the numbers that the log may have used.
     LogNumbers(LogNumbers),
     /// Stores the published revision and its time of origin.

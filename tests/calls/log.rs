@@ -236,3 +236,49 @@ async fn calls_go_on_while_the_log_cannot_be_stored_and_a_finding_says_so() {
     house.call("read", &json!({})).await.unwrap();
     house.finish().await;
 }
+
+#[tokio::test]
+async fn arguments_and_results_are_kept_only_where_the_operator_says_so() {
+    const TOKEN: &str = "0123456789abcdef-hush";
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let marked = json!({"path": format!("marker-{}", "x".repeat(100))});
+    house.call("read", &marked).await.unwrap();
+    let address = house.serve().await;
+    let off = ask(address, "GET", "/api/v1/log?kind=call", &[], "").await.json();
+    assert_eq!(off["payloads"], "off", "{off}");
+    assert!(off["lines"][0].get("payload").is_none(), "{off}");
+
+    let keeping = |config: &mut callsheet::config::Config| {
+        config.calls.log_payloads = 40;
+        config.server.operator_token = Some(callsheet::model::Secret::new(TOKEN));
+    };
+    let house = house.restart_with(keeping).await;
+    house.call("read", &marked).await.unwrap();
+    let house = house.restart_with(keeping).await;
+    let address = house.serve().await;
+    for headers in [&[][..], &[("authorization", "Bearer 0123456789abcdef-hash")]] {
+        let withheld = ask(address, "GET", "/api/v1/log?kind=call", headers, "").await.json();
+        assert_eq!(withheld["payloads"], "withheld", "{withheld}");
+        assert!(withheld["lines"][1].get("payload").is_none(), "{withheld}");
+        assert!(!withheld.to_string().contains("marker-"), "{withheld}");
+    }
+    let bearer = format!("Bearer {TOKEN}");
+    let shown = ask(address, "GET", "/api/v1/log?kind=call", &[("authorization", &bearer)], "").await.json();
+    assert_eq!(shown["payloads"], "shown", "{shown}");
+    assert!(shown["lines"][0].get("payload").is_none(), "it was not kept then: {shown}");
+    let text = marked.to_string();
+    let arguments = json!({"text": &text[..40], "bytes": text.len(), "cut": true});
+    let result = json!({"text": "\"fine\"", "bytes": 6, "cut": false});
+    assert_eq!(shown["lines"][1]["payload"], json!({"arguments": arguments, "result": result}), "{shown}");
+    let calls = ask(address, "GET", "/api/v1/calls", &[("authorization", &bearer)], "").await.json();
+    assert!(!calls.to_string().contains("marker-"), "{calls}");
+
+    let path = house.folder().join("state.db");
+    let house = house.restart().await;
+    assert_eq!(outcomes(&house).len(), 2, "the calls themselves stay");
+    let folder = house.close().await;
+    let stored = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+    assert!(!stored.contains("marker-"), "what is not kept any more is still in the file");
+    drop(folder);
+}

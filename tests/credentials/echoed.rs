@@ -9,7 +9,7 @@ use callsheet::transports::http::{CallLimits, EventLimits, StreamedResponse, Ups
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::support::command::{Home, run, until};
+use crate::support::command::{Home, Running, run, until};
 use crate::support::scripted::{Reply, Request, Scripted, manifest, tool};
 use crate::support::upstream_server::{UpstreamServer, answer, client, limits};
 
@@ -126,7 +126,7 @@ for line in sys.stdin:
 
 fn configuration(servers: &[(&str, &Scripted)]) -> String {
     let secret = serde_json::to_string(SECRET).unwrap();
-    let mut text = "discovery.vrooli.enabled = false\n".to_owned();
+    let mut text = "discovery.vrooli.enabled = false\ncalls.log_payloads = \"8 KiB\"\n".to_owned();
     for (name, server) in servers {
         let url = server.url();
         let entry = format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {secret}\n");
@@ -152,7 +152,7 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
     home.write("child.py", PROGRAM);
     let mut serve = home.command(&["serve"]);
     serve.env("CALLSHEET_LOG", "debug");
-    let mut daemon = crate::support::command::Running::start(serve, "callsheet listens on ");
+    let mut daemon = Running::start(serve, "callsheet listens on ");
     let url = daemon.url.clone();
     let has_all = |tools: &str| ["mcp_fails", "list_works", "child_fails"].iter().all(|name| tools.contains(name));
     until("the tools", || has_all(&home.run(&["tools", "--url", &url]).out));
@@ -169,7 +169,10 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
         assert!(said.contains(expected), "{name}: {said}");
         assert_hidden(name, &said);
     }
+    assert_hidden_in_log(&home, &daemon);
     for target in [
+        "/api/v1/log",
+        "/dashboard/calls",
         "/api/v1/tools",
         "/api/v1/tools?format=mcp",
         "/api/v1/scenarios",
@@ -198,6 +201,14 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
     for file in walk(&home.path(".state")) {
         assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
     }
+}
+
+/// A caller that sends the credential itself: it is not in the arguments that the log keeps.
+fn assert_hidden_in_log(home: &Home, daemon: &Running) {
+    let arguments = json!({"note": SECRET}).to_string();
+    home.run(&["call", "--url", &daemon.url, "--args", &arguments, "list_works"]).ok();
+    let log = String::from_utf8(daemon.get("/api/v1/log?kind=call").1).unwrap();
+    assert!(log.contains(r#""text":"{\"note\":\"***\"}""#), "{log}");
 }
 
 /// Every file below a folder.

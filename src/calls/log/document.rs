@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LogEntry, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
+use super::{CallPayload, LogEntry, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
 use crate::calls::ended_call::EndedCall;
 use crate::model::{ProgramEnd, RecordedEnd, ScenarioState, StateTransition};
 use crate::state::{LogKind, LogRow};
@@ -31,6 +31,8 @@ struct StoredCall {
     attempts: u32,
     approval: Option<String>,
     activity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    payload: Option<CallPayload>,
 }
 
 /// A change of a state in its stored form.
@@ -96,6 +98,7 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         attempts: call.attempts,
         approval: call.approval.as_deref().map(str::to_owned),
         activity: call.activity.as_ref().map(ToString::to_string),
+        payload: numbered.payload.as_deref().cloned(),
     };
     row(numbered.line, LogKind::Call, &stored)
 }
@@ -176,7 +179,8 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         approval: stored.approval.map(Into::into),
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
     };
-    Some(NumberedCall { number: stored.number, line: row.number, ended, call: Arc::new(call) })
+    let payload = stored.payload.map(Arc::new);
+    Some(NumberedCall { number: stored.number, line: row.number, ended, call: Arc::new(call), payload })
 }
 
 fn end(row: &LogRow) -> Option<NumberedEnd> {

@@ -25,6 +25,7 @@ impl Calls {
         let latest = entries.iter().map(LogEntry::at).max();
         let previous_until = earlier.map(|earlier| earlier.written).max(latest);
         self.0.log.begin(entries, used, self.0.clock.wall());
+        self.trim_log();
         let Some(queue) = self.0.queue.load_full() else { return };
         let at = self.0.clock.wall();
         let version = env!("CARGO_PKG_VERSION").into();

@@ -5,7 +5,7 @@
 //! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
 //! because a clock may be set back.
 //!
-//! Never kept: arguments and results. Never done here: writing ([`queue`] does).
+//! Arguments and results are kept only where the operator says so ([`payload`]). Never done here: writing ([`queue`] does).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,11 +20,17 @@ use crate::state::{LogKind, LogNumbers};
 
 mod document;
 mod follow;
+mod payload;
 pub(super) mod queue;
+
+pub use payload::{CallPayload, KeptText};
 
 /// How many numbers a log may use beyond those that the store has: more than lines that can wait to
 /// be stored, so that numbers do not go back after a crash.
 const NUMBERS_AHEAD: u64 = 16_384;
+
+/// Bytes of the arguments and results that are kept, of all calls together.
+const PAYLOADS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +38,8 @@ pub(super) struct LogLimits {
     calls: usize,
     states: usize,
     age: SignedDuration,
+    /// Bytes of the arguments, and of the result, of a call; 0 keeps none.
+    pub(super) payload: usize,
 }
 
 /// A call and its numbers.
@@ -46,6 +54,8 @@ pub struct NumberedCall {
     pub ended: Timestamp,
     /// The call.
     pub call: Arc<EndedCall>,
+    /// Its arguments and its result, where they are kept.
+    pub payload: Option<Arc<CallPayload>>,
 }
 
 /// A change of a state and its number among all lines of the log.
@@ -143,6 +153,8 @@ struct LogRings {
     last: LogNumbers,
     /// The oldest first.
     calls: VecDeque<NumberedCall>,
+    /// Bytes of the arguments and results of all calls.
+    payload_bytes: usize,
     /// What is no call.
     changes: VecDeque<LogEntry>,
 }
@@ -150,7 +162,7 @@ struct LogRings {
 impl LogLimits {
     pub(super) fn from_config(config: &CallsConfig) -> Self {
         let age = SignedDuration::try_from(config.log_keep).unwrap_or(SignedDuration::MAX);
-        Self { calls: config.recent, states: config.log_states, age }
+        Self { calls: config.recent, states: config.log_states, age, payload: config.log_payloads }
     }
 }
 
@@ -162,14 +174,31 @@ impl LogRings {
     /// Drops what is too much or too old.
     fn prune(&mut self, now: Timestamp) {
         let limits = self.limits;
-        while self.calls.len() > limits.calls || self.calls.front().is_some_and(|call| self.is_old(call.ended, now)) {
-            self.calls.pop_front();
+        while self.calls.len() > limits.calls
+            || self.payload_bytes > PAYLOADS_MAX_BYTES
+            || self.calls.front().is_some_and(|call| self.is_old(call.ended, now))
+        {
+            let Some(call) = self.calls.pop_front() else { break };
+            self.payload_bytes -= call.payload_bytes();
         }
         while self.changes.len() > limits.states
             || self.changes.front().is_some_and(|change| self.is_old(change.at(), now))
         {
             self.changes.pop_front();
         }
+    }
+
+    fn push_call(&mut self, call: NumberedCall) {
+        self.payload_bytes += call.payload_bytes();
+        self.calls.push_back(call);
+    }
+
+    /// Drops all arguments and results.
+    fn drop_payloads(&mut self) {
+        for call in &mut self.calls {
+            call.payload = None;
+        }
+        self.payload_bytes = 0;
     }
 
     /// How long the oldest line may still be kept; `None` if there is no line.
@@ -203,22 +232,25 @@ impl ActivityLog {
             match entry {
                 LogEntry::Call(call) => {
                     rings.last.call = rings.last.call.max(call.number);
-                    rings.calls.push_back(call);
+                    rings.push_call(call);
                 }
                 change => rings.changes.push_back(change),
             }
+        }
+        if rings.limits.payload == 0 {
+            rings.drop_payloads();
         }
         rings.prune(now);
     }
 
     /// Adds a call; the oldest make room.
-    pub(super) fn add_call(&self, call: EndedCall, now: Timestamp) -> NumberedCall {
+    pub(super) fn add_call(&self, call: EndedCall, payload: Option<Arc<CallPayload>>, now: Timestamp) -> NumberedCall {
         let mut rings = self.rings();
         rings.last.line += 1;
         rings.last.call += 1;
         let LogNumbers { line, call: number } = rings.last;
-        let call = NumberedCall { number, line, ended: now, call: Arc::new(call) };
-        rings.calls.push_back(call.clone());
+        let call = NumberedCall { number, line, ended: now, call: Arc::new(call), payload };
+        rings.push_call(call.clone());
         rings.prune(now);
         call
     }
@@ -237,7 +269,15 @@ impl ActivityLog {
     pub(super) fn set_limits(&self, limits: LogLimits, now: Timestamp) {
         let mut rings = self.rings();
         rings.limits = limits;
+        if limits.payload == 0 {
+            rings.drop_payloads();
+        }
         rings.prune(now);
+    }
+
+    /// Whether arguments and results are kept.
+    pub(super) fn keeps_payloads(&self) -> bool {
+        self.rings().limits.payload > 0
     }
 
     /// Drops what is too much or too old.
@@ -311,6 +351,13 @@ impl ActivityLog {
         let hint = "make room on the disk and the state file writable; calls go on meanwhile";
         let failing = self.failing.load(Ordering::Relaxed);
         failing.then(|| Finding::new(FindingCode::StateFailed, message).hint(hint))
+    }
+}
+
+impl NumberedCall {
+    /// Bytes of its arguments and its result.
+    fn payload_bytes(&self) -> usize {
+        self.payload.as_ref().map_or(0, |payload| payload.bytes())
     }
 }
 
@@ -392,12 +439,12 @@ mod tests {
     use crate::model::JsonText;
 
     fn limits(calls: usize) -> LogLimits {
-        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100) }
+        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100), payload: 0 }
     }
 
     fn add(log: &ActivityLog, second: i64) {
         let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
-        log.add_call(call, at(second));
+        log.add_call(call, None, at(second));
     }
 
     fn at(second: i64) -> Timestamp {

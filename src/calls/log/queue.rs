@@ -18,7 +18,7 @@ use crate::state::{LogKind, StateStore, Write};
 
 /// How many lines may wait to be written.
 const QUEUE: usize = 4_096;
-/// How many bytes of arguments may wait with them. A single larger text may wait alone.
+/// How many bytes of arguments and results may wait with them. A single larger text may wait alone.
 const WAITING: usize = 16 * 1024 * 1024;
 /// How many lines are written together.
 const BATCH: usize = 256;
@@ -58,10 +58,10 @@ pub(in crate::calls) struct LogQueue {
 }
 
 impl LogLine {
-    /// The size of its arguments, in bytes.
+    /// The size of its arguments and its result, in bytes.
     fn bytes(&self) -> usize {
         match self {
-            Self::Call(_, Some((_, entry))) => entry.bytes(),
+            Self::Call(call, audit) => call.payload_bytes() + audit.as_ref().map_or(0, |(_, entry)| entry.bytes()),
             _ => 0,
         }
     }
@@ -200,6 +200,9 @@ impl LogWriter {
         let stored = rows.len();
         let mut writes = vec![Write::Log(rows)];
         writes.extend(LogKind::ALL.map(|kind| Write::TrimLog(kind, self.log.first(kind))));
+        if lines.iter().any(|line| matches!(line, LogLine::Trim)) && !self.log.keeps_payloads() {
+            writes.push(Write::ForgetLogPayloads);
+        }
         writes.push(Write::LogNumbers(self.log.numbers(ahead)));
         let saved = store.save(writes).await;
         for _ in 0..stored {
@@ -237,7 +240,8 @@ mod tests {
         let entry = AuditEntry { call: Arc::clone(&call), arguments, reasoning: None };
         let config = CallsConfig { audit: Some("/audit".into()), ..CallsConfig::default() };
         let settings = AuditSettings::from_config(&config).unwrap();
-        let line = LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call }, Some((settings, entry)));
+        let line =
+            LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call, payload: None }, Some((settings, entry)));
         assert_eq!(line.bytes(), bytes);
         line
     }

@@ -1,6 +1,6 @@
 //! `GET /api/v1/log`: calls that are over, changes of states, ends of programs and starts of
-//! callsheet, as `callsheet logs` shows them.
-//! Never arguments and results.
+//! callsheet, as `callsheet logs` shows them. Arguments and results only where they are kept, for
+//! clients with the operator's token.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::calls::{LogEntry, LogWanted};
+use crate::calls::{CallPayload, KeptText, LogEntry, LogWanted};
 use crate::model::{RecordedEnd, ScenarioState, StateTransition};
 use crate::server::SharedState;
 use crate::server::api::recent_calls::{self, RecentCallJson};
 use crate::server::api::shared_json::{self, Time};
+use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{QueryParams, bad_value, once};
@@ -55,6 +56,9 @@ pub(in crate::server) struct LogJson<'a> {
     last_call: u64,
     /// Lines since the start of the daemon that could not be stored: a restart loses them.
     dropped: u64,
+    /// Whether the lines of calls have the arguments and results: `off` (they are not kept),
+    /// `withheld` (the client lacks the operator's token), or `shown`.
+    payloads: &'static str,
 }
 
 /// One line of the log.
@@ -69,12 +73,38 @@ struct LineJson<'a> {
     at: Time,
     /// The call of a line `call`.
     call: Option<RecentCallJson<'a>>,
+    /// The arguments and the result of a line `call`, as far as they are kept. Absent without the
+    /// right to see them, and where they are not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<PayloadJson<'a>>,
     /// The change of a line `state`.
     state: Option<StateChangeJson<'a>>,
     /// The end of a line `end`.
     end: Option<ProgramEndJson<'a>>,
     /// The start of a line `start`.
     start: Option<StartJson<'a>>,
+}
+
+/// The arguments and the result of a call.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CallPayload")]
+struct PayloadJson<'a> {
+    /// The arguments as the caller sent them.
+    arguments: KeptTextJson<'a>,
+    /// The result; `null` if the scenario gave none.
+    result: Option<KeptTextJson<'a>>,
+}
+
+/// JSON, or the beginning of it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "KeptText")]
+struct KeptTextJson<'a> {
+    /// The text: JSON, unless it is cut. `***` stands for a secret that callsheet sends itself.
+    text: &'a str,
+    /// Bytes of the whole text.
+    bytes: u64,
+    /// Whether its end is not kept.
+    cut: bool,
 }
 
 /// How a program that callsheet started ended by itself.
@@ -126,18 +156,25 @@ struct StateChangeJson<'a> {
 /// `GET /api/v1/log`: the latest lines that match the filters.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    access: Access,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
     let wanted = wanted(&query)?;
     let page = shared.calls.log(&wanted);
-    let lines = page.lines.iter().map(line).collect();
+    let payloads = match (shared.calls.logs_payloads(), access) {
+        (false, _) => "off",
+        (true, Access::Full) => "shown",
+        (true, Access::WithoutToken | Access::WrongToken) => "withheld",
+    };
+    let lines = page.lines.iter().map(|entry| line(entry, access)).collect();
     shared_json::json(&LogJson {
         lines,
         more: page.more,
         last: page.last,
         last_call: page.last_call,
         dropped: page.dropped,
+        payloads,
     })
 }
 
@@ -164,18 +201,22 @@ fn wanted(query: &QueryParams) -> Result<LogWanted, Problem> {
     })
 }
 
-fn line(entry: &LogEntry) -> LineJson<'_> {
+fn line(entry: &LogEntry, access: Access) -> LineJson<'_> {
     let mut line = LineJson {
         line: entry.line(),
         kind: entry.kind().as_str(),
         at: Time(entry.at()),
         call: None,
+        payload: None,
         state: None,
         end: None,
         start: None,
     };
     match entry {
-        LogEntry::Call(call) => line.call = Some(recent_calls::call(call)),
+        LogEntry::Call(call) => {
+            line.call = Some(recent_calls::call(call));
+            line.payload = call.payload.as_deref().filter(|_| access == Access::Full).map(payload);
+        }
         LogEntry::State(state) => line.state = Some(change(&state.change)),
         LogEntry::End(end) => line.end = Some(program_end(&end.end)),
         LogEntry::Start(start) => {
@@ -184,6 +225,14 @@ fn line(entry: &LogEntry) -> LineJson<'_> {
         }
     }
     line
+}
+
+fn payload(payload: &CallPayload) -> PayloadJson<'_> {
+    PayloadJson { arguments: kept(&payload.arguments), result: payload.result.as_ref().map(kept) }
+}
+
+fn kept(kept: &KeptText) -> KeptTextJson<'_> {
+    KeptTextJson { text: &kept.text, bytes: kept.bytes, cut: kept.cut }
 }
 
 fn program_end(end: &RecordedEnd) -> ProgramEndJson<'_> {

@@ -23,6 +23,16 @@ pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, below: u64) -> 
         .execute(params![signed(below), kind.as_str()])
 }
 
+/// Deletes the member `payload` of calls; returns how many had one.
+pub(super) fn forget_payloads(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached(
+            "UPDATE log SET document = json_remove(document, '$.payload')
+             WHERE kind = 'call' AND json_valid(document) AND json_type(document, '$.payload') IS NOT NULL",
+        )?
+        .execute([])
+}
+
 pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, String> {
     let number: i64 = column(row, "number")?;
     let document: String = column(row, "document")?;
