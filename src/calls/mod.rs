@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use crate::catalog::{Catalog, CatalogReader};
 use crate::config;
@@ -276,6 +277,7 @@ impl Calls {
 
     /// The latest lines of the log that are wanted.
     pub fn log(&self, wanted: &LogWanted) -> LogPage {
+        self.catch_up(&self.0.reader.snapshot());
         let page = self.0.log.page(wanted, self.0.clock.wall());
         LogPage { dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(), ..page }
     }
@@ -285,6 +287,11 @@ impl Calls {
         if let Some(queue) = self.0.queue.load_full() {
             queue.enqueue(LogLine::Trim);
         }
+    }
+
+    /// The number of the latest call that is over, for those who wait for the next one.
+    pub fn ended_calls(&self) -> watch::Receiver<u64> {
+        self.0.log.ended()
     }
 
     /// Whether the log keeps arguments and results.

@@ -1,5 +1,5 @@
-//! `callsheet logs`: the latest calls, changes of states, ends of programs and starts; with `--follow` what happens from now
-//! on. Never arguments and results.
+//! `callsheet logs`: the latest calls, changes of states, ends of programs and starts; with
+//! `--follow` what happens from now on. Arguments and results only as JSON, where they are kept.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -266,7 +266,7 @@ fn log_line(line: &Value) -> String {
     }
 }
 
-/// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: one | two`.
+/// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: a | b`.
 fn end_text(end: &Value) -> String {
     let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
     let last: Vec<&str> = output::list(end, "stderr").iter().filter_map(Value::as_str).collect();

@@ -71,8 +71,8 @@ pub struct CallsConfig {
     pub log_states: usize,
     /// `log_keep`: how long a line of the log is kept.
     pub log_keep: Duration,
-    /// `log_payloads`: bytes of the arguments, and of the result, of each call that the log keeps; 0
-    /// keeps none.
+    /// `log_payloads`: bytes of the arguments, and of the result, of each call that the log keeps;
+    /// 0 keeps none.
     pub log_payloads: usize,
     /// `audit`: the file of the audit log, absolute.
     pub audit: Option<PathBuf>,

@@ -274,6 +274,12 @@ async fn arguments_and_results_are_kept_only_where_the_operator_says_so() {
     let calls = ask(address, "GET", "/api/v1/calls", &[("authorization", &bearer)], "").await.json();
     assert!(!calls.to_string().contains("marker-"), "{calls}");
 
+    let page = String::from_utf8(ask(address, "GET", "/dashboard/calls/latest", &[], "").await.body).unwrap();
+    assert!(!page.contains("marker-") && page.contains("shown to operators only"), "{page}");
+    let page = ask(address, "GET", "/dashboard/calls/latest", &[("authorization", &bearer)], "").await;
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains("marker-") && page.contains(&format!("the first 40 of {} bytes", text.len())), "{page}");
+
     let path = house.folder().join("state.db");
     let house = house.restart().await;
     assert_eq!(outcomes(&house).len(), 2, "the calls themselves stay");
@@ -281,4 +287,40 @@ async fn arguments_and_results_are_kept_only_where_the_operator_says_so() {
     let stored = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
     assert!(!stored.contains("marker-"), "what is not kept any more is still in the file");
     drop(folder);
+}
+
+#[tokio::test]
+async fn pages_show_the_same_record_also_after_a_restart() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let name: ScenarioName = "files".parse().unwrap();
+    house.call("read", &json!({})).await.unwrap();
+    house.call("read", &json!({"fail": "no such page"})).await.unwrap();
+    for decision in [Decision::Blocked, Decision::Trusted] {
+        house.app.engine().decide(name.clone(), Some(decision)).await.unwrap();
+    }
+    let house = house.restart().await;
+    house.until("live again", |snapshot| snapshot.health[&name].state == ScenarioState::Live).await;
+    let address = house.serve().await;
+    let get = async |target: &str| {
+        let answer = ask(address, "GET", target, &[("accept", "text/html")], "").await;
+        assert_eq!(answer.status, 200, "{target}: {answer:?}");
+        String::from_utf8(answer.body).unwrap()
+    };
+    for target in [
+        "/dashboard/calls",
+        "/dashboard/calls/latest",
+        "/dashboard/tool?id=files/read",
+        "/dashboard/tool/calls?id=files/read",
+    ] {
+        let page = get(target).await;
+        assert!(page.contains("no such page"), "{target}: {page}");
+        let place = |number: u64| page.find(&format!("data-call=\"{number}\"")).unwrap();
+        assert!(place(2) < place(1), "the latest is the first: {target}");
+    }
+    let page = get("/dashboard/scenarios/files").await;
+    for part in ["band state-blocked", "changes of state", "an operator blocked it", "From the log, which begins"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    house.finish().await;
 }

@@ -155,6 +155,9 @@ fn why_a_program_ended_is_known_after_its_restart_and_that_of_the_daemon() {
         line
     };
     let line = told(&daemon);
+    let page = String::from_utf8(daemon.get("/dashboard/scenarios/child").1).unwrap();
+    assert!(page.contains("program ended") && page.contains("it hurts"), "{page}");
+    assert!(page.contains("1 end of its program"), "{page}");
     assert_eq!(ends(&daemon).len(), 1, "an end is one line");
     daemon.signal("TERM");
     daemon.ended();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::queue::{LogLine, LogQueue};
 use super::{LogEntry, NumberedEnd, NumberedStart, NumberedState, document};
 use crate::calls::{CallDependencies, Calls};
-use crate::catalog::{CatalogReader, ProgramEnds, RecentEvents, Snapshot, StateTransitions};
+use crate::catalog::{CatalogReader, RecentEvents, Snapshot};
 use crate::state::{EarlierLog, LogRow};
 
 impl Calls {
@@ -36,32 +36,38 @@ impl Calls {
         parts.tasks.spawn(async move {
             tokio::select! {
                 () = stop.wait() => {}
-                () = calls.follow_snapshots(reader, &queue) => {}
+                () = calls.follow_snapshots(reader) => {}
             }
         });
     }
 
-    async fn follow_snapshots(&self, mut reader: CatalogReader, queue: &LogQueue) {
-        let mut ends = ProgramEnds::default();
-        let mut states = StateTransitions::default();
+    async fn follow_snapshots(&self, mut reader: CatalogReader) {
         let mut next = Some(reader.snapshot());
         while let Some(snapshot) = next {
-            self.add_news(&snapshot, &ends, &states, queue);
-            ends = snapshot.program_ends.clone();
-            states = snapshot.transitions.clone();
+            self.catch_up(&snapshot);
             next = reader.changed().await;
         }
     }
 
-    /// Adds what is new in a snapshot. The end of a program comes before the change of a state that
-    /// it causes.
-    fn add_news(&self, snapshot: &Snapshot, ends: &ProgramEnds, states: &StateTransitions, queue: &LogQueue) {
-        for end in news(&snapshot.program_ends, ends, queue) {
-            self.add_change(|line| LogEntry::End(NumberedEnd { line, end }), queue);
+    /// Adds what is new in a snapshot, unless it was added already. Readers do this before they
+    /// read: a client that requests the log because of a change finds it there. The end of a
+    /// program comes before the change of a state that it causes.
+    pub(in crate::calls) fn catch_up(&self, snapshot: &Snapshot) {
+        // After the stop, and before the stored lines were read, no line is added.
+        let Some(queue) = self.0.queue.load_full().filter(|_| self.0.log_store.0.get().is_some()) else { return };
+        let mut seen = self.0.log.seen();
+        if seen.upto.is_some_and(|upto| snapshot.sequence <= upto) {
+            return;
         }
-        for change in news(&snapshot.transitions, states, queue) {
-            self.add_change(|line| LogEntry::State(NumberedState { line, change }), queue);
+        for end in news(&snapshot.program_ends, &seen.ends, &queue) {
+            self.add_change(|line| LogEntry::End(NumberedEnd { line, end }), &queue);
         }
+        for change in news(&snapshot.transitions, &seen.states, &queue) {
+            self.add_change(|line| LogEntry::State(NumberedState { line, change }), &queue);
+        }
+        seen.ends = snapshot.program_ends.clone();
+        seen.states = snapshot.transitions.clone();
+        seen.upto = Some(snapshot.sequence);
     }
 
     fn add_change(&self, make: impl FnOnce(u64) -> LogEntry, queue: &LogQueue) {

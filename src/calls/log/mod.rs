@@ -1,17 +1,19 @@
-//! The log: calls that are over, changes of states, ends of programs and starts of callsheet, in the
-//! order in which they happened.
+//! The log: calls that are over, changes of states, ends of programs and starts of callsheet, in
+//! the order in which they happened.
 //!
 //! What is kept is in memory, bounded by number and age, so that a reader never waits; the same
 //! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
 //! because a clock may be set back.
 //!
-//! Arguments and results are kept only where the operator says so ([`payload`]). Never done here: writing ([`queue`] does).
+//! Arguments and results are kept only where the operator says so ([`payload`]). Never done here:
+//! writing ([`queue`] does).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
 use super::ended_call::EndedCall;
 use crate::config::CallsConfig;
@@ -22,8 +24,10 @@ mod document;
 mod follow;
 mod payload;
 pub(super) mod queue;
+mod seen;
 
 pub use payload::{CallPayload, KeptText};
+use seen::SeenEvents;
 
 /// How many numbers a log may use beyond those that the store has: more than lines that can wait to
 /// be stored, so that numbers do not go back after a crash.
@@ -134,6 +138,8 @@ pub struct LogPage {
     pub last: u64,
     /// The number of the latest call.
     pub last_call: u64,
+    /// Since when changes of states are kept without a gap; `None` if none is kept.
+    pub states_since: Option<Timestamp>,
     /// Lines since the start that the store does not have: a restart loses them.
     pub dropped: u64,
 }
@@ -142,6 +148,10 @@ pub struct LogPage {
 #[derive(Debug, Default)]
 pub(super) struct ActivityLog {
     rings: Mutex<LogRings>,
+    /// What of the published events is in it. Taken before the lines.
+    seen: Mutex<SeenEvents>,
+    /// The number of the latest call.
+    ended: watch::Sender<u64>,
     /// Whether the store refused the latest lines.
     failing: AtomicBool,
 }
@@ -188,6 +198,11 @@ impl LogRings {
         }
     }
 
+    /// When the oldest line was added that is no call.
+    fn states_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.changes.iter().map(LogEntry::at).find(|at| !self.is_old(*at, now))
+    }
+
     fn push_call(&mut self, call: NumberedCall) {
         self.payload_bytes += call.payload_bytes();
         self.calls.push_back(call);
@@ -221,6 +236,15 @@ impl ActivityLog {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn seen(&self) -> MutexGuard<'_, SeenEvents> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the latest call, for those who wait for the next one.
+    pub(super) fn ended(&self) -> watch::Receiver<u64> {
+        self.ended.subscribe()
+    }
+
     /// Begins with what was stored, the oldest first. `used` are numbers that are not used again,
     /// although their lines may be deleted.
     fn begin(&self, stored: Vec<LogEntry>, used: LogNumbers, now: Timestamp) {
@@ -252,6 +276,8 @@ impl ActivityLog {
         let call = NumberedCall { number, line, ended: now, call: Arc::new(call), payload };
         rings.push_call(call.clone());
         rings.prune(now);
+        drop(rings);
+        self.ended.send_replace(number);
         call
     }
 
@@ -296,8 +322,8 @@ impl ActivityLog {
         LogNumbers { line: last.line + ahead, call: last.call + ahead }
     }
 
-    /// The number of the first line that is kept of those that are bounded together with a kind; the
-    /// next number if none is.
+    /// The number of the first line that is kept of those that are bounded together with a kind;
+    /// the next number if none is.
     fn first(&self, kind: LogKind) -> u64 {
         let rings = self.rings();
         let first = match kind {
@@ -319,7 +345,12 @@ impl ActivityLog {
         let rings = self.rings();
         let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
         let mut changes = rings.changes.iter().rev().cloned().peekable();
-        let mut page = LogPage { last: rings.last.line, last_call: rings.last.call, ..LogPage::default() };
+        let mut page = LogPage {
+            last: rings.last.line,
+            last_call: rings.last.call,
+            states_since: rings.states_since(now),
+            ..LogPage::default()
+        };
         loop {
             let from_calls = match (calls.peek(), changes.peek()) {
                 (Some(call), Some(change)) => call.line() > change.line(),
@@ -421,12 +452,9 @@ impl LogWanted {
 
     fn takes_call(&self, call: &EndedCall) -> bool {
         let named = |tool: &str| call.name == tool || call.tool.as_ref().is_some_and(|id| is_named(id, tool));
-        self.tool.as_deref().is_none_or(named) && !(self.failed && WELL.contains(&&*call.outcome))
+        self.tool.as_deref().is_none_or(named) && (!self.failed || call.is_failure())
     }
 }
-
-/// Outcomes that are no failure.
-const WELL: [&str; 4] = ["ok", "running", "input_required", "approval_required"];
 
 fn is_named(id: &ToolId, tool: &str) -> bool {
     &*id.tool == tool || id.to_string() == tool

@@ -184,8 +184,8 @@ impl LogWriter {
         left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default()).clamp(shortest, longest)
     }
 
-    /// Stores the lines that are still kept, and deletes those that are not. The next daemon uses no
-    /// number up to `ahead` beyond the latest.
+    /// Stores the lines that are still kept, and deletes those that are not. The next daemon uses
+    /// no number up to `ahead` beyond the latest.
     async fn store(&self, lines: &[LogLine], ahead: u64) {
         let Some(store) = self.store.0.get() else { return };
         self.log.prune(self.clock.wall());

@@ -65,7 +65,7 @@ pub(in crate::server) struct LogJson<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LogLine")]
 struct LineJson<'a> {
-    /// Its number. It grows from line to line, also over restarts.
+    /// Its number. It grows from line to line, also over restarts; after a crash there is a gap.
     line: u64,
     /// `call`, `state`, `end` (a program that callsheet started ended) or `start` (of callsheet).
     kind: &'static str,
@@ -113,8 +113,8 @@ struct KeptTextJson<'a> {
 struct ProgramEndJson<'a> {
     /// The scenario.
     name: &'a str,
-    /// How, in one sentence without a full stop: with which exit code, by which signal, or for which
-    /// fault callsheet stopped it.
+    /// How, in one sentence without a full stop: with which exit code, by which signal, or for
+    /// which fault callsheet stopped it.
     reason: &'a str,
     /// Its exit code; `null` if a signal ended it.
     exit_code: Option<i32>,
