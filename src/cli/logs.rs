@@ -97,7 +97,7 @@ impl LogsArgs {
             output::line(&format!("{} lines could not be stored; a restart loses them", log.dropped));
         }
         if log.lines.is_empty() && !self.follow && self.last > 0 {
-            output::line("no line of the log is as wanted");
+            output::line("no line of the log matches");
         }
         for line in &log.lines {
             self.print(line);
