@@ -151,6 +151,7 @@ fn main() {
         findings: Arc::default(),
         sequence: 0,
         transitions: callsheet::catalog::StateTransitions::default(),
+        program_ends: callsheet::catalog::ProgramEnds::default(),
         isolated: None,
         configuration: None,
     });

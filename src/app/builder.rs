@@ -251,7 +251,8 @@ fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
     let (turns, usage) = (take(&mut restored.turns), take(&mut restored.usage));
     let log = take(&mut restored.log);
-    calls::Stored { approvals, operations, turns, usage, log, loss: restored.loss.take() }
+    let earlier_log = restored.earlier_log.take();
+    calls::Stored { approvals, operations, turns, usage, log, earlier_log, loss: restored.loss.take() }
 }
 
 /// The key of the HTTP server: the stored one, or else a new one, which is stored. One that cannot

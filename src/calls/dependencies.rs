@@ -6,7 +6,7 @@ use crate::catalog::CatalogReader;
 use crate::events::Hub;
 use crate::model::{ApprovalRequest, Operation, StoredTurn, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{LogRow, StateLoss, StateStore};
+use crate::state::{EarlierLog, LogRow, StateLoss, StateStore};
 
 /// The dependencies that approvals and operations share.
 #[derive(Clone)]
@@ -38,6 +38,8 @@ pub struct Stored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// The lines of the log.
     pub log: Vec<LogRow>,
+    /// What else is known of the log.
+    pub earlier_log: Option<EarlierLog>,
     /// What was lost: no tool is called until an operator accepts it.
     pub loss: Option<StateLoss>,
 }

@@ -1,4 +1,4 @@
-//! What is kept of a call that is over: never its arguments and never its result.
+//! What is kept of every call that is over. Its arguments and its result are no part of it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use crate::model::ToolId;
 const LONGEST: usize = 200;
 /// The longest text of an error that is kept, in characters.
 const LONGEST_ERROR: usize = 500;
+
+/// Outcomes that are no failure.
+const WELL: [&str; 4] = ["ok", "running", "input_required", "approval_required"];
 
 /// A call that is over.
 #[derive(Debug, Clone)]
@@ -94,6 +97,11 @@ impl EndedCall {
             approval: None,
             activity: None,
         }
+    }
+
+    /// Whether it failed, or was refused.
+    pub fn is_failure(&self) -> bool {
+        !WELL.contains(&&*self.outcome)
     }
 
     /// Sets what the answer says.

@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use crate::catalog::{Catalog, CatalogReader};
 use crate::config;
@@ -67,7 +68,9 @@ pub use dependencies::{CallDependencies, Stored};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
-pub use log::{LogEntry, LogPage, LogWanted, NumberedCall, NumberedState};
+pub use log::{
+    CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
+};
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;
@@ -100,13 +103,13 @@ impl Calls {
     ) -> Self {
         let limits = CallLimiter::new(clock);
         let validators = ArgumentValidator::new(clock);
+        let log = Arc::new(ActivityLog::new(LogLimits::from_config(&config)));
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
         let active = ActiveCalls::default();
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let logged: Arc<AuditCounts> = Arc::default();
-        let log: Arc<ActivityLog> = Arc::default();
         let log_store = Arc::default();
-        let queue = LogQueue::start(&log, (&audited, &logged), &log_store, &tasks);
+        let queue = LogQueue::start(&log, (&audited, &logged), &log_store, clock, &tasks);
         Self(Arc::new(CallsInner {
             config,
             reader,
@@ -137,6 +140,7 @@ impl Calls {
     /// Applies other limits to later calls.
     pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
+        self.0.log.set_limits(LogLimits::from_config(&config), self.0.clock.wall());
         self.0.config.store(Arc::new(config));
         self.trim_log();
     }
@@ -279,25 +283,31 @@ impl Calls {
 
     /// The latest calls that are over, the oldest first, and the number of the latest.
     pub fn recent(&self) -> (Vec<NumberedCall>, u64) {
-        self.0.log.calls(self.log_limits(), self.0.clock.wall())
+        self.0.log.calls(self.0.clock.wall())
     }
 
     /// The latest lines of the log that are wanted.
     pub fn log(&self, wanted: &LogWanted) -> LogPage {
-        let page = self.0.log.page(wanted, self.log_limits(), self.0.clock.wall());
+        self.catch_up(&self.0.reader.snapshot());
+        let page = self.0.log.page(wanted, self.0.clock.wall());
         LogPage { dropped: self.0.logged.all_dropped() + self.0.logged.all_failed(), ..page }
     }
 
-    fn log_limits(&self) -> LogLimits {
-        LogLimits::from_config(&self.0.config.load())
-    }
-
-    /// Deletes what the log does not keep any more, in the store too.
+    /// Has what the log does not keep any more deleted, in the store too.
     fn trim_log(&self) {
-        self.0.log.prune(self.log_limits(), self.0.clock.wall());
         if let Some(queue) = self.0.queue.load_full() {
             queue.enqueue(LogLine::Trim);
         }
+    }
+
+    /// The number of the latest call that is over, for those who wait for the next one.
+    pub fn ended_calls(&self) -> watch::Receiver<u64> {
+        self.0.log.ended()
+    }
+
+    /// Whether the log keeps arguments and results.
+    pub fn logs_payloads(&self) -> bool {
+        self.0.log.keeps_payloads()
     }
 
     /// The counters of calls.

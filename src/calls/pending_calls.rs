@@ -52,10 +52,10 @@ impl Calls {
     /// effect. Until then, a call that needs approval is refused and no operation is followed.
     pub fn attach(&self, stored: Stored, parts: CallDependencies) {
         let config = self.0.config.load();
-        let Stored { approvals, operations, turns, usage, log, loss } = stored;
+        let Stored { approvals, operations, turns, usage, log, earlier_log, loss } = stored;
         self.0.loss.store(loss.map(Arc::new));
         let tasks = parts.tasks.clone();
-        self.begin_log(&log, &parts);
+        self.begin_log(&log, earlier_log, &parts);
         // A second pair is dropped, because the first may hold calls already.
         self.0.registers.get_or_init(|| PendingCalls {
             approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),

@@ -14,7 +14,7 @@ use super::ExecuteError;
 use super::audit::{AuditEntry, AuditSettings};
 use super::ended_call::{EndedCall, short};
 use super::inner::CallsInner;
-use super::log::LogLimits;
+use super::log::CallPayload;
 use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
@@ -33,6 +33,8 @@ pub(super) struct CallRecorder {
     otherwise: Option<&'static str>,
     /// Taken at the begin, so that a call that ends while the daemon stops is still written.
     queue: Option<Arc<LogQueue>>,
+    /// The arguments for the log, where it keeps them.
+    arguments: Option<JsonText>,
     /// The audit log with the arguments for it, where one is configured.
     audit: Option<(Arc<AuditSettings>, JsonText)>,
     /// The reason that the caller's model gave for the call, shortened.
@@ -51,10 +53,21 @@ impl CallRecorder {
     }
 
     fn new(inner: &Arc<CallsInner>, call: EndedCall, arguments: &JsonText) -> Self {
-        let audit = AuditSettings::from_config(&inner.config.load()).map(|audit| (audit, arguments.clone()));
+        let config = inner.config.load();
+        let audit = AuditSettings::from_config(&config).map(|audit| (audit, arguments.clone()));
+        let arguments = (config.log_payloads > 0).then(|| arguments.clone());
         let begun = inner.clock.now();
         let queue = inner.queue.load_full();
-        Self { inner: Arc::clone(inner), begun, call, otherwise: Some(GIVEN_UP), queue, audit, reasoning: None }
+        Self {
+            inner: Arc::clone(inner),
+            begun,
+            call,
+            otherwise: Some(GIVEN_UP),
+            queue,
+            arguments,
+            audit,
+            reasoning: None,
+        }
     }
 
     /// Sets the tool of the call.
@@ -89,7 +102,7 @@ impl CallRecorder {
             .is_ok_and(|answered| answered.outcome.success || answered.outcome.input_required.is_some());
         self.count(outcome(answered), took, !waits, well, sent);
         self.call.answered(answered);
-        self.keep(outcome(answered), took);
+        self.keep(outcome(answered), Some(answered), took);
         took
     }
 
@@ -101,17 +114,35 @@ impl CallRecorder {
     }
 
     /// Adds the call to the log, and has it written to the store and to the audit log.
-    fn keep(&mut self, outcome: &'static str, took: Duration) {
+    fn keep(&mut self, outcome: &'static str, answered: Option<&Result<CallResponse, ExecuteError>>, took: Duration) {
         self.call.outcome = Cow::Borrowed(outcome);
         self.call.took = took;
-        let config = self.inner.config.load();
-        let call = self.inner.log.add_call(self.call.clone(), LogLimits::from_config(&config), self.inner.clock.wall());
+        let payload = self.payload(answered);
+        let call = self.inner.log.add_call(self.call.clone(), payload, self.inner.clock.wall());
         let audit = self.audit.take().map(|(settings, arguments)| {
             (settings, AuditEntry { call: Arc::clone(&call.call), arguments, reasoning: self.reasoning.take() })
         });
         if let Some(queue) = &self.queue {
             queue.enqueue(LogLine::Call(call, audit));
         }
+    }
+
+    /// What the log keeps of the arguments and of the result, if the operator still wants that.
+    fn payload(&mut self, answered: Option<&Result<CallResponse, ExecuteError>>) -> Option<Arc<CallPayload>> {
+        let arguments = self.arguments.take()?;
+        let most = self.inner.config.load().log_payloads;
+        if most == 0 {
+            return None;
+        }
+        let tool = self.call.activity.as_ref().or(self.call.tool.as_ref());
+        let route = tool.and_then(|id| self.inner.engine.route(&id.scenario));
+        let masked = |text: String| match route {
+            Some(route) => route.session.masked(text),
+            None => text,
+        };
+        let outcome = answered.and_then(|answered| answered.as_ref().ok()).map(|answered| &answered.outcome);
+        let result = outcome.and_then(|outcome| outcome.content.as_ref().or(outcome.result.as_ref()));
+        Some(Arc::new(CallPayload::new(arguments.get(), result.map(JsonText::get), most, masked)))
     }
 }
 
@@ -120,6 +151,6 @@ impl Drop for CallRecorder {
         let Some(outcome) = self.otherwise.take() else { return };
         let took = self.took();
         self.count(outcome, took, true, false, false);
-        self.keep(outcome, took);
+        self.keep(outcome, None, took);
     }
 }

@@ -48,7 +48,9 @@ pub use profiles::UnknownProfile;
 pub use relayed::RelayedItem;
 pub use revision_history::RevisionHistory;
 pub use search::{Field, Fields, Hit, Tier};
-pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, StateTransitions, catalog_store};
+pub use snapshot::{
+    CatalogReader, CatalogWriter, ProgramEnds, RecentEvents, Snapshot, StateTransitions, catalog_store,
+};
 pub use target_matches::TargetMatches;
 pub use view::{
     Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote, ViewQuery, Why,

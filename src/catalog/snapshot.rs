@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{Catalog, FormerNames, RevisionHistory};
-use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, StateTransition};
+use crate::model::{ConfigState, Finding, Health, Isolated, RecordedEnd, ScenarioName, StateTransition};
 
-/// Changes of state that a snapshot remembers. A reader that misses more than that many changes
-/// between two snapshots learns that it missed some.
-const TURNS: usize = 4096;
+/// Events of one kind that a snapshot remembers. A reader that misses more than that many between
+/// two snapshots learns that it missed some.
+const REMEMBERED: usize = 4096;
 
 /// All that is published at one moment, as one value.
 #[derive(Debug, Clone)]
@@ -34,26 +34,40 @@ pub struct Snapshot {
     pub sequence: u64,
     /// The latest changes of state.
     pub transitions: StateTransitions,
+    /// The latest ends of programs.
+    pub program_ends: ProgramEnds,
     /// Set while the daemon takes itself to be cut off.
     pub isolated: Option<Isolated>,
     /// How the daemon stands to its configuration, when it follows it.
     pub configuration: Option<Arc<ConfigState>>,
 }
 
-/// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they
+/// The latest changes of state of all scenarios.
+pub type StateTransitions = RecentEvents<StateTransition>;
+
+/// The latest ends of programs that callsheet started.
+pub type ProgramEnds = RecentEvents<RecordedEnd>;
+
+/// The latest events of one kind of all scenarios, in order. Cheap to clone: clones share what they
 /// hold.
-#[derive(Debug, Clone, Default)]
-pub struct StateTransitions {
+#[derive(Debug, Clone)]
+pub struct RecentEvents<T> {
     total: u64,
-    recent: Vector<Arc<StateTransition>>,
+    recent: Vector<Arc<T>>,
 }
 
-impl StateTransitions {
+impl<T> Default for RecentEvents<T> {
+    fn default() -> Self {
+        Self { total: 0, recent: Vector::new() }
+    }
+}
+
+impl<T> RecentEvents<T> {
     /// Adds the newest.
-    pub fn push(&mut self, turn: StateTransition) {
+    pub fn push(&mut self, event: T) {
         self.total += 1;
-        self.recent.push_back(Arc::new(turn));
-        if self.recent.len() > TURNS {
+        self.recent.push_back(Arc::new(event));
+        if self.recent.len() > REMEMBERED {
             self.recent.pop_front();
         }
     }
@@ -65,15 +79,15 @@ impl StateTransitions {
 
     /// What happened since `earlier`, a former state of the same. `None` when some of it is not
     /// remembered any more.
-    pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<StateTransition>>> {
+    pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<T>>> {
         let missed = usize::try_from(self.total.checked_sub(earlier.total)?).ok()?;
         if missed > self.recent.len() {
             return None;
         }
         // From the newest on: a snapshot adds few to the thousands that are remembered.
-        let mut turns: Vec<_> = self.recent.iter().rev().take(missed).cloned().collect();
-        turns.reverse();
-        Some(turns)
+        let mut events: Vec<_> = self.recent.iter().rev().take(missed).cloned().collect();
+        events.reverse();
+        Some(events)
     }
 }
 

@@ -1,5 +1,5 @@
-//! `callsheet logs`: the latest calls and changes of states; with `--follow` what happens from now
-//! on. Never arguments and results.
+//! `callsheet logs`: the latest calls, changes of states, ends of programs and starts; with
+//! `--follow` what happens from now on. Arguments and results only as JSON, where they are kept.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,20 +9,26 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::client::{DaemonClient, QueryPairs};
-use super::watch::{EventFollower, WatchedEvent};
+use super::watch::EventFollower;
 use super::{CommandError, RemoteArgs, by_id, output};
 use crate::runtime::Clock;
 
-/// How often the daemon is asked for new calls.
+/// How often new lines are requested.
 const POLL: Duration = Duration::from_secs(1);
 /// The most lines that one answer of the log has.
 const MOST_LINES: usize = 10_000;
-/// The most calls that one poll prints.
-const POLLED: usize = 1_000_000;
+/// The most lines that one poll prints: all that a log keeps.
+const MOST_POLLED: usize = 2_000_000;
+
+/// Lines on standard error that are printed of a program that ended.
+const LAST_LINES: usize = 3;
 
 /// Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
+    /// Only what concerns this scenario.
+    #[arg(value_name = "NAME", conflicts_with = "scenario")]
+    name: Option<String>,
     /// Only what concerns this scenario.
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
@@ -47,7 +53,8 @@ pub(super) struct LogsArgs {
 }
 
 impl LogsArgs {
-    pub(super) async fn run(self) -> Result<(), CommandError> {
+    pub(super) async fn run(mut self) -> Result<(), CommandError> {
+        self.scenario = self.scenario.take().or(self.name.take());
         let daemon = DaemonClient::from_args(&self.remote)?;
         // Subscribes before it lists, so that no change is missed.
         let mut events = if self.follow {
@@ -57,53 +64,86 @@ impl LogsArgs {
         } else {
             None
         };
-        let mut calls = PrintedCalls { scenario: self.scenario.clone(), json: self.remote.json, seen: 0 };
-        self.begin(&daemon, &mut calls).await?;
+        let seen = self.begin(&daemon).await?;
         if let Some(events) = &mut events {
-            self.follow(&daemon, &mut calls, events).await?;
+            self.follow(&daemon, seen, events).await?;
         }
         Ok(())
     }
 
-    /// Prints the latest calls and changes, in order of their times.
-    async fn begin(&self, daemon: &DaemonClient, log: &mut PrintedCalls) -> Result<(), CommandError> {
-        // The daemon has no answer with 0 calls.
-        let answer = daemon.get(&["calls"], log.query(self.last.max(1)), "calls").await?;
-        log.seen = answer.value["last"].as_u64().unwrap_or(0);
-        if let Some(name) = self.scenario.as_ref().filter(|_| output::list(&answer.value, "calls").is_empty()) {
+    /// Prints the latest lines, in the order in which they happened. Returns the number of the
+    /// latest line of the log.
+    async fn begin(&self, daemon: &DaemonClient) -> Result<u64, CommandError> {
+        // What follows as JSON begins with calls: the events begin with a snapshot of the states.
+        let kind = (self.remote.json && self.follow).then_some("call");
+        let log = self.read(daemon, kind, None, self.last).await?;
+        if let Some(name) = self.scenario.as_ref().filter(|_| log.lines.is_empty()) {
             let _ = daemon.require_scenario(name).await?;
         }
         if self.remote.json && !self.follow {
-            let mut value = answer.value;
-            let page = daemon.get(&["log"], self.query(), "lines").await?.value;
-            value["lines"] = page["lines"].clone();
-            output::line(&value.to_string());
-            return Ok(());
+            let calls = self.read(daemon, Some("call"), None, self.last).await?.lines;
+            let calls: Vec<&Value> = calls.iter().map(|line| &line["call"]).collect();
+            let answer = json!({
+                "calls": calls,
+                "last": log.last_call,
+                "lines": log.lines,
+                "dropped": log.dropped,
+                "payloads": log.payloads,
+            });
+            output::line(&answer.to_string());
+            return Ok(log.last);
         }
-        if self.remote.json {
-            for call in output::list(&answer.value, "calls") {
-                log.print(call);
-            }
-            return Ok(());
+        if log.dropped > 0 && !self.remote.json {
+            output::line(&format!("{} lines could not be stored; a restart loses them", log.dropped));
         }
-        let log = daemon.get(&["log"], self.query(), "lines").await?.value;
-        let lines: Vec<String> = output::list(&log, "lines").iter().map(log_line).collect();
-        let dropped = output::number(&log, "/dropped");
-        if dropped > 0 {
-            output::line(&format!("{dropped} lines could not be stored; a restart loses them"));
+        if log.lines.is_empty() && !self.follow && self.last > 0 {
+            output::line("no line of the log matches");
         }
-        if lines.is_empty() {
-            output::line("no calls and no changes of states");
+        for line in &log.lines {
+            self.print(line);
         }
-        for line in &lines {
-            print(line);
-        }
-        Ok(())
+        Ok(log.last)
     }
 
-    /// The query of the log for what is wanted.
-    fn query(&self) -> QueryPairs<'static> {
-        let mut query = vec![("limit", self.last.clamp(1, MOST_LINES).to_string())];
+    /// Reads the lines that are wanted, the oldest first: those after a number, and of them at most
+    /// so many, the latest.
+    async fn read(
+        &self,
+        daemon: &DaemonClient,
+        kind: Option<&str>,
+        after: Option<u64>,
+        most: usize,
+    ) -> Result<ReadLog, CommandError> {
+        let mut log = ReadLog::default();
+        let mut before = None;
+        loop {
+            // The daemon has no answer without lines, but its numbers are wanted.
+            let limit = (most - log.lines.len()).clamp(1, MOST_LINES);
+            let mut query = vec![("limit", limit.to_string())];
+            query.extend(kind.map(|kind| ("kind", kind.to_owned())));
+            query.extend(after.map(|after| ("after", after.to_string())));
+            query.extend(before.map(|before: u64| ("before", before.to_string())));
+            query.extend(self.filters());
+            let page = daemon.get(&["log"], query, "lines").await?.value;
+            let earlier = output::list(&page, "lines");
+            if before.is_none() {
+                log.last = page["last"].as_u64().unwrap_or(0);
+                log.last_call = page["last_call"].as_u64().unwrap_or(0);
+                log.dropped = page["dropped"].as_u64().unwrap_or(0);
+                log.payloads = output::text(&page, "/payloads");
+            }
+            before = earlier.first().and_then(|line| line["line"].as_u64());
+            let room = most - log.lines.len();
+            log.lines.splice(0..0, earlier[earlier.len().saturating_sub(room)..].iter().cloned());
+            if log.lines.len() == most || before.is_none() || page["more"] != true {
+                return Ok(log);
+            }
+        }
+    }
+
+    /// What of the log is wanted, as a query.
+    fn filters(&self) -> QueryPairs<'static> {
+        let mut query = Vec::new();
         query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
         query.extend(self.tool.iter().map(|tool| ("tool", tool.clone())));
         query.extend(self.failed.then(|| ("failed", "true".to_owned())));
@@ -111,11 +151,11 @@ impl LogsArgs {
         query
     }
 
-    /// Prints what happens, until Ctrl-C.
+    /// Prints what happens after the line with this number, until Ctrl-C.
     async fn follow(
         &self,
         daemon: &DaemonClient,
-        log: &mut PrintedCalls,
+        mut seen: u64,
         events: &mut EventFollower<'_>,
     ) -> Result<(), CommandError> {
         let clock = Clock::system();
@@ -125,57 +165,66 @@ impl LogsArgs {
                 loop {
                     tokio::select! {
                         event = &mut next => break event?,
-                        () = clock.sleep(POLL) => log.poll(daemon).await,
+                        () = clock.sleep(POLL) => self.poll(daemon, &mut seen).await,
                     }
                 }
             };
             let Some(event) = event else { return Ok(()) };
-            if self.remote.json {
+            // Only calls belong to a tool or fail.
+            let only_calls = event.event == "scenario" && (self.tool.is_some() || self.failed);
+            if self.remote.json && !only_calls {
                 event.print_json();
-            } else if event.event == "scenario" {
-                print(&change_line(&event));
             }
+            self.poll(daemon, &mut seen).await;
         }
     }
-}
 
-/// The calls that were printed before.
-struct PrintedCalls {
-    scenario: Option<String>,
-    json: bool,
-    /// The number of the latest.
-    seen: u64,
-}
-
-impl PrintedCalls {
-    fn query(&self, limit: usize) -> QueryPairs<'static> {
-        let mut query = vec![("after", self.seen.to_string()), ("limit", limit.to_string())];
-        query.extend(self.scenario.iter().map(|name| ("scenario", name.clone())));
-        query
-    }
-
-    /// Prints the calls that ended since. A daemon that is away is reported by its events.
-    async fn poll(&mut self, daemon: &DaemonClient) {
-        let Ok(answer) = daemon.get(&["calls"], self.query(POLLED), "calls").await else { return };
-        let last = answer.value["last"].as_u64().unwrap_or(0);
-        if last < self.seen {
+    /// Prints the lines after the one that was seen last. A daemon that is away is reported by its
+    /// events.
+    async fn poll(&self, daemon: &DaemonClient, seen: &mut u64) {
+        let Ok(log) = self.read(daemon, None, Some(*seen), MOST_POLLED).await else { return };
+        if log.last < *seen {
             // Another daemon counts from the beginning.
-            self.seen = 0;
+            *seen = 0;
             return;
         }
-        self.seen = last;
-        for call in output::list(&answer.value, "calls") {
-            self.print(call);
+        *seen = log.last;
+        for line in &log.lines {
+            self.print(line);
         }
     }
 
-    fn print(&self, call: &Value) {
-        if self.json {
-            output::json_line(&json!({"event": "called", "data": call}));
-        } else {
-            print(&call_line(call));
+    /// Prints a line of the log while it is followed, or for people.
+    fn print(&self, line: &Value) {
+        if !self.remote.json {
+            print(&log_line(line));
+            return;
         }
+        let event = match line["kind"].as_str() {
+            Some("call") if line["payload"].is_object() => {
+                json!({"event": "called", "data": line["call"], "payload": line["payload"]})
+            }
+            Some("call") => json!({"event": "called", "data": line["call"]}),
+            Some("end") => json!({"event": "ended", "at": line["at"], "data": line["end"]}),
+            Some("start") => json!({"event": "started", "at": line["at"], "data": line["start"]}),
+            // The events have the changes of states.
+            _ => return,
+        };
+        output::json_line(&event);
     }
+}
+
+/// Lines that were read.
+#[derive(Default)]
+struct ReadLog {
+    lines: Vec<Value>,
+    /// The number of the latest line of the log.
+    last: u64,
+    /// The number of the latest call.
+    last_call: u64,
+    dropped: u64,
+    /// Whether calls have their arguments and results.
+    payloads: String,
 }
 
 /// Prints a line; what does not fit beside its time stands below its text.
@@ -204,16 +253,44 @@ fn call_line(call: &Value) -> String {
 
 /// One line of the log.
 fn log_line(line: &Value) -> String {
-    if line["kind"] == "call" {
-        return call_line(&line["call"]);
+    let at = time(&output::text(line, "/at"));
+    match line["kind"].as_str() {
+        Some("call") => call_line(&line["call"]),
+        Some("end") => format!("{at}  {}", end_text(&line["end"])),
+        Some("start") => format!("{at}  {}", start_text(&line["start"])),
+        _ => {
+            let mut change = line["state"].clone();
+            change["at"] = line["at"].clone();
+            change_text(&change)
+        }
     }
-    let mut change = line["state"].clone();
-    change["at"] = line["at"].clone();
-    change_text(&change)
 }
 
-fn change_line(event: &WatchedEvent) -> String {
-    change_text(&event.data)
+/// `notes: the process ended with exit code 3 after 5 min 12 s; its last lines on stderr: a | b`.
+fn end_text(end: &Value) -> String {
+    let uptime = Duration::from_millis(end["uptime_ms"].as_u64().unwrap_or(0));
+    let last: Vec<&str> = output::list(end, "stderr").iter().filter_map(Value::as_str).collect();
+    let last = last[last.len().saturating_sub(LAST_LINES)..].join(" | ");
+    let errors = if last.is_empty() { String::new() } else { format!("; its last lines on stderr: {}", plain(&last)) };
+    format!("{}: {} after {}{errors}", output::text(end, "/name"), output::text(end, "/reason"), span(uptime))
+}
+
+/// `callsheet 0.2.0 started (the run before was there until 2026-03-01 09:30:00)`.
+fn start_text(start: &Value) -> String {
+    let before = output::text(start, "/previous_until");
+    let before =
+        if before.is_empty() { String::new() } else { format!(" (the run before was there until {})", time(&before)) };
+    format!("callsheet {} started{before}", output::text(start, "/version"))
+}
+
+/// A duration with a unit that people read easily.
+fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
 }
 
 /// `2026-03-01 09:30:00  notes: live -> down (it refuses connections)`.

@@ -67,10 +67,13 @@ pub struct CallsConfig {
     pub tool_metrics: bool,
     /// `recent`: calls that are over and kept in the log.
     pub recent: usize,
-    /// `log_states`: changes of states that are kept in the log.
+    /// `log_states`: changes of states, ends of programs and starts that are kept in the log.
     pub log_states: usize,
     /// `log_keep`: how long a line of the log is kept.
     pub log_keep: Duration,
+    /// `log_payloads`: bytes of the arguments, and of the result, of each call that the log keeps;
+    /// 0 keeps none.
+    pub log_payloads: usize,
     /// `audit`: the file of the audit log, absolute.
     pub audit: Option<PathBuf>,
     /// `audit_arguments`: whether it holds the arguments themselves.

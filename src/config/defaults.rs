@@ -194,6 +194,7 @@ impl Default for CallsConfig {
             recent: 1_000,
             log_states: 2_000,
             log_keep: Duration::from_secs(7 * 24 * 60 * 60),
+            log_payloads: 0,
             audit: None,
             audit_arguments: false,
             audit_max_size: 32 * u64::from(MIB),

@@ -45,6 +45,8 @@ const MAX_CONCURRENT: u64 = 10_000;
 const MAX_KEPT: u64 = 1_000_000;
 /// With less, hardly any request could be read.
 const MIN_HELD_BYTES: u64 = 1024 * 1024;
+/// All arguments and results in the log together have 64 MiB: some dozens of the largest.
+const MAX_LOG_PAYLOAD: u64 = 1024 * 1024;
 /// Bodies are held in memory whole.
 const MAX_BODY: u64 = 1024 * 1024 * 1024;
 /// The largest size that the database can hold.
@@ -206,6 +208,7 @@ keys! {
     "calls.recent"                           Live    number(0..=MAX_KEPT)             calls.recent;
     "calls.log_states"                       Live    number(0..=MAX_KEPT)             calls.log_states;
     "calls.log_keep"                         Live    text(positive_duration)               calls.log_keep;
+    "calls.log_payloads"                     Live    size(0..=MAX_LOG_PAYLOAD)    calls.log_payloads;
     "calls.audit"                            Live    path_or_none()               calls.audit;
     "calls.audit_arguments"                  Live    switch()                     calls.audit_arguments;
     "calls.audit_max_size"                   Live    size(1..=MAX_STORED_SIZE)            calls.audit_max_size;

@@ -1,5 +1,7 @@
 //! Handles what calls, clients and sessions report between polls, and starts polls that are due.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use super::effects::ChangeKind;
@@ -12,7 +14,7 @@ use super::scenario::handle::ScenarioInput;
 use super::sessions::link::SessionLink;
 use super::sessions::news::SessionNews;
 use super::sessions::{ListOutcome, SessionEffect};
-use crate::model::{Digest, ScenarioName, Target};
+use crate::model::{Digest, ProgramEnd, RecordedEnd, ScenarioName, Target};
 use crate::protocols::tool_discovery;
 use crate::transports::TransportError;
 
@@ -40,14 +42,30 @@ impl Core {
         let name = news.name.clone();
         let Some(record) = self.fleet.get_mut(&name) else { return };
         let (last, followed) = (record.last_poll(), self.sessions.is_followed(&name));
+        let mut program = None;
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
             SessionEffect::None => return,
             SessionEffect::List(at) => ScenarioInput::Hinted(at),
             SessionEffect::Unfollowed(at) => ScenarioInput::Unfollowed(at),
-            SessionEffect::Gone(at, why) => ScenarioInput::Ended { at, why, followed },
+            SessionEffect::Gone(at, reason) => {
+                program = reason.program;
+                ScenarioInput::Ended { at, why: reason.text, followed }
+            }
         };
+        if let Some(program) = program {
+            self.program_ended(&name, program, now);
+        }
         self.give(&name, input, now);
         self.reevaluate(&name, now, ChangeKind::Changed);
+    }
+
+    /// Records the end of a scenario's program, once: a poll may fail for the same end that its
+    /// session reports.
+    pub(super) fn program_ended(&mut self, name: &ScenarioName, program: Arc<ProgramEnd>, now: Now) {
+        let Some(record) = self.fleet.get_mut(name) else { return };
+        if record.note_end(&program) {
+            self.publisher.record_end(RecordedEnd { name: name.clone(), at: now.wall, program });
+        }
     }
 
     /// Tells the session the result of a listing. `before` is the digest of the manifest that was

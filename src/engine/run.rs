@@ -20,7 +20,7 @@ use super::poller::Poller;
 use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
 use super::scenario::handle::ScenarioInput;
-use super::scenario::poll_result::reached;
+use super::scenario::poll_result::{program_end, reached};
 use super::scenario::schedule::PollGrid;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
@@ -272,6 +272,7 @@ impl Core {
         if let Some(connected) = answered.connected.take() {
             sessions.connected(&name, connected, now.mono);
         }
+        let program = program_end(&answered.result);
         answered.followed = sessions.is_followed(&name);
         let (was_well, reached) = (record.is_well(), reached(&answered.result));
         let (digest, good) = (record.digest(), answered.result.is_ok());
@@ -285,6 +286,9 @@ impl Core {
             (false, true) => partition.handle(partition::PartitionInput::Lost(&name), rules, refresh, now),
             (false, false) => Effects::default(),
         };
+        if let Some(program) = program {
+            self.program_ended(&name, program, now);
+        }
         self.listed(&name, digest, good, now);
         self.apply(others, now);
         self.apply(effects, now);

@@ -22,6 +22,7 @@ pub mod name;
 pub mod operation;
 pub mod preference;
 pub mod profile;
+pub mod program_end;
 mod public_address;
 pub mod relayed;
 pub mod scenario;
@@ -56,6 +57,7 @@ pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
+pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 pub use scenario::{

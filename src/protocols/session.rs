@@ -6,13 +6,14 @@
 //! in `docs/protocols.md`.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome, ResumedInput};
-use crate::model::{Awaited, JsonText};
+use crate::model::{Awaited, JsonText, ProgramEnd};
 use crate::transports::http::Upstream;
 
 /// One scenario as long as it is the same process or connection. Dropping it closes it.
@@ -70,6 +71,11 @@ pub trait Session: Send + Sync {
         None
     }
 
+    /// A text with the secrets replaced that callsheet sends to the scenario.
+    fn masked(&self, text: String) -> String {
+        text
+    }
+
     /// The request over HTTP that returns the list as the scenario writes it, for people who look
     /// for mistakes in it.
     fn document(&self) -> Option<(Upstream, &'static str)> {
@@ -87,9 +93,14 @@ pub enum Hint {
     Changed,
 }
 
-/// Why a session ended by itself; one sentence without a full stop.
+/// Why a session ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndReason(pub String);
+pub struct EndReason {
+    /// One sentence without a full stop.
+    pub text: String,
+    /// How its program ended, if it is one that was started here.
+    pub program: Option<Arc<ProgramEnd>>,
+}
 
 /// A request that is no call of a tool, in the words of its protocol.
 #[derive(Debug, Clone)]
@@ -137,9 +148,21 @@ impl RelayMethod {
     }
 }
 
+impl EndReason {
+    /// A reason that is no end of a program; one sentence without a full stop.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), program: None }
+    }
+
+    /// The end of the program.
+    pub fn of_program(program: Arc<ProgramEnd>) -> Self {
+        Self { text: program.to_string(), program: Some(program) }
+    }
+}
+
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -199,7 +199,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .stores(),
     ]),
     route("/api/v1/calls", &[], &[operation(Get, Read, Calls, "listCalls", "the latest calls that are over", json::<recent_calls::RecentCallList<'_>>("the calls without arguments and results, in the order in which they ended"), || get(recent_calls::list)).query(recent_calls::FILTERS)]),
-    route("/api/v1/log", &[], &[operation(Get, Read, Calls, "readLog", "calls that are over and changes of states", json::<log::LogJson<'_>>("the lines without arguments and results, in the order in which they happened"), || get(log::list)).query(log::FILTERS)]),
+    route("/api/v1/log", &[], &[operation(Get, Read, Calls, "readLog", "calls that are over, changes of states, ends of programs and starts of callsheet", json::<log::LogJson<'_>>("the lines in the order in which they happened, with arguments and results only where they are kept and the client has the operator's token"), || get(log::list)).query(log::FILTERS)]),
     route("/api/v1/calls/{call_id}", &[params::CALL_ID], &[
         operation(Get, Read, Calls, "getCall", "how far a call is, by the id that its caller gave or got", json::<CallState<'_>>("it is under way, or its answer if it is kept").with_example(call_examples::under_way), || get(active_calls::show))
             .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")

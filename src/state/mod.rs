@@ -50,6 +50,8 @@ pub struct Restored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// Lines of the log of calls and states, in the order of their numbers.
     pub log: Vec<LogRow>,
+    /// What else is known of that log, also of lines that are deleted.
+    pub earlier_log: Option<EarlierLog>,
     /// What was lost and not accepted by an operator yet.
     pub loss: Option<StateLoss>,
     /// Entries that could not be read, and where they were moved.
@@ -77,6 +79,24 @@ pub struct LogRow {
     pub document: Box<str>,
 }
 
+/// The numbers that a log may have used: later lines and calls get greater ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogNumbers {
+    /// Of lines.
+    pub line: u64,
+    /// Of calls.
+    pub call: u64,
+}
+
+/// What is known of the log of an earlier daemon besides its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EarlierLog {
+    /// The numbers that it may have used.
+    pub numbers: LogNumbers,
+    /// When it was written last: that daemon ran until then at least.
+    pub written: Timestamp,
+}
+
 /// What a line of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogKind {
@@ -84,14 +104,23 @@ pub enum LogKind {
     Call,
     /// A change of a scenario's state.
     State,
+    /// The end of a program that was started here.
+    End,
+    /// A start of callsheet.
+    Start,
 }
 
 impl LogKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Call, Self::State, Self::End, Self::Start];
+
     /// The kind as it is stored and written in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::State => "state",
+            Self::End => "end",
+            Self::Start => "start",
         }
     }
 }
@@ -100,8 +129,8 @@ impl std::str::FromStr for LogKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let kind = [Self::Call, Self::State].into_iter().find(|kind| kind.as_str() == text);
-        kind.ok_or_else(|| format!("{text:?} is no kind of the log; write `call` or `state`"))
+        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        kind.ok_or_else(|| format!("{text:?} is no kind of the log; write `call`, `state`, `end` or `start`"))
     }
 }
 
@@ -185,6 +214,10 @@ pub enum Write {
     Log(Vec<LogRow>),
     /// Deletes the lines of a kind whose number is less than this.
     TrimLog(LogKind, u64),
+    /// Deletes the arguments and results in the lines of calls.
+    ForgetLogPayloads,
+    /// Replaces the numbers that the log may have used.
+    LogNumbers(LogNumbers),
     /// Stores the published revision and its time of origin.
     Revision(String, Timestamp),
     /// Stores the key with which the server signs and encrypts what clients give back.

@@ -1,9 +1,11 @@
 //! Why a scenario was not reached, or gave no usable answer, whatever the transport.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Mask;
 use super::http::credentials::{Challenge, CredentialError};
+use crate::model::ProgramEnd;
 
 /// A request that failed on its way. Texts hold no credentials of the address.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -91,6 +93,8 @@ pub enum TransportError {
         command: String,
         /// How it ended, with its last lines on stderr.
         message: String,
+        /// The same in parts, where its end was seen.
+        end: Option<Arc<ProgramEnd>>,
     },
     /// No request can be sent to the address at all.
     #[error("{0}")]

@@ -229,3 +229,23 @@ test("a tool's page tells how it was called", async () => {
   await shoot(after, 'tool-called');
   await close(after);
 });
+
+test('a call that is over appears by itself, on the page of all calls and on that of its tool', async () => {
+  mail.run = async () => ({ success: false, error: 'the mailbox is locked', code: 'locked' });
+  const calls = await page();
+  const latest = calls.locator('#latest-calls tr[data-call]', { hasText: 'mail/count' });
+  const before = await latest.count();
+  await call('count', { text: 'letters' });
+  await until('the call is there', async () => (await latest.count()) === before + 1);
+  assert.match(await latest.first().innerText(), /failed[^]*the mailbox is locked/);
+  assert.deepEqual(await barriers(calls), []);
+  await shoot(calls, 'calls-latest');
+  await close(calls);
+  const tool = await open(browser, `${daemon.url}/dashboard/tool?id=mail%2Fcount`);
+  const rows = tool.locator('#tool-calls tr[data-call]');
+  const known = await rows.count();
+  await tool.locator('#try-tool button[type=submit]').click();
+  await until('the new call is there', async () => (await rows.count()) === known + 1);
+  assert.deepEqual(await barriers(tool), []);
+  await close(tool);
+});

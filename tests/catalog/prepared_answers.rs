@@ -72,6 +72,7 @@ fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
         findings,
         sequence,
         transitions: turns,
+        program_ends: callsheet::catalog::ProgramEnds::default(),
         isolated: None,
         configuration: None,
     })

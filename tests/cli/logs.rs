@@ -1,6 +1,13 @@
 //! `callsheet logs`: the latest calls and what happened to scenarios, once and as it happens.
 
-use crate::support::command::{Home, Running, json, office};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::support::command::{Home, Running, json, office, until};
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
 
 fn call(home: &Home, daemon: &Running, name: &str) -> Option<i32> {
     home.run(&["call", "--url", &daemon.url, "--chat", "7", name, "--text", "a secret"]).code
@@ -58,4 +65,115 @@ fn calls_and_changes_are_followed_until_ctrl_c() {
     logs.line(|line| line.ends_with("  mail: live -> blocked (an operator blocked it)"));
     logs.signal("INT");
     assert_eq!(logs.ended(), (Some(0), String::new()));
+}
+
+#[test]
+fn filters_hold_for_what_follows_and_none_is_none() {
+    let (home, daemon, _scenarios) = office();
+    call(&home, &daemon, "add_note");
+    let none = home.run(&["logs", "-n", "0", "--url", &daemon.url]).ok();
+    assert_eq!(none, "", "no line was wanted");
+    let answer = json(&home.run(&["logs", "-n", "0", "--json", "--url", &daemon.url]).ok());
+    assert_eq!(answer["lines"].as_array().map(Vec::len), Some(0), "{answer}");
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(0), "{answer}");
+    let answer = json(&home.run(&["logs", "--json", "--tool", "notes/add_note", "--url", &daemon.url]).ok());
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(1), "{answer}");
+    let answer = json(&home.run(&["logs", "--json", "--tool", "mail/search", "--url", &daemon.url]).ok());
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(0), "{answer}");
+
+    let follow = ["logs", "--follow", "--tool", "mail/search", "--last", "0", "--json", "--url", &daemon.url];
+    let mut json_lines = Running::start(home.command(&follow), "{\"event\":\"snapshot\"");
+    let follow = ["logs", "--follow", "--tool", "mail/search", "--url", &daemon.url];
+    call(&home, &daemon, "mail/search");
+    let mut lines = Running::start(home.command(&follow), "2");
+    call(&home, &daemon, "add_note");
+    home.run(&["block", "notes", "--url", &daemon.url]).ok();
+    call(&home, &daemon, "mail/search");
+    let first = lines.line(|_| true);
+    assert!(first.contains("mail/search: "), "{first}");
+    let called = json(&json_lines.line(|_| true));
+    assert_eq!(called["data"]["id"], "mail/search", "{called}");
+    let called = json(&json_lines.line(|_| true));
+    assert_eq!(called["data"]["id"], "mail/search", "{called}");
+    for logs in [&mut lines, &mut json_lines] {
+        logs.signal("INT");
+        assert_eq!(logs.ended(), (Some(0), String::new()));
+    }
+}
+
+/// A home with a program that writes its secret to standard error and then behaves like this.
+fn home_of_program(behaviour: &str) -> Home {
+    let home = Home::with(
+        "[[scenarios]]\nname = \"child\"\ncommand = \"./wrapper.sh\"\ncwd = \".\"\n\
+         env = { PATH = \"/usr/local/bin:/usr/bin:/bin\", TOKEN = \"hush-hush-hush\" }\n",
+    );
+    home.write("names", "read\ndie\n");
+    let script = format!("#!/bin/sh\necho \"the token is $TOKEN\" >&2\nexec python3 {SERVER} {behaviour} names\n");
+    let script = home.write("wrapper.sh", &script);
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    home
+}
+
+/// The ends of programs in the log of a daemon, once there is one.
+fn ends(daemon: &Running) -> Vec<Value> {
+    let mut ends = Vec::new();
+    until("the end is in the log", || {
+        let answer = json(&String::from_utf8_lossy(&daemon.get("/api/v1/log?kind=end").1));
+        ends = answer["lines"].as_array().cloned().unwrap_or_default();
+        !ends.is_empty()
+    });
+    ends
+}
+
+#[test]
+fn why_a_program_ended_is_known_after_its_restart_and_that_of_the_daemon() {
+    let home = home_of_program("modern");
+    let mut daemon = home.serve(&[]);
+    until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"die\""));
+    home.run(&["call", "--url", &daemon.url, "die"]);
+    let end = ends(&daemon)[0]["end"].clone();
+    assert_eq!(end["name"], "child", "{end}");
+    assert_eq!(end["reason"], "the process ended with exit code 3", "{end}");
+    assert_eq!(end["exit_code"], 3, "{end}");
+    assert_eq!(end["signal"], Value::Null, "{end}");
+    assert!(end["uptime_ms"].is_u64(), "{end}");
+    let stderr = end["stderr"].as_array().unwrap();
+    assert_eq!(stderr[0], "the token is ***", "{end}");
+    assert_eq!(stderr.last().unwrap(), "it hurts", "{end}");
+    // It is there again.
+    until("it was started again", || home.run(&["call", "--url", &daemon.url, "child/read"]).code == Some(0));
+    let told = |daemon: &Running| {
+        let text = home.run(&["logs", "child", "--last", "50", "--url", &daemon.url]).ok();
+        let line = text
+            .lines()
+            .find(|line| line.contains("  child: the process ended"))
+            .unwrap_or_else(|| panic!("{text}"))
+            .to_owned();
+        assert!(line.contains("  child: the process ended with exit code 3 after "), "{line}");
+        assert!(line.contains("it hurts"), "{line}");
+        assert!(!text.contains("hush"), "{text}");
+        line
+    };
+    let line = told(&daemon);
+    let page = String::from_utf8(daemon.get("/dashboard/scenarios/child").1).unwrap();
+    assert!(page.contains("program ended") && page.contains("it hurts"), "{page}");
+    assert!(page.contains("1 end of its program"), "{page}");
+    assert_eq!(ends(&daemon).len(), 1, "an end is one line");
+    daemon.signal("TERM");
+    daemon.ended();
+    let daemon = home.serve(&[]);
+    assert_eq!(told(&daemon), line);
+    let text = home.run(&["logs", "--last", "50", "--url", &daemon.url]).ok();
+    let started = format!("callsheet {} started", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text.lines().filter(|line| line.contains(&started)).count(), 2, "{text}");
+    assert!(text.contains(" started (the run before was there until 2"), "{text}");
+}
+
+#[test]
+fn a_program_that_ends_at_its_start_is_in_the_log_too() {
+    let home = home_of_program("exits");
+    let daemon = home.serve(&[]);
+    let end = ends(&daemon)[0]["end"].clone();
+    assert_eq!(end["exit_code"], 1, "{end}");
+    assert_eq!(end["stderr"], serde_json::json!(["the token is ***", "no configuration file"]), "{end}");
 }

@@ -261,6 +261,7 @@ audit = "audit.jsonl"
 audit_arguments = true
 audit_max_size = "131 KiB"
 audit_keep = 132
+log_payloads = "139 KiB"
 
 [turns]
 keep = "134s"
@@ -353,6 +354,7 @@ fn definitions() -> Vec<Definition> {
 fn every_call(machine: &Machine, calls: &mut CallsConfig) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
+    calls.log_payloads = 139 * 1024;
     let turns = &mut calls.turns;
     (turns.keep, turns.max, turns.kept_bytes) = (Duration::from_secs(134), 135, 136 * 1024);
     (turns.max_calls, turns.max_result_bytes) = (137, 138 * 1024);

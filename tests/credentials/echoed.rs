@@ -175,7 +175,7 @@ for line in sys.stdin:
 
 fn configuration(servers: &[(&str, Scripted)]) -> String {
     let secret = serde_json::to_string(SECRET).unwrap();
-    let mut text = "discovery.vrooli.enabled = false\n".to_owned();
+    let mut text = "discovery.vrooli.enabled = false\ncalls.log_payloads = \"8 KiB\"\n".to_owned();
     for (name, server) in servers {
         let url = server.url();
         let auth = match *name {
@@ -264,7 +264,7 @@ fn call_all(home: &Home, url: &str) {
 }
 
 /// The pages and lists that may show what was sent back.
-const TARGETS: [&str; 16] = [
+const TARGETS: [&str; 17] = [
     "/api/v1/tools",
     "/api/v1/tools?format=mcp",
     "/api/v1/scenarios",
@@ -275,6 +275,7 @@ const TARGETS: [&str; 16] = [
     "/api/v1/log",
     "/api/modules",
     "/dashboard/overview",
+    "/dashboard/calls",
     "/dashboard/calls/now",
     "/dashboard/tools/rows",
     "/dashboard/scenarios/child",
@@ -308,6 +309,7 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
     let refused = || String::from_utf8(daemon.get("/api/v1/scenarios/oauth").1).unwrap();
     until("the refusal", || refused().contains("refused the client: ***"));
     call_all(&home, &url);
+    assert_hidden_in_log(&home, &daemon);
     for target in TARGETS {
         let (status, body) = daemon.get(target);
         assert_eq!(status, 200, "{target}");
@@ -338,6 +340,14 @@ async fn no_secret_that_comes_back_is_shown_anywhere() {
     for file in walk(&home.path(".state")) {
         assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
     }
+}
+
+/// A caller that sends the credential itself: it is not in the arguments that the log keeps.
+fn assert_hidden_in_log(home: &Home, daemon: &Running) {
+    let arguments = json!({"note": SECRET}).to_string();
+    home.run(&["call", "--url", &daemon.url, "--args", &arguments, "list_works"]).ok();
+    let log = String::from_utf8(daemon.get("/api/v1/log?kind=call").1).unwrap();
+    assert!(log.contains(r#""text":"{\"note\":\"***\"}""#), "{log}");
 }
 
 /// Every file below a folder.

@@ -78,6 +78,7 @@ async fn what_was_prepared_before_does_not_show() {
             findings: Arc::default(),
             sequence: sequence as u64 + 1,
             transitions: StateTransitions::default(),
+            program_ends: callsheet::catalog::ProgramEnds::default(),
             isolated: None,
             configuration: None,
         };

@@ -122,6 +122,40 @@ async fn an_open_page_is_told_that_a_scenario_goes_and_comes() {
 }
 
 #[tokio::test]
+async fn decided_calls_are_in_the_order_of_the_times_that_are_shown() {
+    let (_home, _scenarios, daemon) = daemon().await;
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let call = json!({"tool_name": "read", "arguments": {}, "chat_id": number.to_string()}).to_string();
+        let waiting = ask(daemon.address, "POST", "/api/v1/tools/execute", &[JSON], &call).await.json();
+        ids.push(waiting["approval_id"].as_str().unwrap().to_owned());
+    }
+    let decided = [&ids[1], &ids[2], &ids[0]];
+    for id in decided {
+        let target = format!("/api/v1/approvals/{id}/reject");
+        let rejected = ask(daemon.address, "POST", &target, &[JSON], &json!({"by": "ann"}).to_string()).await;
+        assert_eq!(rejected.status, 200, "{rejected:?}");
+    }
+    let page = text(&daemon.get("/dashboard/calls/now").await);
+    let places = decided.map(|id| page.find(&format!("data-approval=\"{id}\"")).unwrap());
+    assert!(places.iter().rev().is_sorted(), "the latest is the first: {places:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_open_page_is_sent_that_a_call_ended() {
+    let (_home, _scenarios, daemon) = daemon().await;
+    let mut stream = follow(daemon.address).await;
+    until(&mut stream, "event: number-findings\n").await;
+    let call = json!({"tool_name": "files__search", "arguments": {}}).to_string();
+    ask(daemon.address, "POST", "/api/v1/tools/execute", &[JSON], &call).await;
+    until(&mut stream, "event: calls\n").await;
+    let calls = text(&daemon.get("/dashboard/tool/calls?id=files/search").await);
+    assert!(calls.contains("data-call=\"1\""), "{calls}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn an_open_page_is_sent_the_numbers_of_its_navigation() {
     let (_home, _scenarios, daemon) = daemon().await;
     let mut stream = follow(daemon.address).await;

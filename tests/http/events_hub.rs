@@ -67,6 +67,7 @@ fn snapshot(catalog: &Catalog, turns: &StateTransitions, sequence: u64) -> Snaps
         findings: Arc::default(),
         sequence,
         transitions: turns.clone(),
+        program_ends: callsheet::catalog::ProgramEnds::default(),
         isolated: None,
         configuration: None,
     }

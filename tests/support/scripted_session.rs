@@ -284,7 +284,7 @@ impl Session for ScriptedSession {
         Some(Box::pin(async move {
             let reason = end.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
             match reason {
-                Some(reason) => EndReason(reason),
+                Some(reason) => EndReason::new(reason),
                 None => std::future::pending().await,
             }
         }))

@@ -77,6 +77,7 @@ pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Findi
         findings: Arc::new(findings),
         sequence: 1,
         transitions: StateTransitions::default(),
+        program_ends: callsheet::catalog::ProgramEnds::default(),
         isolated: None,
         configuration: None,
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LogEntry, NumberedCall, NumberedState};
+use super::{CallPayload, LogEntry, NumberedCall, NumberedEnd, NumberedStart, NumberedState};
 use crate::calls::ended_call::EndedCall;
-use crate::model::{ScenarioState, StateTransition};
+use crate::model::{ProgramEnd, RecordedEnd, ScenarioState, StateTransition};
 use crate::state::{LogKind, LogRow};
 
 /// A call in its stored form.
@@ -31,6 +31,8 @@ struct StoredCall {
     attempts: u32,
     approval: Option<String>,
     activity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    payload: Option<CallPayload>,
 }
 
 /// A change of a state in its stored form.
@@ -45,8 +47,38 @@ struct StoredState {
     failures_in_a_row: u32,
 }
 
+/// The end of a program in its stored form.
+#[derive(Serialize, Deserialize)]
+struct StoredEnd {
+    scenario: String,
+    at: String,
+    how: String,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    uptime_ms: u64,
+    stderr: Vec<String>,
+}
+
+/// A start of callsheet in its stored form.
+#[derive(Serialize, Deserialize)]
+struct StoredStart {
+    at: String,
+    version: String,
+    previous_until: Option<String>,
+}
+
+/// The row of a line.
+pub(super) fn entry_row(entry: &LogEntry) -> LogRow {
+    match entry {
+        LogEntry::Call(call) => call_row(call),
+        LogEntry::State(state) => state_row(state),
+        LogEntry::End(end) => end_row(end),
+        LogEntry::Start(start) => start_row(start),
+    }
+}
+
 /// The row of a call.
-pub(super) fn call_row(numbered: &NumberedCall) -> LogRow {
+fn call_row(numbered: &NumberedCall) -> LogRow {
     let call = &numbered.call;
     let stored = StoredCall {
         number: numbered.number,
@@ -66,12 +98,13 @@ pub(super) fn call_row(numbered: &NumberedCall) -> LogRow {
         attempts: call.attempts,
         approval: call.approval.as_deref().map(str::to_owned),
         activity: call.activity.as_ref().map(ToString::to_string),
+        payload: numbered.payload.as_deref().cloned(),
     };
     row(numbered.line, LogKind::Call, &stored)
 }
 
 /// The row of a change of a state.
-pub(super) fn state_row(numbered: &NumberedState) -> LogRow {
+fn state_row(numbered: &NumberedState) -> LogRow {
     let change = &numbered.change;
     let stored = StoredState {
         scenario: change.name.as_str().to_owned(),
@@ -85,6 +118,31 @@ pub(super) fn state_row(numbered: &NumberedState) -> LogRow {
     row(numbered.line, LogKind::State, &stored)
 }
 
+/// The row of an end of a program.
+fn end_row(numbered: &NumberedEnd) -> LogRow {
+    let RecordedEnd { name, at, program } = &*numbered.end;
+    let stored = StoredEnd {
+        scenario: name.as_str().to_owned(),
+        at: at.to_string(),
+        how: program.how.clone(),
+        exit_code: program.exit_code,
+        signal: program.signal,
+        uptime_ms: u64::try_from(program.uptime.as_millis()).unwrap_or(u64::MAX),
+        stderr: program.stderr.clone(),
+    };
+    row(numbered.line, LogKind::End, &stored)
+}
+
+/// The row of a start of callsheet.
+fn start_row(start: &NumberedStart) -> LogRow {
+    let stored = StoredStart {
+        at: start.at.to_string(),
+        version: start.version.to_string(),
+        previous_until: start.previous_until.map(|until| until.to_string()),
+    };
+    row(start.line, LogKind::Start, &stored)
+}
+
 fn row(number: u64, kind: LogKind, stored: &impl Serialize) -> LogRow {
     // Texts and numbers can always be written.
     let document = serde_json::to_string(stored).unwrap_or_default();
@@ -96,6 +154,8 @@ pub(super) fn entry(row: &LogRow) -> Option<LogEntry> {
     match row.kind {
         LogKind::Call => call(row).map(LogEntry::Call),
         LogKind::State => state(row).map(LogEntry::State),
+        LogKind::End => end(row).map(LogEntry::End),
+        LogKind::Start => start(row).map(LogEntry::Start),
     }
 }
 
@@ -119,7 +179,32 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         approval: stored.approval.map(Into::into),
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
     };
-    Some(NumberedCall { number: stored.number, line: row.number, ended, call: Arc::new(call) })
+    let payload = stored.payload.map(Arc::new);
+    Some(NumberedCall { number: stored.number, line: row.number, ended, call: Arc::new(call), payload })
+}
+
+fn end(row: &LogRow) -> Option<NumberedEnd> {
+    let stored: StoredEnd = serde_json::from_str(&row.document).ok()?;
+    let program = ProgramEnd {
+        how: stored.how,
+        exit_code: stored.exit_code,
+        signal: stored.signal,
+        stderr: stored.stderr,
+        uptime: Duration::from_millis(stored.uptime_ms),
+    };
+    let name = stored.scenario.parse().ok()?;
+    let end = RecordedEnd { name, at: stored.at.parse().ok()?, program: Arc::new(program) };
+    Some(NumberedEnd { line: row.number, end: Arc::new(end) })
+}
+
+fn start(row: &LogRow) -> Option<NumberedStart> {
+    let stored: StoredStart = serde_json::from_str(&row.document).ok()?;
+    Some(NumberedStart {
+        line: row.number,
+        at: stored.at.parse().ok()?,
+        version: stored.version.into(),
+        previous_until: stored.previous_until.and_then(|until| until.parse().ok()),
+    })
 }
 
 fn state(row: &LogRow) -> Option<NumberedState> {

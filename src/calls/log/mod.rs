@@ -1,32 +1,49 @@
-//! The log: calls that are over and changes of states, in the order in which they happened.
+//! The log: calls that are over, changes of states, ends of programs and starts of callsheet, in
+//! the order in which they happened.
 //!
 //! What is kept is in memory, bounded by number and age, so that a reader never waits; the same
 //! lines are in the store, from which the next daemon begins. Lines are ordered by their numbers,
 //! because a clock may be set back.
 //!
-//! Never kept: arguments and results. Never done here: writing ([`queue`] does).
+//! Arguments and results are kept only where the operator says so ([`payload`]). Never done here:
+//! writing ([`queue`] does).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
 use super::ended_call::EndedCall;
 use crate::config::CallsConfig;
-use crate::model::{Finding, FindingCode, ScenarioName, StateTransition, ToolId};
-use crate::state::LogKind;
+use crate::model::{Finding, FindingCode, RecordedEnd, ScenarioName, StateTransition, ToolId};
+use crate::state::{LogKind, LogNumbers};
 
 mod document;
 mod follow;
+mod payload;
 pub(super) mod queue;
+mod seen;
+
+pub use payload::{CallPayload, KeptText};
+use seen::SeenEvents;
+
+/// How many numbers a log may use beyond those that the store has: more than lines that can wait to
+/// be stored, so that numbers do not go back after a crash.
+const NUMBERS_AHEAD: u64 = 16_384;
+
+/// Bytes of the arguments and results that are kept, of all calls together.
+const PAYLOADS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LogLimits {
     calls: usize,
     states: usize,
     age: SignedDuration,
+    /// Bytes of the arguments, and of the result, of a call; 0 keeps none.
+    pub(super) payload: usize,
 }
 
 /// A call and its numbers.
@@ -41,6 +58,8 @@ pub struct NumberedCall {
     pub ended: Timestamp,
     /// The call.
     pub call: Arc<EndedCall>,
+    /// Its arguments and its result, where they are kept.
+    pub payload: Option<Arc<CallPayload>>,
 }
 
 /// A change of a state and its number among all lines of the log.
@@ -52,6 +71,28 @@ pub struct NumberedState {
     pub change: Arc<StateTransition>,
 }
 
+/// The end of a program and its number among all lines of the log.
+#[derive(Debug, Clone)]
+pub struct NumberedEnd {
+    /// Its number.
+    pub line: u64,
+    /// The end.
+    pub end: Arc<RecordedEnd>,
+}
+
+/// A start of callsheet.
+#[derive(Debug, Clone)]
+pub struct NumberedStart {
+    /// Its number among all lines of the log.
+    pub line: u64,
+    /// When it was.
+    pub at: Timestamp,
+    /// The version that was started.
+    pub version: Arc<str>,
+    /// Until when the daemon before ran at least; `None` if there was none.
+    pub previous_until: Option<Timestamp>,
+}
+
 /// One line of the log.
 #[derive(Debug, Clone)]
 pub enum LogEntry {
@@ -59,13 +100,17 @@ pub enum LogEntry {
     Call(NumberedCall),
     /// A change of a scenario's state.
     State(NumberedState),
+    /// The end of a program that was started here.
+    End(NumberedEnd),
+    /// A start of callsheet.
+    Start(NumberedStart),
 }
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct LogWanted {
-    /// Of this kind only.
-    pub kind: Option<LogKind>,
+    /// Of these kinds only; of every kind if there is none.
+    pub kinds: Vec<LogKind>,
     /// Of this scenario only.
     pub scenario: Option<ScenarioName>,
     /// Only calls of the tool with this name or identity.
@@ -91,6 +136,10 @@ pub struct LogPage {
     pub more: bool,
     /// The number of the latest line of the log.
     pub last: u64,
+    /// The number of the latest call.
+    pub last_call: u64,
+    /// Since when changes of states are kept without a gap; `None` if none is kept.
+    pub states_since: Option<Timestamp>,
     /// Lines since the start that the store does not have: a restart loses them.
     pub dropped: u64,
 }
@@ -99,121 +148,217 @@ pub struct LogPage {
 #[derive(Debug, Default)]
 pub(super) struct ActivityLog {
     rings: Mutex<LogRings>,
+    /// What of the published events is in it. Taken before the lines.
+    seen: Mutex<SeenEvents>,
+    /// The number of the latest call.
+    ended: watch::Sender<u64>,
     /// Whether the store refused the latest lines.
     failing: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct LogRings {
-    /// The number of the latest line.
-    last: u64,
-    /// The number of the latest call.
-    ended: u64,
+    limits: LogLimits,
+    /// The numbers of the latest line and of the latest call.
+    last: LogNumbers,
     /// The oldest first.
     calls: VecDeque<NumberedCall>,
-    states: VecDeque<NumberedState>,
+    /// Bytes of the arguments and results of all calls.
+    payload_bytes: usize,
+    /// What is no call.
+    changes: VecDeque<LogEntry>,
 }
 
 impl LogLimits {
     pub(super) fn from_config(config: &CallsConfig) -> Self {
         let age = SignedDuration::try_from(config.log_keep).unwrap_or(SignedDuration::MAX);
-        Self { calls: config.recent, states: config.log_states, age }
+        Self { calls: config.recent, states: config.log_states, age, payload: config.log_payloads }
     }
 }
 
 impl LogRings {
+    fn is_old(&self, at: Timestamp, now: Timestamp) -> bool {
+        now.duration_since(at) > self.limits.age
+    }
+
     /// Drops what is too much or too old.
-    fn prune(&mut self, limits: LogLimits, now: Timestamp) {
-        let old = |at: Timestamp| now.duration_since(at) > limits.age;
-        let calls = &mut self.calls;
-        while calls.len() > limits.calls || calls.front().is_some_and(|call| old(call.ended)) {
-            calls.pop_front();
+    fn prune(&mut self, now: Timestamp) {
+        let limits = self.limits;
+        while self.calls.len() > limits.calls
+            || self.payload_bytes > PAYLOADS_MAX_BYTES
+            || self.calls.front().is_some_and(|call| self.is_old(call.ended, now))
+        {
+            let Some(call) = self.calls.pop_front() else { break };
+            self.payload_bytes -= call.payload_bytes();
         }
-        let states = &mut self.states;
-        while states.len() > limits.states || states.front().is_some_and(|state| old(state.change.at)) {
-            states.pop_front();
+        while self.changes.len() > limits.states
+            || self.changes.front().is_some_and(|change| self.is_old(change.at(), now))
+        {
+            self.changes.pop_front();
         }
+    }
+
+    /// When the oldest line was added that is no call.
+    fn states_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.changes.iter().map(LogEntry::at).find(|at| !self.is_old(*at, now))
+    }
+
+    fn push_call(&mut self, call: NumberedCall) {
+        self.payload_bytes += call.payload_bytes();
+        self.calls.push_back(call);
+    }
+
+    /// Drops all arguments and results.
+    fn drop_payloads(&mut self) {
+        for call in &mut self.calls {
+            call.payload = None;
+        }
+        self.payload_bytes = 0;
+    }
+
+    /// How long the oldest line may still be kept; `None` if there is no line.
+    fn oldest_for(&self, now: Timestamp) -> Option<SignedDuration> {
+        let call = self.calls.front().map(|call| call.ended);
+        let change = self.changes.front().map(LogEntry::at);
+        let left = |at: Timestamp| self.limits.age.saturating_sub(now.duration_since(at));
+        call.into_iter().chain(change).map(left).min()
     }
 }
 
 impl ActivityLog {
+    /// An empty log.
+    pub(super) fn new(limits: LogLimits) -> Self {
+        let rings = Mutex::new(LogRings { limits, ..LogRings::default() });
+        Self { rings, ..Self::default() }
+    }
+
     fn rings(&self) -> MutexGuard<'_, LogRings> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins with what was stored, the oldest first.
-    fn begin(&self, stored: Vec<LogEntry>) {
+    fn seen(&self) -> MutexGuard<'_, SeenEvents> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the latest call, for those who wait for the next one.
+    pub(super) fn ended(&self) -> watch::Receiver<u64> {
+        self.ended.subscribe()
+    }
+
+    /// Begins with what was stored, the oldest first. `used` are numbers that are not used again,
+    /// although their lines may be deleted.
+    fn begin(&self, stored: Vec<LogEntry>, used: LogNumbers, now: Timestamp) {
         let mut rings = self.rings();
+        rings.last.line = rings.last.line.max(used.line);
+        rings.last.call = rings.last.call.max(used.call);
         for entry in stored {
-            rings.last = rings.last.max(entry.line());
+            rings.last.line = rings.last.line.max(entry.line());
             match entry {
                 LogEntry::Call(call) => {
-                    rings.ended = rings.ended.max(call.number);
-                    rings.calls.push_back(call);
+                    rings.last.call = rings.last.call.max(call.number);
+                    rings.push_call(call);
                 }
-                LogEntry::State(state) => rings.states.push_back(state),
+                change => rings.changes.push_back(change),
             }
         }
+        if rings.limits.payload == 0 {
+            rings.drop_payloads();
+        }
+        rings.prune(now);
     }
 
     /// Adds a call; the oldest make room.
-    pub(super) fn add_call(&self, call: EndedCall, limits: LogLimits, now: Timestamp) -> NumberedCall {
+    pub(super) fn add_call(&self, call: EndedCall, payload: Option<Arc<CallPayload>>, now: Timestamp) -> NumberedCall {
         let mut rings = self.rings();
-        rings.last += 1;
-        rings.ended += 1;
-        let call = NumberedCall { number: rings.ended, line: rings.last, ended: now, call: Arc::new(call) };
-        rings.calls.push_back(call.clone());
-        rings.prune(limits, now);
+        rings.last.line += 1;
+        rings.last.call += 1;
+        let LogNumbers { line, call: number } = rings.last;
+        let call = NumberedCall { number, line, ended: now, call: Arc::new(call), payload };
+        rings.push_call(call.clone());
+        rings.prune(now);
+        drop(rings);
+        self.ended.send_replace(number);
         call
     }
 
-    /// Adds a change of a state; the oldest make room.
-    fn add_state(&self, change: Arc<StateTransition>, limits: LogLimits, now: Timestamp) -> NumberedState {
+    /// Adds a line that is no call, made with its number; the oldest make room.
+    fn add_change(&self, make: impl FnOnce(u64) -> LogEntry, now: Timestamp) -> LogEntry {
         let mut rings = self.rings();
-        rings.last += 1;
-        let state = NumberedState { line: rings.last, change };
-        rings.states.push_back(state.clone());
-        rings.prune(limits, now);
-        state
+        rings.last.line += 1;
+        let change = make(rings.last.line);
+        rings.changes.push_back(change.clone());
+        rings.prune(now);
+        change
+    }
+
+    /// Applies other limits.
+    pub(super) fn set_limits(&self, limits: LogLimits, now: Timestamp) {
+        let mut rings = self.rings();
+        rings.limits = limits;
+        if limits.payload == 0 {
+            rings.drop_payloads();
+        }
+        rings.prune(now);
+    }
+
+    /// Whether arguments and results are kept.
+    pub(super) fn keeps_payloads(&self) -> bool {
+        self.rings().limits.payload > 0
     }
 
     /// Drops what is too much or too old.
-    pub(super) fn prune(&self, limits: LogLimits, now: Timestamp) {
-        self.rings().prune(limits, now);
+    fn prune(&self, now: Timestamp) {
+        self.rings().prune(now);
     }
 
-    /// The number of the first line of a kind that is kept; the next number if none is.
+    /// How long the oldest line may still be kept; `None` if there is no line.
+    fn oldest_for(&self, now: Timestamp) -> Option<SignedDuration> {
+        self.rings().oldest_for(now)
+    }
+
+    /// The numbers that were used, and those that may be used before they are stored again.
+    fn numbers(&self, ahead: u64) -> LogNumbers {
+        let last = self.rings().last;
+        LogNumbers { line: last.line + ahead, call: last.call + ahead }
+    }
+
+    /// The number of the first line that is kept of those that are bounded together with a kind;
+    /// the next number if none is.
     fn first(&self, kind: LogKind) -> u64 {
         let rings = self.rings();
         let first = match kind {
             LogKind::Call => rings.calls.front().map(|call| call.line),
-            LogKind::State => rings.states.front().map(|state| state.line),
+            LogKind::State | LogKind::End | LogKind::Start => rings.changes.front().map(LogEntry::line),
         };
-        first.unwrap_or(rings.last + 1)
+        first.unwrap_or(rings.last.line + 1)
     }
 
     /// All calls, the oldest first, and the number of the latest.
-    pub(super) fn calls(&self, limits: LogLimits, now: Timestamp) -> (Vec<NumberedCall>, u64) {
-        let mut rings = self.rings();
-        rings.prune(limits, now);
-        (rings.calls.iter().cloned().collect(), rings.ended)
+    pub(super) fn calls(&self, now: Timestamp) -> (Vec<NumberedCall>, u64) {
+        let rings = self.rings();
+        let old = rings.calls.iter().take_while(|call| rings.is_old(call.ended, now)).count();
+        (rings.calls.iter().skip(old).cloned().collect(), rings.last.call)
     }
 
     /// The latest lines that are wanted.
-    pub(super) fn page(&self, wanted: &LogWanted, limits: LogLimits, now: Timestamp) -> LogPage {
-        let mut rings = self.rings();
-        rings.prune(limits, now);
+    pub(super) fn page(&self, wanted: &LogWanted, now: Timestamp) -> LogPage {
+        let rings = self.rings();
         let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
-        let mut states = rings.states.iter().rev().cloned().map(LogEntry::State).peekable();
-        let mut page = LogPage { last: rings.last, ..LogPage::default() };
+        let mut changes = rings.changes.iter().rev().cloned().peekable();
+        let mut page = LogPage {
+            last: rings.last.line,
+            last_call: rings.last.call,
+            states_since: rings.states_since(now),
+            ..LogPage::default()
+        };
         loop {
-            let from_calls = match (calls.peek(), states.peek()) {
-                (Some(call), Some(state)) => call.line() > state.line(),
+            let from_calls = match (calls.peek(), changes.peek()) {
+                (Some(call), Some(change)) => call.line() > change.line(),
                 (call, _) => call.is_some(),
             };
-            let next = if from_calls { calls.next() } else { states.next() };
+            let next = if from_calls { calls.next() } else { changes.next() };
             let Some(entry) = next else { break };
-            if !wanted.takes(&entry) {
+            if rings.is_old(entry.at(), now) || !wanted.takes(&entry) {
                 continue;
             }
             if page.lines.len() == wanted.limit {
@@ -240,49 +385,76 @@ impl ActivityLog {
     }
 }
 
+impl NumberedCall {
+    /// Bytes of its arguments and its result.
+    fn payload_bytes(&self) -> usize {
+        self.payload.as_ref().map_or(0, |payload| payload.bytes())
+    }
+}
+
 impl LogEntry {
     /// Its number among all lines.
     pub fn line(&self) -> u64 {
         match self {
             Self::Call(call) => call.line,
             Self::State(state) => state.line,
+            Self::End(end) => end.line,
+            Self::Start(start) => start.line,
+        }
+    }
+}
+
+impl LogEntry {
+    /// When it happened.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(call) => call.ended,
+            Self::State(state) => state.change.at,
+            Self::End(end) => end.end.at,
+            Self::Start(start) => start.at,
+        }
+    }
+
+    /// What it is about.
+    pub fn kind(&self) -> LogKind {
+        match self {
+            Self::Call(_) => LogKind::Call,
+            Self::State(_) => LogKind::State,
+            Self::End(_) => LogKind::End,
+            Self::Start(_) => LogKind::Start,
+        }
+    }
+
+    /// The scenario that it concerns.
+    fn scenario(&self) -> Option<&ScenarioName> {
+        match self {
+            Self::Call(call) => call.call.tool.as_ref().map(|id| &id.scenario),
+            Self::State(state) => Some(&state.change.name),
+            Self::End(end) => Some(&end.end.name),
+            Self::Start(_) => None,
         }
     }
 }
 
 impl LogWanted {
     fn takes(&self, entry: &LogEntry) -> bool {
-        let in_range = self.after.is_none_or(|after| entry.line() > after)
-            && self.before.is_none_or(|before| entry.line() < before);
-        in_range
+        self.after.is_none_or(|after| entry.line() > after)
+            && self.before.is_none_or(|before| entry.line() < before)
+            && (self.kinds.is_empty() || self.kinds.contains(&entry.kind()))
+            && self.scenario.as_ref().is_none_or(|name| entry.scenario() == Some(name))
+            && self.since.is_none_or(|since| entry.at() >= since)
             && match entry {
-                LogEntry::Call(call) => self.takes_call(call),
-                LogEntry::State(state) => self.takes_state(&state.change),
+                LogEntry::Call(call) => self.takes_call(&call.call),
+                // Only calls belong to a tool or fail.
+                _ => self.tool.is_none() && !self.failed,
             }
     }
 
-    fn takes_call(&self, call: &NumberedCall) -> bool {
-        let ended = &call.call;
-        let named = |tool: &str| ended.name == tool || ended.tool.as_ref().is_some_and(|id| is_named(id, tool));
-        let of_scenario = |name: &ScenarioName| ended.tool.as_ref().is_some_and(|id| id.scenario == *name);
-        self.kind.is_none_or(|kind| kind == LogKind::Call)
-            && self.scenario.as_ref().is_none_or(of_scenario)
-            && self.tool.as_deref().is_none_or(named)
-            && self.since.is_none_or(|since| call.ended >= since)
-            && !(self.failed && WELL.contains(&&*ended.outcome))
-    }
-
-    fn takes_state(&self, change: &StateTransition) -> bool {
-        self.kind.is_none_or(|kind| kind == LogKind::State)
-            && self.scenario.as_ref().is_none_or(|name| *name == change.name)
-            && self.tool.is_none()
-            && self.since.is_none_or(|since| change.at >= since)
-            && !self.failed
+    fn takes_call(&self, call: &EndedCall) -> bool {
+        let named = |tool: &str| call.name == tool || call.tool.as_ref().is_some_and(|id| is_named(id, tool));
+        self.tool.as_deref().is_none_or(named) && (!self.failed || call.is_failure())
     }
 }
-
-/// Outcomes that are no failure.
-const WELL: [&str; 4] = ["ok", "running", "input_required", "approval_required"];
 
 fn is_named(id: &ToolId, tool: &str) -> bool {
     &*id.tool == tool || id.to_string() == tool
@@ -295,45 +467,53 @@ mod tests {
     use crate::model::JsonText;
 
     fn limits(calls: usize) -> LogLimits {
-        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100) }
+        LogLimits { calls, states: 10, age: SignedDuration::from_secs(100), payload: 0 }
     }
 
-    fn add(log: &ActivityLog, calls: usize, second: i64) {
+    fn add(log: &ActivityLog, second: i64) {
         let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
-        log.add_call(call, limits(calls), at(second));
+        log.add_call(call, None, at(second));
     }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn numbers(log: &ActivityLog, calls: usize, second: i64) -> Vec<u64> {
-        log.calls(limits(calls), at(second)).0.iter().map(|call| call.number).collect()
+    fn numbers(log: &ActivityLog, second: i64) -> Vec<u64> {
+        log.calls(at(second)).0.iter().map(|call| call.number).collect()
     }
 
     #[test]
     fn the_oldest_make_room_and_numbers_go_on() {
-        let log = ActivityLog::default();
+        let log = ActivityLog::new(limits(3));
         for _ in 0..5 {
-            add(&log, 3, 0);
+            add(&log, 0);
         }
-        assert_eq!(numbers(&log, 3, 0), [3, 4, 5]);
-        add(&log, 2, 0);
-        assert_eq!(numbers(&log, 2, 0), [5, 6], "a smaller limit holds at once");
-        add(&log, 0, 0);
-        assert!(numbers(&log, 0, 0).is_empty());
-        assert_eq!(log.calls(limits(0), at(0)).1, 7);
+        assert_eq!(numbers(&log, 0), [3, 4, 5]);
+        log.set_limits(limits(2), at(0));
+        add(&log, 0);
+        assert_eq!(numbers(&log, 0), [5, 6], "a smaller limit holds at once");
+        log.set_limits(limits(0), at(0));
+        add(&log, 0);
+        assert!(numbers(&log, 0).is_empty());
+        assert_eq!(log.calls(at(0)).1, 7);
     }
 
     #[test]
     fn what_is_too_old_goes_and_a_clock_that_is_set_back_changes_no_order() {
-        let log = ActivityLog::default();
+        let log = ActivityLog::new(limits(9));
         for second in [1000, 900, 1050] {
-            add(&log, 9, second);
+            add(&log, second);
         }
-        let order = |now| numbers(&log, 9, now);
-        assert_eq!(order(1050), [1, 2, 3]);
-        assert_eq!(order(1101), [3], "the one that seems older went with the one before it");
-        assert!(order(1151).is_empty());
+        let left = |now| log.oldest_for(at(now)).map(|left| left.as_secs());
+        assert_eq!(numbers(&log, 1050), [1, 2, 3]);
+        assert_eq!(left(1050), Some(50));
+        assert_eq!(numbers(&log, 1101), [3], "the one that seems older went with the one before it");
+        log.prune(at(1101));
+        assert_eq!(left(1101), Some(49));
+        log.prune(at(1151));
+        assert_eq!(left(1151), None);
+        add(&log, 1151);
+        assert_eq!(numbers(&log, 1151), [4], "numbers go on");
     }
 }

@@ -6,21 +6,26 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{ActivityLog, NumberedCall, NumberedState, document};
+use super::{ActivityLog, LogEntry, NUMBERS_AHEAD, NumberedCall, document};
 use crate::calls::audit::{AuditEntry, AuditSettings, AuditWriter};
 use crate::metrics::AuditCounts;
-use crate::runtime::Tasks;
+use crate::runtime::{Clock, Tasks};
 use crate::state::{LogKind, StateStore, Write};
 
 /// How many lines may wait to be written.
 const QUEUE: usize = 4_096;
-/// How many bytes of arguments may wait with them. A single larger text may wait alone.
+/// How many bytes of arguments and results may wait with them. A single larger text may wait alone.
 const WAITING: usize = 16 * 1024 * 1024;
 /// How many lines are written together.
 const BATCH: usize = 256;
+
+/// The shortest and the longest time after which the writer looks for lines that are too old. The
+/// longest one is for a clock that was set, and for a machine that slept.
+const LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3600)];
 
 /// Where lines are stored: set after the start, once.
 #[derive(Default)]
@@ -37,8 +42,8 @@ impl std::fmt::Debug for LogStore {
 pub(in crate::calls) enum LogLine {
     /// A call, and its line of the audit log.
     Call(NumberedCall, Option<(Arc<AuditSettings>, AuditEntry)>),
-    /// A change of a state.
-    State(NumberedState),
+    /// A line that is no call.
+    Change(LogEntry),
     /// No line: what is not kept any more is deleted.
     Trim,
 }
@@ -53,10 +58,10 @@ pub(in crate::calls) struct LogQueue {
 }
 
 impl LogLine {
-    /// The size of its arguments, in bytes.
+    /// The size of its arguments and its result, in bytes.
     fn bytes(&self) -> usize {
         match self {
-            Self::Call(_, Some((_, entry))) => entry.bytes(),
+            Self::Call(call, audit) => call.payload_bytes() + audit.as_ref().map_or(0, |(_, entry)| entry.bytes()),
             _ => 0,
         }
     }
@@ -68,6 +73,7 @@ impl LogQueue {
         log: &Arc<ActivityLog>,
         counts: (&Arc<AuditCounts>, &Arc<AuditCounts>),
         store: &Arc<LogStore>,
+        clock: Clock,
         tasks: &Tasks,
     ) -> Self {
         let (queue, lines) = Self::new(counts);
@@ -77,6 +83,7 @@ impl LogQueue {
             audit: AuditWriter::new(Arc::clone(&queue.audited)),
             waiting: Arc::clone(&queue.waiting),
             logged: Arc::clone(&queue.logged),
+            clock,
         };
         tasks.spawn(writer.run(lines, tasks.clone()));
         queue
@@ -108,7 +115,7 @@ impl LogQueue {
         }
     }
 
-    /// Counts changes of states that came faster than they could be read.
+    /// Counts changes of states and ends of programs that came faster than they could be read.
     pub(super) fn missed(&self, changes: u64) {
         for _ in 0..changes {
             self.logged.dropped();
@@ -123,15 +130,29 @@ struct LogWriter {
     audit: AuditWriter,
     waiting: Arc<AtomicUsize>,
     logged: Arc<AuditCounts>,
+    clock: Clock,
 }
 
 impl LogWriter {
     async fn run(mut self, mut lines: mpsc::Receiver<LogLine>, tasks: Tasks) {
         let mut batch = Vec::new();
-        while lines.recv_many(&mut batch, BATCH).await > 0 {
+        loop {
+            let received = tokio::select! {
+                biased;
+                received = lines.recv_many(&mut batch, BATCH) => received,
+                () = self.clock.sleep(self.next_look()) => {
+                    self.store(&[], NUMBERS_AHEAD).await;
+                    continue;
+                }
+            };
+            if received == 0 {
+                // No line follows, so that the next daemon leaves no gap.
+                self.store(&[], 0).await;
+                return;
+            }
             let taken = std::mem::take(&mut batch);
             let bytes: usize = taken.iter().map(LogLine::bytes).sum();
-            self.store(&taken).await;
+            self.store(&taken, NUMBERS_AHEAD).await;
             let mut audited = Vec::new();
             for line in taken {
                 if let LogLine::Call(_, Some(entry)) = line {
@@ -156,21 +177,33 @@ impl LogWriter {
         }
     }
 
-    /// Stores the lines that are still kept, and deletes those that are not.
-    async fn store(&self, lines: &[LogLine]) {
+    /// The time until the oldest line is too old.
+    fn next_look(&self) -> Duration {
+        let [shortest, longest] = LOOKS;
+        let left = self.log.oldest_for(self.clock.wall());
+        left.map_or(longest, |left| Duration::try_from(left).unwrap_or_default()).clamp(shortest, longest)
+    }
+
+    /// Stores the lines that are still kept, and deletes those that are not. The next daemon uses
+    /// no number up to `ahead` beyond the latest.
+    async fn store(&self, lines: &[LogLine], ahead: u64) {
         let Some(store) = self.store.0.get() else { return };
-        let first_call = self.log.first(LogKind::Call);
-        let first_state = self.log.first(LogKind::State);
-        let row = |line: &LogLine| match line {
-            LogLine::Call(call, _) if call.line >= first_call => Some(document::call_row(call)),
-            LogLine::State(state) if state.line >= first_state => Some(document::state_row(state)),
-            _ => None,
+        self.log.prune(self.clock.wall());
+        let entry = |line: &LogLine| match line {
+            LogLine::Call(call, _) => Some(LogEntry::Call(call.clone())),
+            LogLine::Change(change) => Some(change.clone()),
+            LogLine::Trim => None,
         };
-        let rows: Vec<_> = lines.iter().filter_map(row).collect();
+        let kept = |entry: &LogEntry| entry.line() >= self.log.first(entry.kind());
+        let rows: Vec<_> =
+            lines.iter().filter_map(entry).filter(kept).map(|entry| document::entry_row(&entry)).collect();
         let stored = rows.len();
-        let trimmed = [Write::TrimLog(LogKind::Call, first_call), Write::TrimLog(LogKind::State, first_state)];
         let mut writes = vec![Write::Log(rows)];
-        writes.extend(trimmed);
+        writes.extend(LogKind::ALL.map(|kind| Write::TrimLog(kind, self.log.first(kind))));
+        if lines.iter().any(|line| matches!(line, LogLine::Trim)) && !self.log.keeps_payloads() {
+            writes.push(Write::ForgetLogPayloads);
+        }
+        writes.push(Write::LogNumbers(self.log.numbers(ahead)));
         let saved = store.save(writes).await;
         for _ in 0..stored {
             if saved.is_ok() { self.logged.written() } else { self.logged.failed() }
@@ -207,7 +240,8 @@ mod tests {
         let entry = AuditEntry { call: Arc::clone(&call), arguments, reasoning: None };
         let config = CallsConfig { audit: Some("/audit".into()), ..CallsConfig::default() };
         let settings = AuditSettings::from_config(&config).unwrap();
-        let line = LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call }, Some((settings, entry)));
+        let line =
+            LogLine::Call(NumberedCall { number: 1, line: 1, ended: at, call, payload: None }, Some((settings, entry)));
         assert_eq!(line.bytes(), bytes);
         line
     }

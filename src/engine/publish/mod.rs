@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::catalog::{
-    self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer, Snapshot, StateTransitions,
-    Visibility, catalog_store,
+    self, CatalogEntry, CatalogReader, CatalogWriter, Change, FormerNames, Inputs, Offer, ProgramEnds, Snapshot,
+    StateTransitions, Visibility, catalog_store,
 };
 use crate::config::Config;
 use crate::engine::now::Now;
@@ -24,7 +24,8 @@ use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::routes::CallRoutes;
 use crate::engine::scenario::{Scenario, ScenarioMap, log};
 use crate::model::{
-    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, ScenarioName, StateTransition, ToolCounts,
+    ConfigState, Finding, Health, Isolated, Manifest, PreferenceSet, RecordedEnd, ScenarioName, StateTransition,
+    ToolCounts,
 };
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -71,6 +72,7 @@ pub(in crate::engine) struct SnapshotPublisher {
     revisions: VecDeque<(String, Timestamp)>,
     sequence: u64,
     turns: StateTransitions,
+    ends: ProgramEnds,
     /// Scenarios whose health and route have to be published again.
     dirty: BTreeSet<ScenarioName>,
     changed: bool,
@@ -110,16 +112,16 @@ impl SnapshotPublisher {
         let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
         let catalog = catalog::build(&inputs);
         let revisions: VecDeque<_> = revision.into_iter().collect();
-        let generated_at = origin(&revisions, &catalog).unwrap_or(now.wall);
         let findings = Arc::new(stored.clone());
         let first = Snapshot {
             catalog: catalog.clone(),
             former_names: FormerNames::keeping(parts.config.health.forget),
-            generated_at,
+            generated_at: origin(&revisions, &catalog).unwrap_or(now.wall),
             health: OrdMap::new(),
             findings: Arc::clone(&findings),
             sequence: 0,
             transitions: StateTransitions::default(),
+            program_ends: ProgramEnds::default(),
             isolated: None,
             configuration: None,
         };
@@ -132,10 +134,11 @@ impl SnapshotPublisher {
             next: now.mono,
             clock: parts.clock,
             health: OrdMap::new(),
-            generated_at,
+            generated_at: reader.snapshot().generated_at,
             revisions,
             sequence: 0,
             turns: StateTransitions::default(),
+            ends: ProgramEnds::default(),
             dirty: BTreeSet::new(),
             changed: true,
             quiet_until: None,
@@ -192,6 +195,12 @@ impl SnapshotPublisher {
         self.mark_dirty(&turn.name);
         log::turned(&turn);
         self.turns.push(turn);
+    }
+
+    /// Records the end of a program for the log.
+    pub(in crate::engine) fn record_end(&mut self, end: RecordedEnd) {
+        self.mark_dirty(&end.name);
+        self.ends.push(end);
     }
 
     /// Marks the health of every scenario to be published again.
@@ -330,6 +339,7 @@ impl SnapshotPublisher {
             findings: Arc::clone(&self.findings),
             sequence: self.sequence,
             transitions: self.turns.clone(),
+            program_ends: self.ends.clone(),
             isolated: self.isolated.clone(),
             configuration: self.configuration.clone(),
         };

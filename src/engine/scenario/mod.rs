@@ -22,8 +22,8 @@ use crate::engine::scenario::restart::Restarts;
 use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
-    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ScenarioName, ScenarioState,
-    SourceId, StateTransition, Target,
+    Awaited, Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ProgramEnd, ScenarioName,
+    ScenarioState, SourceId, StateTransition, Target,
 };
 use crate::protocols::{Protocol, Validators, Validity};
 
@@ -82,6 +82,8 @@ pub(in crate::engine) struct Scenario {
     /// What the poll under way has waited for so long that it is counted as a failure.
     awaited: Option<Box<Awaited>>,
     latency: Option<Duration>,
+    /// How its latest program ended, if it is one that was started here.
+    program_end: Option<Arc<ProgramEnd>>,
     restarts: Restarts,
     polls: Polls,
     /// Clients that wait for its next answer.
@@ -163,6 +165,7 @@ impl Scenario {
             failure_finding: None,
             awaited: None,
             latency: None,
+            program_end: None,
             restarts: Restarts::default(),
             polls: Polls::new(generation),
             waiters: Vec::new(),
@@ -332,6 +335,12 @@ impl Scenario {
             SourcePresence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
             SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => None,
         }
+    }
+
+    /// Notes how its program ended. Returns whether that is news.
+    pub(in crate::engine) fn note_end(&mut self, program: &Arc<ProgramEnd>) -> bool {
+        let before = self.program_end.replace(Arc::clone(program));
+        before.is_none_or(|before| !Arc::ptr_eq(&before, program))
     }
 
     /// Records a restart: answers under way belong to the process before.

@@ -14,7 +14,7 @@ use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePre
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::needs_authorization::needs_authorization;
 use crate::engine::scenario::{AcceptedManifest, Scenario, log, restart, schedule, trust};
-use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME, Target};
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, ProgramEnd, SHOWN_NAME, Target};
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
@@ -351,6 +351,14 @@ fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Findin
         }
     };
     Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
+}
+
+/// How the program ended that the poll spoke to, if that is why it failed.
+pub(in crate::engine) fn program_end<T>(result: &Result<T, ListError>) -> Option<Arc<ProgramEnd>> {
+    match result {
+        Err(ListError::Transport(TransportError::ProcessEnded { end, .. })) => end.clone(),
+        _ => None,
+    }
 }
 
 /// Whether the poll reached a server, whatever it answered.

@@ -62,7 +62,7 @@ pub(in crate::engine) enum SessionEffect {
     Unfollowed(Instant),
     /// The process or connection is gone, for this reason: an unconditional listing at this time
     /// connects anew.
-    Gone(Instant, String),
+    Gone(Instant, EndReason),
 }
 
 /// Keeps all sessions.
@@ -348,11 +348,10 @@ impl KeptSession {
             Target::Stdio(_) => restart_wait(self.since, self.wait, now),
             Target::Http(_) | Target::InProcess(_) | Target::Bundle(_) => wait(self.since, self.wait, refresh, now),
         };
-        let why = reason.to_string();
         let errors = self.made_of.session.recent_errors();
-        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason, errors));
+        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason.clone(), errors));
         (self.life, self.hints, self.wait) = (Life::Ended, Hints::off(), Some(wait));
-        SessionEffect::Gone(now + wait, why)
+        SessionEffect::Gone(now + wait, reason)
     }
 
     /// Hints without a change are followed at growing intervals.

@@ -70,7 +70,7 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
     let mut fixture = Fixture::new();
     let mut waits = Vec::new();
     for number in 1..=40 {
-        let SessionEffect::Gone(at, _) = fixture.says(number, News::Ended(EndReason("gone".into()))) else {
+        let SessionEffect::Gone(at, _) = fixture.says(number, News::Ended(EndReason::new("gone"))) else {
             panic!("{number}")
         };
         waits.push(at - fixture.now);
@@ -83,15 +83,15 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
     assert!(waits.iter().any(|wait| *wait > base * 4), "they grow: {waits:?}");
     // A session that lived this long did not fail to start.
     fixture.now += SETTLED;
-    let effect = fixture.says(41, News::Ended(EndReason("gone".into())));
-    assert_eq!(effect, SessionEffect::Gone(fixture.now + base / 4, "gone".into()));
+    let effect = fixture.says(41, News::Ended(EndReason::new("gone")));
+    assert_eq!(effect, SessionEffect::Gone(fixture.now + base / 4, EndReason::new("gone")));
 }
 
 #[tokio::test]
 async fn by_default_calls_wait_longer_than_the_first_new_connection_does() {
     let config = Config::for_state("state.db");
     let mut fixture = Fixture::new();
-    let SessionEffect::Gone(at, _) = fixture.says(1, News::Ended(EndReason("gone".into()))) else { panic!("it ended") };
+    let SessionEffect::Gone(at, _) = fixture.says(1, News::Ended(EndReason::new("gone"))) else { panic!("it ended") };
     assert!((at - fixture.now) * 2 < config.calls.reroute_wait, "{:?}", at - fixture.now);
 }
 
@@ -114,7 +114,7 @@ async fn the_word_of_an_earlier_session_counts_for_nothing() {
     fixture.listed(ListOutcome::Changed);
     fixture.says(2, News::Hint(Hint::Following));
     assert!(fixture.sessions.is_followed(&fixture.name));
-    for news in [News::HintsEnded, News::Hint(Hint::Changed), News::Ended(EndReason("gone".into()))] {
+    for news in [News::HintsEnded, News::Hint(Hint::Changed), News::Ended(EndReason::new("gone"))] {
         assert_eq!(fixture.says(1, news), SessionEffect::None);
     }
     assert!(fixture.sessions.is_followed(&fixture.name));
@@ -124,7 +124,7 @@ async fn the_word_of_an_earlier_session_counts_for_nothing() {
 #[tokio::test]
 async fn a_hint_that_was_queued_behind_the_end_of_its_session_does_not_bypass_the_back_off() {
     let mut fixture = Fixture::new();
-    let SessionEffect::Gone(..) = fixture.says(1, News::Ended(EndReason("gone".into()))) else { panic!("it ended") };
+    let SessionEffect::Gone(..) = fixture.says(1, News::Ended(EndReason::new("gone"))) else { panic!("it ended") };
     assert_eq!(fixture.says(1, News::Hint(Hint::Changed)), SessionEffect::None);
     assert!(!fixture.sessions.is_hinted(&fixture.name), "the next listing waits for the back-off");
 }

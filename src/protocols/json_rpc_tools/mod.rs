@@ -95,6 +95,10 @@ impl Session for JsonRpcSession {
     fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.exchange.call(call))
     }
+
+    fn masked(&self, text: String) -> String {
+        self.exchange.upstream.masked(text)
+    }
 }
 
 impl JsonRpcSession {

@@ -373,7 +373,7 @@ impl Lines {
             return reply.map_err(RequestError::Unanswered);
         }
         let reason = self.incoming.end_reason();
-        let reason = reason.unwrap_or_else(|| EndReason("the connection ended".to_owned()));
+        let reason = reason.unwrap_or_else(|| EndReason::new("the connection ended"));
         Err(RequestError::Unanswered(self.broken(&reason)))
     }
 

@@ -349,6 +349,14 @@ impl Session for McpSession {
         self.stderr.load_full().map(|stderr| stderr.lines()).unwrap_or_default()
     }
 
+    fn masked(&self, text: String) -> String {
+        match &self.way {
+            Way::Http(upstream) => upstream.masked(text),
+            // A value of its environment may be a word of its own.
+            Way::Stdio(_) => text,
+        }
+    }
+
     fn awaited(&self) -> Option<Awaited> {
         let under_way = self.setup.greeting.under_way()?;
         let waited = self.transports.clock().now().saturating_duration_since(under_way.since);

@@ -98,5 +98,5 @@ async fn read(mut events: EventStream, incoming: Arc<Incoming>, upstream: Upstre
             Err(error) => break error.to_string(),
         }
     };
-    incoming.end(EndReason(reason));
+    incoming.end(EndReason::new(reason));
 }

@@ -38,7 +38,11 @@ impl Outgoing for Input {
     }
 
     fn ended(&self, address: &str, reason: &EndReason) -> TransportError {
-        TransportError::ProcessEnded { command: address.to_owned(), message: reason.to_string() }
+        TransportError::ProcessEnded {
+            command: address.to_owned(),
+            message: reason.to_string(),
+            end: reason.program.clone(),
+        }
     }
 }
 
@@ -180,5 +184,5 @@ async fn read(mut output: mpsc::Receiver<ChildLine>, incoming: Arc<Incoming>, ch
             }
         }
     }
-    incoming.end(EndReason(child.ended().await));
+    incoming.end(EndReason::of_program(child.ended().await));
 }

@@ -109,6 +109,10 @@ impl Session for ModuleSession {
         Box::pin(call::call(&self.upstream, call))
     }
 
+    fn masked(&self, text: String) -> String {
+        self.upstream.masked(text)
+    }
+
     fn document(&self) -> Option<(Upstream, &'static str)> {
         Some((self.upstream.clone(), PATH))
     }

@@ -134,6 +134,10 @@ impl Session for ToolDiscoverySession {
         Box::pin(call::call(&self.upstream, call))
     }
 
+    fn masked(&self, text: String) -> String {
+        self.upstream.masked(text)
+    }
+
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         self.events.hints(&self.upstream)
     }

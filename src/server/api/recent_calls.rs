@@ -11,7 +11,7 @@ use crate::model::ScenarioName;
 use crate::server::SharedState;
 use crate::server::api::shared_json::{self, Time};
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Param, ParamType, grammar};
+use crate::server::http::params::{MAX_NUMBER, Param, ParamType, grammar};
 use crate::server::http::query::{QueryParams, bad_value, once};
 
 /// How many calls an answer has unless the client says so.
@@ -21,7 +21,7 @@ pub(in crate::server) const FILTERS: &[Param] = &[
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
     once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
     once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
-    once("after").takes(ParamType::Count(0, u32::MAX)).about("Only calls after the one with this number.", "0"),
+    once("after").takes(ParamType::Number).about("Only calls after the one with this number.", "0"),
     once("limit")
         .takes(ParamType::Count(1, u32::MAX))
         .about("Maximum number of calls, the latest; 100 by default.", "20"),
@@ -77,7 +77,7 @@ pub(in crate::server) async fn list(
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
-    let after = count(&query, "after")?.unwrap_or(0);
+    let after = number(&query, "after")?.unwrap_or(0);
     let limit = count(&query, "limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if limit == 0 {
         return Err(bad_value("limit", "0", "a whole number from 1 on"));
@@ -113,6 +113,15 @@ pub(super) fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
         user_id: call.user.as_deref(),
         approval_id: call.approval.as_deref(),
     }
+}
+
+/// The number of a line or of a call, if it is given.
+pub(super) fn number(query: &QueryParams, name: &str) -> Result<Option<u64>, Problem> {
+    let read = |value: &str| {
+        let number = value.parse().ok().filter(|number| *number <= MAX_NUMBER);
+        number.ok_or_else(|| bad_value(name, value, "a whole number below 2^53"))
+    };
+    query.optional(name).map(read).transpose()
 }
 
 /// A whole number, if it is given.

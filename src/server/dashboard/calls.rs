@@ -1,4 +1,5 @@
-//! Calls that wait for approval, with buttons to approve or reject them, and operations.
+//! Calls that wait for approval, with buttons to approve or reject them, operations, and the latest
+//! calls.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -14,7 +15,7 @@ use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
-use crate::server::dashboard::{interactions, links};
+use crate::server::dashboard::{interactions, latest_calls, links};
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of arguments are shown; the API shows all of them. A call with more
@@ -37,12 +38,13 @@ pub(super) async fn page(
     let needs_token = shared.config.borrow().operator_token().is_some();
     let main = html! {
         h1 { "Calls" }
-        p class="lead" { "Calls that need an approval or input wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
+        p class="lead" { "Calls that need an approval or input wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs. All calls that are over are below." }
         (operator(needs_token))
         // A stream of its own, because snapshots do not contain calls.
         div sse-connect="/api/v1/events?kind=approval,operation,call" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger=(refreshes(needs_token)) hx-sync="this:replace" hx-disinherit="*" { (present(&shared, access, now)) }
         }
+        (latest_calls::section(&shared, access, now))
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
     html_response(&asked, page.render(&main))
@@ -69,8 +71,10 @@ fn refreshes(needs_token: bool) -> &'static str {
 
 fn present(shared: &ServerState, access: Access, now: Timestamp) -> Markup {
     let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
-    let (waits, decided): (Vec<_>, Vec<_>) =
+    let (waits, mut decided): (Vec<_>, Vec<_>) =
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
+    // In the order of the times that are shown: a call may be decided long after a later one.
+    decided.sort_by_key(|request| over_at(request));
     let operations = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
     let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
     html! {
@@ -196,6 +200,11 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
     }
 }
 
+/// When a decided call was over, or decided if it is not over yet.
+fn over_at(request: &ApprovalRequest) -> Option<Timestamp> {
+    request.ended_at.or(request.decided.as_ref().map(|decided| decided.at))
+}
+
 fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, now: Timestamp) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table class="cards" {
@@ -207,7 +216,7 @@ fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, 
                     th scope="row" data-label="Tool" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
                     td data-label="State" { span { span class="badge" { (request.state) } } }
                     td data-label="Decided by" { @if let Some(who) = who { (foreign(who, 100)) } }
-                    td data-label="When" { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (relative_time(at, now, AGO)) } }
+                    td data-label="When" { @if let Some(at) = over_at(request) { (relative_time(at, now, AGO)) } }
                     td data-label="Result" { span { @if let Some(text) = why.or(error) { (foreign(text, 200)) " " }
                         a href={ "/dashboard/calls/" (segment(&request.id)) } aria-label={ "Details of " (foreign_plain(&request.tool.to_string(), 200)) } { "details" } } }
                 }

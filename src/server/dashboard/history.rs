@@ -1,52 +1,52 @@
-//! The history that pages show: the latencies of each scenario's latest answers, and its states of
-//! the last day.
+//! The history that pages show: the latencies of each scenario's latest answers, and its states as
+//! the log has them.
 //!
-//! Bounded, in memory only, since the start of the daemon. The engine does not keep it, because it
-//! does not need it.
+//! The latencies are in memory only, bounded, since the start of the daemon. The engine does not
+//! keep them, because it does not need them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use imbl::ordmap::DiffItem;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use crate::calls::{Calls, LogEntry, LogWanted};
 use crate::catalog::{CatalogReader, Snapshot};
-use crate::model::{Health, ScenarioName, StateTransition};
+use crate::model::{Health, ScenarioName};
 use crate::runtime::{Clock, Stop, Tasks};
+use crate::state::LogKind;
 
 /// At most this many latencies are kept of each scenario.
 const MAX_LATENCIES: usize = 60;
-/// At most this many changes of state are kept of each scenario.
-const MAX_TRANSITIONS: usize = 200;
-/// Older changes of state are dropped.
-pub(super) const SPAN: SignedDuration = SignedDuration::from_hours(24);
+/// At most this many changes of a scenario are read from the log, and as many starts.
+const MAX_CHANGES: usize = 200;
 /// The minimum time between two looks at the snapshot.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Handle of the history. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct History {
-    since: Timestamp,
     recorded: Arc<Mutex<RecordedHistory>>,
 }
 
-type Histories = BTreeMap<ScenarioName, ScenarioHistory>;
+/// The latencies of the latest answers, the oldest first.
+type Latencies = BTreeMap<ScenarioName, VecDeque<LatencySample>>;
 
-/// The history up to a snapshot.
+/// The latencies up to a snapshot.
 #[derive(Debug)]
 struct RecordedHistory {
     upto: Arc<Snapshot>,
-    pasts: Histories,
+    latencies: Latencies,
 }
 
-/// The history of one scenario, the oldest entries first.
+/// What the log has of a scenario.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScenarioHistory {
-    /// The latencies of its latest answers.
-    pub(super) latencies: VecDeque<LatencySample>,
-    /// Its changes of state.
-    pub(super) transitions: VecDeque<Arc<StateTransition>>,
+    /// Its changes of state, the ends of its program and the starts of callsheet, the oldest first.
+    pub(super) lines: Vec<LogEntry>,
+    /// Since when the log has them; `None` if it keeps none.
+    pub(super) since: Option<Timestamp>,
 }
 
 /// The latency of one answer.
@@ -61,7 +61,7 @@ impl History {
     /// Records published snapshots until `stop`.
     pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
         let learnt = Arc::new(Mutex::new(RecordedHistory::from(reader.snapshot())));
-        let history = Self { since: clock.wall(), recorded: learnt };
+        let history = Self { recorded: learnt };
         let learning = history.clone();
         tasks.spawn(async move {
             loop {
@@ -70,7 +70,7 @@ impl History {
                     snapshot = reader.changed() => snapshot,
                 };
                 let Some(snapshot) = snapshot else { return };
-                learning.catch_up(&snapshot, clock.wall());
+                learning.catch_up(&snapshot);
                 clock.sleep(PAUSE).await;
             }
         });
@@ -79,26 +79,16 @@ impl History {
 
     /// Records a snapshot, unless it is already recorded. Handlers call this before they show a
     /// snapshot: a page that is fetched because of a change must not show the old history.
-    pub(super) fn catch_up(&self, snapshot: &Arc<Snapshot>, now: Timestamp) {
+    pub(super) fn catch_up(&self, snapshot: &Arc<Snapshot>) {
         let mut learnt = self.recorded();
         if snapshot.sequence > learnt.upto.sequence {
-            learnt.record(snapshot, now);
+            learnt.record(snapshot);
         }
-    }
-
-    /// When recording started.
-    pub(super) fn since(&self) -> Timestamp {
-        self.since
-    }
-
-    /// The history of a scenario; empty if it is unknown.
-    pub(super) fn for_scenario(&self, name: &ScenarioName) -> ScenarioHistory {
-        self.recorded().pasts.get(name).cloned().unwrap_or_default()
     }
 
     /// The latest latencies of a scenario.
     pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<LatencySample> {
-        self.recorded().pasts.get(name).map(|past| past.latencies.iter().copied().collect()).unwrap_or_default()
+        self.recorded().latencies.get(name).map(|past| past.iter().copied().collect()).unwrap_or_default()
     }
 
     fn recorded(&self) -> MutexGuard<'_, RecordedHistory> {
@@ -106,51 +96,51 @@ impl History {
     }
 }
 
+impl ScenarioHistory {
+    /// Reads the history of a scenario from the log.
+    pub(super) fn read(calls: &Calls, name: &ScenarioName) -> Self {
+        let read = |kinds: Vec<LogKind>, scenario: Option<ScenarioName>| {
+            calls.log(&LogWanted { kinds, scenario, limit: MAX_CHANGES, ..LogWanted::default() })
+        };
+        let changes = read(vec![LogKind::State, LogKind::End], Some(name.clone()));
+        let mut lines = changes.lines;
+        lines.extend(read(vec![LogKind::Start], None).lines);
+        lines.sort_by_key(LogEntry::line);
+        Self { lines, since: changes.states_since }
+    }
+}
+
 impl RecordedHistory {
     fn from(first: Arc<Snapshot>) -> Self {
-        let mut pasts = Histories::new();
+        let mut latencies = Latencies::new();
         for health in first.health.values() {
-            record_latency(&mut pasts, None, health);
+            record_latency(&mut latencies, None, health);
         }
-        for turn in first.transitions.since(&crate::catalog::StateTransitions::default()).unwrap_or_default() {
-            pasts.entry(turn.name.clone()).or_default().transitions.push_back(turn);
-        }
-        Self { upto: first, pasts }
+        Self { upto: first, latencies }
     }
 
-    fn record(&mut self, after: &Arc<Snapshot>, now: Timestamp) {
-        let (before, pasts) = (std::mem::replace(&mut self.upto, Arc::clone(after)), &mut self.pasts);
+    fn record(&mut self, after: &Arc<Snapshot>) {
+        let before = std::mem::replace(&mut self.upto, Arc::clone(after));
         for change in before.health.diff(&after.health) {
             match change {
-                DiffItem::Add(_, health) => record_latency(pasts, None, health),
-                DiffItem::Update { old: (_, old), new: (_, new) } => record_latency(pasts, Some(old), new),
-                DiffItem::Remove(name, _) => {
-                    pasts.remove(name);
+                DiffItem::Add(_, health) => record_latency(&mut self.latencies, None, health),
+                DiffItem::Update { old: (_, old), new: (_, new) } => {
+                    record_latency(&mut self.latencies, Some(old), new);
                 }
-            }
-        }
-        for turn in after.transitions.since(&before.transitions).unwrap_or_default() {
-            if !after.health.contains_key(&turn.name) {
-                continue;
-            }
-            let turns = &mut pasts.entry(turn.name.clone()).or_default().transitions;
-            turns.push_back(turn);
-            // The last change before the span is kept: it gives the state at the begin of the span.
-            while turns.len() > MAX_TRANSITIONS
-                || turns.get(1).is_some_and(|second| now.duration_since(second.at) > SPAN)
-            {
-                turns.pop_front();
+                DiffItem::Remove(name, _) => {
+                    self.latencies.remove(name);
+                }
             }
         }
     }
 }
 
 /// Records the latency of an answer, if the answer is new.
-fn record_latency(pasts: &mut Histories, before: Option<&Arc<Health>>, after: &Health) {
+fn record_latency(all: &mut Latencies, before: Option<&Arc<Health>>, after: &Health) {
     let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else { return };
     let answered = Some(at) != before.and_then(|before| before.last_success);
     if answered {
-        let latencies = &mut pasts.entry(after.name.clone()).or_default().latencies;
+        let latencies = all.entry(after.name.clone()).or_default();
         latencies.push_back(LatencySample { at, milliseconds });
         if latencies.len() > MAX_LATENCIES {
             latencies.pop_front();

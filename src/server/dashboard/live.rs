@@ -2,9 +2,9 @@
 //!
 //! A stream of server-sent events beside that of the API, since pages also show changes that are no
 //! API events: each poll changes the freshness, the latency and the next attempt of a scenario.
-//! Events: `health` (states, freshness, isolation), `catalog` (tools, preferences, findings),
-//! `news`, a sentence for people, and the numbers of the navigation. Changes in quick succession
-//! are sent as one event.
+//! Events: `calls` (calls that are over), `health` (states, freshness, isolation), `catalog`
+//! (tools, preferences, findings), `news`, a sentence for people, and the numbers of the
+//! navigation. Changes in quick succession are sent as one event.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -44,6 +44,10 @@ struct PageStream {
     reader: CatalogReader,
     /// Changes with each event of a call: snapshots do not contain calls.
     calls: watch::Receiver<u64>,
+    /// The number of the latest call that is over.
+    ended: watch::Receiver<u64>,
+    /// The number of the latest call that was signalled; `None` before the first signal.
+    shown_call: Option<u64>,
     known: Arc<Snapshot>,
     /// The numbers of the navigation that were sent; `None` before the first ones.
     numbers: Option<NavNumbers>,
@@ -64,6 +68,7 @@ pub(super) async fn follow(
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
     let (reader, calls) = (shared.reader.clone(), shared.events.call_events());
+    let ended = shared.calls.ended_calls();
     let known = reader.snapshot();
     let mut waiting = VecDeque::from([sse::FIRST]);
     if query.optional("seen") != Some(known.sequence.to_string().as_str()) {
@@ -71,7 +76,19 @@ pub(super) async fn follow(
     }
     let clock = shared.clock;
     let next_look = clock.now();
-    let stream = PageStream { shared, reader, calls, known, numbers: None, waiting, clock, next_look, _place: place };
+    let stream = PageStream {
+        shared,
+        reader,
+        calls,
+        ended,
+        shown_call: None,
+        known,
+        numbers: None,
+        waiting,
+        clock,
+        next_look,
+        _place: place,
+    };
     let mut response = sse::response(unfold(stream, next), version);
     add_security_headers(response.headers_mut());
     Ok(response)
@@ -83,6 +100,8 @@ async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, Page
             return Some((Ok(bytes), stream));
         }
         if stream.numbers.is_none() {
+            // A call may have ended since the page was rendered.
+            stream.send_ended();
             stream.send_numbers().await;
             continue;
         }
@@ -94,6 +113,10 @@ async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, Page
                 stream.send_changes().await;
             }
             changed = stream.calls.changed() => {
+                changed.ok()?;
+                stream.send_changes().await;
+            }
+            changed = stream.ended.changed() => {
                 changed.ok()?;
                 stream.send_changes().await;
             }
@@ -111,8 +134,17 @@ impl PageStream {
         let snapshot = self.reader.snapshot();
         self.waiting = change_events(&self.known, &snapshot);
         self.known = snapshot;
+        self.send_ended();
         self.send_numbers().await;
         self.next_look = self.clock.now() + PAUSE;
+    }
+
+    /// Queues the signal that calls ended since the last one.
+    fn send_ended(&mut self) {
+        let ended = *self.ended.borrow_and_update();
+        if self.shown_call.replace(ended) != Some(ended) {
+            self.waiting.push_back(event("calls", "1"));
+        }
     }
 
     /// Queues the numbers that are not as they were sent.

@@ -40,6 +40,7 @@ mod findings;
 mod first_value;
 mod history;
 mod interactions;
+mod latest_calls;
 mod links;
 mod live;
 mod login;
@@ -122,8 +123,10 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
     page_route("/dashboard/tool", Read, || get(tool::page)),
     page_route("/dashboard/tool/format", Read, || get(tool::format)),
+    page_route("/dashboard/tool/calls", Read, || get(tool::calls_part)),
     page_route("/dashboard/calls", Read, || get(calls::page)),
     page_route("/dashboard/calls/now", Read, || get(calls::part)),
+    page_route("/dashboard/calls/latest", Read, || get(latest_calls::part)),
     page_route("/dashboard/calls/{id}", Read, || get(decided_call::page)),
     page_route("/dashboard/findings", Read, || get(findings::page)),
     page_route("/dashboard/findings/now", Read, || get(findings::part)),

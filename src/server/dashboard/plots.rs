@@ -6,9 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
+use crate::calls::LogEntry;
 use crate::model::{Health, ScenarioState};
 use crate::server::dashboard::assets;
-use crate::server::dashboard::history::{LatencySample, SPAN, ScenarioHistory};
+use crate::server::dashboard::history::{LatencySample, ScenarioHistory};
 use crate::server::dashboard::text::minute;
 
 const SPARK: (usize, usize) = (84, 22);
@@ -102,7 +103,11 @@ const TIMELINE_SPANS: [TimelineSpan; 4] = [
         quarters: ["2 h ago", "90 min", "1 h", "30 min"],
     },
     TimelineSpan { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
-    TimelineSpan { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
+    TimelineSpan {
+        span: SignedDuration::from_hours(24),
+        words: "24 hours",
+        quarters: ["24 h ago", "18 h", "12 h", "6 h"],
+    },
 ];
 
 /// The span of the time lines of a daemon whose history starts at `begun`.
@@ -118,7 +123,7 @@ pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp
     let x = |at: Timestamp| {
         (at.duration_since(start).as_millis() * i128::from(WIDE) / reach.span.as_millis()).clamp(0, WIDE.into())
     };
-    let bands = bands(past, health, begun.max(start), now);
+    let bands = bands(&past.lines, health, begun.max(start), now);
     html! {
         svg class="timeline" viewBox={ "0 0 " (WIDE) " 40" } preserveAspectRatio="none" role="img"
             aria-label={ "States of the last " (reach.words) "; the table below lists them" } {
@@ -134,24 +139,34 @@ pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp
     }
 }
 
-/// The bands from `begun` to `now`, in order.
+/// The bands from `begun` to `now`, in order. While callsheet did not run, the state is not known.
 fn bands(
-    past: &ScenarioHistory,
+    lines: &[LogEntry],
     health: &Health,
     begun: Timestamp,
     now: Timestamp,
 ) -> Vec<(ScenarioState, Timestamp, Timestamp)> {
     let mut bands = Vec::new();
+    let mut known_from = begun;
     let mut stood: Option<(ScenarioState, Timestamp)> = None;
-    for turn in &past.transitions {
-        let before = stood.or(turn.from.map(|from| (from, begun)));
-        if let Some((state, since)) = before {
-            bands.push((state, since.max(begun), turn.at.max(begun)));
+    for line in lines {
+        match line {
+            LogEntry::State(turn) => {
+                let turn = &turn.change;
+                let before = stood.or(turn.from.map(|from| (from, known_from)));
+                bands.extend(before.map(|(state, since)| (state, since, turn.at)));
+                stood = turn.to.map(|to| (to, turn.at));
+            }
+            LogEntry::Start(start) => {
+                let until = start.previous_until.unwrap_or(start.at);
+                bands.extend(stood.take().map(|(state, since)| (state, since, until.max(since))));
+                known_from = known_from.max(start.at);
+            }
+            LogEntry::Call(_) | LogEntry::End(_) => {}
         }
-        stood = turn.to.map(|to| (to, turn.at));
     }
     let (state, since) = stood.unwrap_or((health.state, health.since));
-    bands.push((state, since.max(begun), now));
-    bands.retain(|(_, from, until)| until > from);
-    bands
+    bands.push((state, since, now));
+    let shown = bands.into_iter().map(|(state, from, until)| (state, from.max(begun), until.max(begun)));
+    shown.filter(|(_, from, until)| until > from).collect()
 }

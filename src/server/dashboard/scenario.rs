@@ -6,18 +6,20 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use crate::calls::LogEntry;
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
-use crate::model::{Finding, Health, SourceId};
+use crate::model::{Finding, Health, RecordedEnd, SourceId, StateTransition};
 use crate::server::api::scenarios::{find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
-use crate::server::dashboard::history::LatencySample;
+use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness, source_label};
-use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence};
+use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span};
 use crate::server::dashboard::{links, login, plots};
 use crate::server::{ServerState, SharedState};
+use crate::state::LogKind;
 
 /// At most this many changes of state are shown.
 const TURNS: usize = 50;
@@ -98,17 +100,20 @@ pub(super) async fn model(
 }
 
 fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
-    let history = &shared.dashboard.history;
-    let past = history.for_scenario(&health.name);
-    let latencies: Vec<LatencySample> = past.latencies.iter().copied().collect();
+    let latencies = shared.dashboard.history.latencies(&health.name);
+    let past = ScenarioHistory::read(&shared.calls, &health.name);
+    let since = past.since.unwrap_or(health.since);
     html! {
         h1 { (health.name) " " (badge(health.state)) }
         p { (relative_time(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
         div class="actions wide row" { (actions(health, shared.load_options.is_some())) (login::buttons(shared, &health.name)) }
         section class="card" aria-labelledby="timeline-title" {
-            h2 id="timeline-title" { "The last " (plots::timeline_span(history.since(), now).words) }
-            (plots::timeline(&past, health, history.since(), now))
-            p class="quiet" { "Recorded since the daemon started " (relative_time(history.since(), now, AGO)) "." }
+            h2 id="timeline-title" { "The last " (plots::timeline_span(since, now).words) }
+            (plots::timeline(&past, health, since, now))
+            p class="quiet" {
+                @if past.since.is_some() { "From the log, which begins " (relative_time(since, now, AGO)) ". Grey: callsheet did not run, or has no record." }
+                @else { "Changes of states are not kept (" code { "calls.log_states" } "), so only the present state is shown." }
+            }
         }
         div class="columns" {
             section class="card" aria-labelledby="health-title" {
@@ -143,20 +148,21 @@ fn identity(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
     }
 }
 
-/// The changes of state as a table, the latest first.
-fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timestamp) -> Markup {
+/// The changes of state and the ends of its program as a table, the latest first.
+fn turns(past: &ScenarioHistory, now: Timestamp) -> Markup {
+    let lines: Vec<&LogEntry> = past.lines.iter().filter(|line| line.kind() != LogKind::Start).collect();
+    let ends = lines.iter().filter(|line| line.kind() == LogKind::End).count();
     html! {
-        @if !past.transitions.is_empty() {
+        @if !lines.is_empty() {
             details class="card" id="turns" {
-                summary { (count(past.transitions.len(), "change")) " of state" }
+                summary { (count(lines.len() - ends, "change")) " of state" @if ends > 0 { ", " (count(ends, "end")) " of its program" } }
                 div class="scroll" tabindex="0" role="region" aria-label="Changes of state" { table {
                     thead { tr { @for head in ["When", "From", "To", "Why"] { th scope="col" { (head) } } } }
-                    tbody { @for turn in past.transitions.iter().rev().take(TURNS) {
-                        tr {
-                            td title=(minute(turn.at)) { (relative_time(turn.at, now, AGO)) }
-                            td { @match turn.from { Some(state) => (badge(state)), None => "unknown" } }
-                            td { @match turn.to { Some(state) => (badge(state)), None => "removed" } }
-                            td { (sentence(&turn.reason, 200)) }
+                    tbody { @for line in lines.into_iter().rev().take(TURNS) {
+                        @match line {
+                            LogEntry::State(state) => (turn(&state.change, now)),
+                            LogEntry::End(end) => (program_end(&end.end, now)),
+                            LogEntry::Call(_) | LogEntry::Start(_) => {},
                         }
                     } }
                 } }
@@ -165,10 +171,37 @@ fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timesta
     }
 }
 
+fn turn(turn: &StateTransition, now: Timestamp) -> Markup {
+    html! {
+        tr {
+            td title=(minute(turn.at)) { (relative_time(turn.at, now, AGO)) }
+            td { @match turn.from { Some(state) => (badge(state)), None => "unknown" } }
+            td { @match turn.to { Some(state) => (badge(state)), None => "removed" } }
+            td { (sentence(&turn.reason, 200)) }
+        }
+    }
+}
+
+/// How its program ended, with its last lines on standard error.
+fn program_end(end: &RecordedEnd, now: Timestamp) -> Markup {
+    let program = &end.program;
+    let ran = span(i64::try_from(program.uptime.as_secs()).unwrap_or(i64::MAX));
+    html! {
+        tr {
+            td title=(minute(end.at)) { (relative_time(end.at, now, AGO)) }
+            td colspan="2" { span class="badge error" { "program ended" } }
+            td {
+                (sentence(&program.how, 200)) ". It ran for " (ran) "."
+                @if !program.stderr.is_empty() { pre tabindex="0" { code { @for line in &program.stderr { (foreign(line, LINE)) "\n" } } } }
+            }
+        }
+    }
+}
+
 fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, findings: &[Finding], now: Timestamp) -> Markup {
     let entry = snapshot.catalog.entry(&health.name);
     html! {
-        (turns(&shared.dashboard.history.for_scenario(&health.name), now))
+        (turns(&ScenarioHistory::read(&shared.calls, &health.name), now))
         (errors(&recent_errors(shared, &health.name)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }

@@ -4,6 +4,7 @@
 //! or hide others.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
@@ -91,6 +92,16 @@ pub(super) fn relative_time(at: Timestamp, now: Timestamp, told: RelativePhrase)
     let text = form.replace("{}", &span(seconds));
     html! {
         time datetime=(at) title=(minute(at)) data-at=(at.as_millisecond()) data-before=(told.before) data-after=(told.after) { (text) }
+    }
+}
+
+/// `0.4 ms`, `12 ms`, `3.25 s`.
+pub(super) fn duration(span: Duration) -> String {
+    let milliseconds = span.as_secs_f64() * 1e3;
+    match milliseconds {
+        ..10.0 => format!("{milliseconds:.1} ms"),
+        10.0..1_000.0 => format!("{milliseconds:.0} ms"),
+        _ => format!("{:.2} s", span.as_secs_f64()),
     }
 }
 

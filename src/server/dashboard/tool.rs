@@ -1,8 +1,6 @@
 //! The page of one tool: its settings and their sources, its parameters as a form, and its
 //! definition in each format.
 
-use std::time::Duration;
-
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -13,17 +11,19 @@ use crate::calls::Calls;
 use crate::catalog::{Catalog, explain};
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
-use crate::server::SharedState;
 use crate::server::api::lookup;
+use crate::server::auth::Access;
 use crate::server::dashboard::finding_list::finding_list;
+use crate::server::dashboard::latest_calls;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::schema;
-use crate::server::dashboard::text::{AGO, foreign, relative_time, segment, sentence};
+use crate::server::dashboard::text::{AGO, duration, foreign, relative_time, segment, sentence};
 use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
 use crate::server::dashboard::try_tool;
 use crate::server::http::query::{QueryParams, once};
+use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of a document are shown.
 const SHOWN: usize = 200_000;
@@ -33,6 +33,7 @@ const FIRST: &str = "openai";
 /// `GET /dashboard/tool`. Parameters: `id` (`scenario/tool`), `scope`, `format`.
 pub(super) async fn page(
     State(shared): State<SharedState>,
+    access: Access,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
 ) -> Result<Response, ErrorPage> {
@@ -66,7 +67,12 @@ pub(super) async fn page(
             }
         }
         (try_tool::section(&tool))
-        section class="card" aria-labelledby="calls-title" { h2 id="calls-title" { "Calls" } (usage(&shared.calls, &tool.id, now)) }
+        section class="card" aria-labelledby="calls-title" {
+            h2 id="calls-title" { "Calls" }
+            div id="tool-calls" hx-get={ "/dashboard/tool/calls?id=" (segment(&tool.id.to_string())) } hx-trigger="sse:calls" hx-sync="this:replace" hx-disinherit="*" {
+                (calls(&shared, &tool.id, access, now))
+            }
+        }
         section class="card" aria-labelledby="formats-title" {
             h2 id="formats-title" { "What LLMs get" }
             div id="format" { (in_format(&snapshot.catalog, &tool, query.optional("format").unwrap_or(FIRST))) }
@@ -94,6 +100,27 @@ pub(super) async fn format(
     html_response(&asked, in_format(&snapshot.catalog, &tool, query.format()?.id()))
 }
 
+/// `GET /dashboard/tool/calls`: its counts and its latest calls. Parameter: `id`.
+pub(super) async fn calls_part(
+    State(shared): State<SharedState>,
+    access: Access,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let query = QueryParams::parse(raw.as_deref(), &[once("id")])?;
+    let (snapshot, now) = current_snapshot(&shared);
+    let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
+    html_response(&asked, calls(&shared, &tool.id, access, now))
+}
+
+fn calls(shared: &ServerState, id: &ToolId, access: Access, now: Timestamp) -> Markup {
+    html! {
+        (usage(&shared.calls, id, now))
+        h3 { "Latest calls" }
+        (latest_calls::table(shared, Some(id.to_string()), latest_calls::OF_TOOL, access, now))
+    }
+}
+
 /// The counts of its calls, by result.
 fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
     let Some(usage) = calls.usage(id) else {
@@ -113,16 +140,6 @@ fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
             }
             tr { th scope="row" { "Last called" } td { (relative_time(usage.last, now, AGO)) } }
         } }
-    }
-}
-
-/// `0.4 ms`, `12 ms`, `3.25 s`.
-fn duration(span: Duration) -> String {
-    let milliseconds = span.as_secs_f64() * 1e3;
-    match milliseconds {
-        ..10.0 => format!("{milliseconds:.1} ms"),
-        10.0..1_000.0 => format!("{milliseconds:.0} ms"),
-        _ => format!("{:.2} s", span.as_secs_f64()),
     }
 }
 

@@ -35,11 +35,16 @@ pub(in crate::server) enum ParamType {
     Flag,
     /// A whole number from the first to the second, both included.
     Count(u32, u32),
+    /// The number of a line of the log or of a call, from 0 to [`MAX_NUMBER`].
+    Number,
     /// A time (RFC 3339).
     Time,
     /// One of these words.
     Word(fn() -> Vec<&'static str>),
 }
+
+/// The largest number of a line: the largest one that every reader of JSON keeps exactly.
+pub(in crate::server) const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 /// A parameter that may be given once.
 pub(in crate::server) const fn once(name: &'static str) -> Param {
@@ -77,6 +82,7 @@ impl Param {
             ParamType::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
             ParamType::Flag => json!({"type": "boolean"}),
             ParamType::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            ParamType::Number => json!({"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}),
             ParamType::Time => json!({"type": "string", "format": "date-time"}),
             ParamType::Word(words) => json!({"type": "string", "enum": words()}),
         };
@@ -87,7 +93,7 @@ impl Param {
     pub(in crate::server) fn example(&self) -> Value {
         let one = match self.takes {
             ParamType::Flag => json!(self.example == "true"),
-            ParamType::Count(..) => self.example.parse::<u32>().map_or(Value::Null, Value::from),
+            ParamType::Count(..) | ParamType::Number => self.example.parse::<u32>().map_or(Value::Null, Value::from),
             _ => json!(self.example),
         };
         if self.many { json!([one]) } else { one }

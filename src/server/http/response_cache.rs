@@ -152,6 +152,7 @@ mod tests {
             findings: Arc::default(),
             sequence: 1,
             transitions: crate::catalog::StateTransitions::default(),
+            program_ends: crate::catalog::ProgramEnds::default(),
             isolated: None,
             configuration: None,
         })

@@ -2,8 +2,8 @@
 
 use rusqlite::{Row, Transaction, params};
 
-use super::columns::{column, parsed};
-use crate::state::{LogKind, LogRow};
+use super::columns::{bad, column, parsed};
+use crate::state::{EarlierLog, LogKind, LogNumbers, LogRow};
 
 /// Stores lines; a line of the same number is replaced.
 pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::Result<usize> {
@@ -23,6 +23,16 @@ pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, below: u64) -> 
         .execute(params![signed(below), kind.as_str()])
 }
 
+/// Deletes the member `payload` of calls; returns how many had one.
+pub(super) fn forget_payloads(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached(
+            "UPDATE log SET document = json_remove(document, '$.payload')
+             WHERE kind = 'call' AND json_valid(document) AND json_type(document, '$.payload') IS NOT NULL",
+        )?
+        .execute([])
+}
+
 pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, String> {
     let number: i64 = column(row, "number")?;
     let document: String = column(row, "document")?;
@@ -31,6 +41,19 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, String> {
         kind: parsed(row, "kind")?,
         document: document.into(),
     })
+}
+
+/// The stored form of the numbers: that of lines, a space, and that of calls.
+pub(super) fn numbers_text(numbers: LogNumbers) -> String {
+    format!("{} {}", numbers.line, numbers.call)
+}
+
+pub(super) fn earlier_from_row(row: &Row<'_>) -> Result<EarlierLog, String> {
+    let text: String = column(row, "value")?;
+    let number = |text: &str| text.parse().map_err(|error| bad("value", error));
+    let (line, call) = text.split_once(' ').ok_or_else(|| bad("value", format!("`{text}` is not two numbers")))?;
+    let numbers = LogNumbers { line: number(line)?, call: number(call)? };
+    Ok(EarlierLog { numbers, written: parsed(row, "updated_at")? })
 }
 
 fn signed(number: u64) -> i64 {

@@ -66,6 +66,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Log(rows) => log::put(transaction, rows),
         Write::TrimLog(kind, below) => log::trim(transaction, *kind, *below),
+        Write::ForgetLogPayloads => log::forget_payloads(transaction),
+        Write::LogNumbers(numbers) => put_meta(transaction, "log-numbers", &log::numbers_text(*numbers), &now),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),
         Write::ServerKey(key) => put_meta(transaction, "server-key", key.expose(), &now),
         Write::Login(scenario, login) => put_login(transaction, scenario, login.as_ref(), &now),
@@ -153,6 +155,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         turns: read(connection, &TURNS, calls::turn, &mut torn)?,
         usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         log: read(connection, &LOG, log::from_row, &mut torn)?,
+        earlier_log: read(connection, &LOG_NUMBERS, log::earlier_from_row, &mut torn)?.pop(),
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         server_key: read(connection, &SERVER_KEY, server_key, &mut torn)?.pop(),
         loss: read(connection, &LOSS, loss, &mut torn)?.pop(),
@@ -191,6 +194,7 @@ const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, 
 const TURNS: TableQuery = TableQuery { name: "turns", key_columns: 1, filter: "ORDER BY rowid" };
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const LOG: TableQuery = TableQuery { name: "log", key_columns: 1, filter: "ORDER BY number" };
+const LOG_NUMBERS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'log-numbers'" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 const SERVER_KEY: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'server-key'" };
 

@@ -199,6 +199,11 @@ impl fmt::Debug for Client {
 }
 
 impl Upstream {
+    /// A document with the secrets replaced that are sent to this server.
+    pub(crate) fn masked(&self, document: String) -> String {
+        self.credentials.mask().document_text(document)
+    }
+
     /// Sends a GET for `path` below the base address, conditionally when validators are given.
     /// Returns only 2xx and, to a conditional request, 304; any other status is an error. A second
     /// request through the same upstream or a clone of it waits for the first.

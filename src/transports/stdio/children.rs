@@ -108,6 +108,7 @@ impl Children {
             reads_stdout,
             cut,
             end,
+            started: self.clock.now(),
             watchdog: Arc::clone(&self.watchdog),
             tasks: self.tasks.clone(),
             clock: self.clock,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::end_processes::{GRACE, end_processes};
 use super::group::{EndSignal, ProcessGroup};
@@ -19,14 +20,15 @@ use super::mark::ProgramMark;
 use super::stderr::StderrTail;
 use super::watchdog::Watchdog;
 use super::{Input, ProcessFault};
+use crate::model::ProgramEnd;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long the last lines of a process that has ended are waited for. Another process may hold its
 /// output open.
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// Lines on standard error that say how a process ended.
-const LAST_LINES: usize = 3;
+/// Lines on standard error that are kept of a process that ended.
+const LAST_LINES: usize = 10;
 
 /// A process from its start to its end.
 pub(super) struct Supervised {
@@ -40,7 +42,8 @@ pub(super) struct Supervised {
     pub(super) reads_stdout: JoinHandle<()>,
     /// Ends the reading of output that another process holds open.
     pub(super) cut: StopTrigger,
-    pub(super) end: watch::Sender<Option<Arc<str>>>,
+    pub(super) end: watch::Sender<Option<Arc<ProgramEnd>>>,
+    pub(super) started: Instant,
     pub(super) watchdog: Arc<Watchdog>,
     pub(super) tasks: Tasks,
     pub(super) clock: Clock,
@@ -57,7 +60,7 @@ impl Supervised {
         // A write under way fails at once.
         self.fault.trigger.stop();
         let _ = tokio::time::timeout(DRAIN, &mut self.reads_stderr).await;
-        self.end.send_replace(Some(self.how(ended, was_stopped).into()));
+        self.end.send_replace(Some(Arc::new(self.how(ended, was_stopped))));
         end_processes(&[self.group], Some(&self.mark), &self.tasks, self.clock).await;
         // What did not even end after SIGKILL stays with the watchdog.
         if !self.group.is_alive() {
@@ -86,10 +89,11 @@ impl Supervised {
     }
 
     /// How it ended, for people.
-    fn how(&self, ended: Option<ExitStatus>, was_stopped: bool) -> String {
+    fn how(&self, ended: Option<ExitStatus>, was_stopped: bool) -> ProgramEnd {
+        let uptime = self.clock.now().saturating_duration_since(self.started);
         let mut how = match (self.fault.why.get(), ended) {
             (Some(why), _) => format!("{why}, and was stopped"),
-            (None, _) if was_stopped => return "the process was stopped".to_owned(),
+            (None, _) if was_stopped => return ProgramEnd { uptime, ..ProgramEnd::stopped() },
             (None, ended) => format!("the process ended {}", ended.map_or_else(|| "unseen".to_owned(), status)),
         };
         // First, since a place with little room shows the beginning.
@@ -97,13 +101,21 @@ impl Supervised {
             how.push_str(": ");
             how.push_str(&error);
         }
-        let last = self.stderr.last(LAST_LINES);
-        if !last.is_empty() {
-            how.push_str("; its last lines on stderr: ");
-            how.push_str(&last.join(" | "));
-        }
-        how
+        let exit_code = ended.and_then(|ended| ended.code());
+        let signal = ended.and_then(ended_by);
+        ProgramEnd { how, exit_code, signal, stderr: self.stderr.last(LAST_LINES), uptime }
     }
+}
+
+/// The signal that ended a process.
+#[cfg(unix)]
+fn ended_by(ended: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&ended)
+}
+
+#[cfg(not(unix))]
+fn ended_by(_: ExitStatus) -> Option<i32> {
+    None
 }
 
 /// `with exit code 1`, or by which signal.

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 
 use super::mask::SHORTEST_SECRET;
 use super::{Mask, TransportError};
-use crate::model::StdioTarget;
+use crate::model::{ProgramEnd, StdioTarget};
 use crate::runtime::{Stop, StopTrigger, Tasks};
 
 mod children;
@@ -63,7 +63,7 @@ pub struct ChildProcess {
     lines: Option<mpsc::Receiver<ChildLine>>,
     stderr: StderrTail,
     masks: ProgramMasks,
-    end: watch::Receiver<Option<Arc<str>>>,
+    end: watch::Receiver<Option<Arc<ProgramEnd>>>,
     fault: ProcessFault,
     tasks: Tasks,
 }
@@ -130,8 +130,8 @@ impl ChildProcess {
         };
         let written = self.tasks.run_to_completion(write(input, format!("{line}\n"), self.fault.clone()));
         written.await.map_err(|message| match self.ended_with() {
-            Some(ended) => self.over(&ended),
-            None => self.over(&message),
+            Some(ended) => self.over(ended.to_string(), Some(ended)),
+            None => self.over(message, None),
         })
     }
 
@@ -153,14 +153,12 @@ impl ChildProcess {
 
     /// Completes when the process has ended, with how: "the process ended with exit code 1; its
     /// last lines on stderr: ...".
-    pub fn ended(&self) -> BoxFuture<'static, String> {
+    pub fn ended(&self) -> BoxFuture<'static, Arc<ProgramEnd>> {
         let mut end = self.end.clone();
         async move {
-            match end.wait_for(Option::is_some).await {
-                Ok(how) => how.as_deref().unwrap_or_default().to_owned(),
-                // The task that waits for the process was cut off at the end of the daemon.
-                Err(_) => "the process was stopped".to_owned(),
-            }
+            let ended = end.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+            // The task that waits for the process was cut off at the end of the daemon.
+            ended.unwrap_or_else(|| Arc::new(ProgramEnd::stopped()))
         }
         .boxed()
     }
@@ -170,12 +168,12 @@ impl ChildProcess {
         &self.command
     }
 
-    fn ended_with(&self) -> Option<Arc<str>> {
+    fn ended_with(&self) -> Option<Arc<ProgramEnd>> {
         self.end.borrow().clone()
     }
 
-    fn over(&self, message: &str) -> TransportError {
-        TransportError::ProcessEnded { command: self.command.to_string(), message: message.to_owned() }
+    fn over(&self, message: String, end: Option<Arc<ProgramEnd>>) -> TransportError {
+        TransportError::ProcessEnded { command: self.command.to_string(), message, end }
     }
 
     fn broken(&self, message: &str) -> TransportError {

@@ -39,7 +39,7 @@ async fn lines_go_in_and_come_out() {
     assert!(soon(child.lines().recv()).await.is_none(), "they are given once");
     let ended = child.ended();
     drop(child);
-    assert_eq!(soon(ended).await, "the process was stopped");
+    assert_eq!(soon(ended).await.to_string(), "the process was stopped");
     assert_eq!(soon(lines.recv()).await, None);
     assert_eq!(soon(children.close()).await, crate::runtime::tasks::Finish::Clean);
 }
@@ -47,7 +47,7 @@ async fn lines_go_in_and_come_out() {
 #[tokio::test]
 async fn a_process_that_ends_says_how() {
     let (child, mut lines, _children) = start(&script("echo out; echo one >&2; echo two >&2; exit 3"));
-    let how = soon(child.ended()).await;
+    let how = soon(child.ended()).await.to_string();
     assert_eq!(how, "the process ended with exit code 3; its last lines on stderr: one | two");
     assert_eq!(soon(lines.recv()).await, Some(text("out")));
     assert_eq!(soon(lines.recv()).await, None);
@@ -62,7 +62,7 @@ async fn a_process_that_ends_says_how() {
     assert!(how.starts_with(error) && !how.contains("~^~"), "{how}");
 
     let (child, ..) = start(&script("kill -9 $$"));
-    assert_eq!(soon(child.ended()).await, "the process ended by signal: 9 (SIGKILL)");
+    assert_eq!(soon(child.ended()).await.to_string(), "the process ended by signal: 9 (SIGKILL)");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
         "yes \"$(printf '%0600d' 0)\" | head -c 5000000 >&2; echo >&2; echo \"the token is $TOKEN\" >&2; echo done";
     let (child, mut lines, _children) = start(&script(flood).with_env([("TOKEN", Secret::new("hush-hush"))]));
     assert_eq!(soon(lines.recv()).await, Some(text("done")));
-    let how = soon(child.ended()).await;
+    let how = soon(child.ended()).await.to_string();
     let tail = child.stderr().lines();
     assert_eq!(tail.len(), 100);
     assert_eq!(tail[0].len(), 500);
@@ -129,7 +129,7 @@ async fn a_flood_on_stderr_blocks_no_process_and_only_its_end_is_kept() {
 async fn what_a_process_leaves_of_its_group_is_ended() {
     let (child, mut lines, children) = start(&script("sleep 1000 & echo $!"));
     let Some(ChildLine::Text(left)) = soon(lines.recv()).await else { panic!("a process id expected") };
-    assert_eq!(soon(child.ended()).await, "the process ended with exit code 0");
+    assert_eq!(soon(child.ended()).await.to_string(), "the process ended with exit code 0");
     // It holds the output open as long as it lives.
     assert_eq!(soon(lines.recv()).await, None);
     soon(children.close()).await;
@@ -144,7 +144,7 @@ async fn what_a_process_leaves_in_a_session_of_its_own_is_ended() {
     let Some(ChildLine::Text(not_ours)) = soon(lines.recv()).await else { panic!("a process id expected") };
     let (child, mut lines, children) = start(&script(away));
     let Some(ChildLine::Text(left)) = soon(lines.recv()).await else { panic!("a process id expected") };
-    assert_eq!(soon(child.ended()).await, "the process ended with exit code 0");
+    assert_eq!(soon(child.ended()).await.to_string(), "the process ended with exit code 0");
     soon(children.close()).await;
     assert!(!is_running(&left));
     assert!(is_running(&not_ours), "it belongs to a program that goes on");
@@ -207,7 +207,7 @@ async fn a_process_that_does_not_read_its_input_is_stopped() {
     let error = tokio::time::timeout(2 * PATIENCE, child.send(&line)).await.expect("it is stopped").unwrap_err();
     assert_eq!(error.kind(), "ended", "{error}");
     assert!(error.to_string().contains("did not read its input for 30 s"), "{error}");
-    let how = child.ended().await;
+    let how = child.ended().await.to_string();
     assert_eq!(how, "it did not read its input for 30 s, and was stopped");
     assert_eq!(child.send("x").await.unwrap_err().kind(), "ended");
 }
