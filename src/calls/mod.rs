@@ -38,6 +38,7 @@ mod dependencies;
 mod ended_call;
 pub mod error;
 mod given_arguments;
+mod held;
 mod inner;
 pub mod limits;
 mod log;
@@ -73,6 +74,7 @@ pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;
 
 use active::ActiveCalls;
+use held::CallBytes;
 use inner::CallsInner;
 use limits::CallLimiter;
 use log::queue::{LogLine, LogQueue};
@@ -123,7 +125,7 @@ impl Calls {
             registers,
             active,
             loss: ArcSwapOption::empty(),
-            held,
+            held: CallBytes::new(held),
             clock,
             tasks,
         }))
@@ -131,7 +133,12 @@ impl Calls {
 
     /// The budget of bytes that are held for clients. The server reserves from the same one.
     pub fn held(&self) -> &ByteBudget {
-        &self.0.held
+        self.0.held.whole()
+    }
+
+    /// The part of it for everything but small answers and results.
+    pub(crate) fn held_large(&self) -> &ByteBudget {
+        self.0.held.large()
     }
 
     /// Applies other limits to later calls.
@@ -155,7 +162,11 @@ impl Calls {
         caller: Option<Arc<dyn Caller>>,
     ) -> Result<CallResponse, ExecuteError> {
         let mut note = CallRecorder::for_request(&self.0, &request);
-        match self.prepare(request, &mut note).await {
+        let prepared = match note.hold_arguments(&request) {
+            Ok(()) => self.prepare(request, &mut note).await,
+            Err(refused) => Err(refused),
+        };
+        match prepared {
             Ok(ready) => self.send_noted(ready, note, caller).await,
             Err(refused) => {
                 let refused = Err(refused);

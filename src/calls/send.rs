@@ -217,15 +217,11 @@ impl Sending {
                 None => break Err(ExecuteError::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
-        let spent = self.inner.clock.now() - begun;
+        let took = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
-                results::note(&self.inner, &self.ready, &outcome, &self.rules);
-                let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
-                let url = to.address.to_string();
-                let adjusted = self.ready.adjusted.clone();
-                let (tool, definition) = (Arc::clone(tool), self.ready.definition.clone());
-                Ok(CallResponse { tool, definition, outcome, url, took: spent, attempts, adjusted, going })
+                let answered = self.answered(outcome, &to, attempts).await;
+                answered.map(|answered| CallResponse { took, ..answered })
             }
             Err(refused) => Err(refused),
         };
@@ -235,6 +231,30 @@ impl Sending {
 
     /// The route for one more try of a call that failed with `error`, if it may have one.
     async fn next(&self, error: &CallError, tried: &CallRoute, used: &mut Used) -> Option<Arc<CallRoute>> {
+    /// The response with this outcome, if there is memory for it until the caller has its answer.
+    async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
+        let PreparedCall { tool, definition, scope, adjusted, .. } = &*self.ready;
+        let held = self.inner.held.hold_result(scope, &outcome).map_err(|exceeded| ExecuteError::ResultLeftOut {
+            id: tool.id.clone(),
+            bytes: outcome.bytes(),
+            exceeded,
+            attempts,
+        })?;
+        results::note(&self.inner, &self.ready, &outcome, &self.rules);
+        let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
+        Ok(CallResponse {
+            tool: Arc::clone(tool),
+            definition: definition.clone(),
+            outcome,
+            url: to.address.to_string(),
+            took: Duration::ZERO,
+            attempts,
+            adjusted: adjusted.clone(),
+            going,
+            _held: Some(Arc::new(held)),
+        })
+    }
+
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;

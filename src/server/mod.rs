@@ -165,7 +165,7 @@ impl ServerState {
         } = parts;
         let body_max = config.borrow().server.max_body;
         Self {
-            bytes: http::held::ClientBytes::new(calls.held(), body_max),
+            bytes: http::held::ClientBytes::new(calls.held(), calls.held_large(), body_max),
             dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
             reader,
             views,

@@ -113,7 +113,7 @@ fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> S
         ExecuteError::Failed { error, .. } if !error.was_sent() => {
             format!("{refused}. The tool did not run. Try again later, or do without it.")
         }
-        ExecuteError::Failed { .. } | ExecuteError::Internal(_) => {
+        ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. } | ExecuteError::Internal(_) => {
             format!("{refused}. The tool may have done its work: check that before you call it again.")
         }
         refused => match refused.retry_after() {
