@@ -254,7 +254,12 @@ pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settl
             Settled::with_text(TurnCallStatus::Refused, "rejected", text)
         }
         (ApprovalState::Expired, _) => {
-            let text = format!("No person approved the call of `{name}` in time. The tool did not run.");
+            let text = match request.gave_way() {
+                Some(reason) => {
+                    format!("The call of `{name}` does not wait for approval any more: {reason}. The tool did not run.")
+                }
+                None => format!("No person approved the call of `{name}` in time. The tool did not run."),
+            };
             Settled::with_text(TurnCallStatus::Refused, "approval_expired", text)
         }
         _ => unknown_outcome(),

@@ -163,8 +163,11 @@ fn of_approval(request: &ApprovalRequest) -> Result<String, AnswerError> {
                 .with_data(data()))
         }
         (ApprovalState::Expired, _) => {
-            Err(AnswerError::refused(format!("the call of `{tool}` was not approved in time; it was not run"))
-                .with_data(data()))
+            let why = request.gave_way().map_or_else(
+                || format!("the call of `{tool}` was not approved in time; it was not run"),
+                |reason| format!("the call of `{tool}` gave way to newer ones: {reason}; it was not run"),
+            );
+            Err(AnswerError::refused(why).with_data(data()))
         }
         (ApprovalState::Unknown, _) => Err(AnswerError::refused(format!(
             "the call of `{tool}` was approved, and whether it ran to its end is not known"
