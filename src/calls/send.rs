@@ -28,6 +28,8 @@ use crate::transports::{TransportError, status_text};
 
 /// How much longer than its limit a session may take to report that a call took too long.
 const SLACK: Duration = Duration::from_secs(5);
+/// A result of at most so many bytes is checked on the thread that serves requests.
+const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 /// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -217,11 +219,11 @@ impl Sending {
                 None => break Err(ExecuteError::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
-        let took = self.inner.clock.now() - begun;
+        let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
                 let answered = self.answered(outcome, &to, attempts).await;
-                answered.map(|answered| CallResponse { took, ..answered })
+                answered.map(|answered| CallResponse { took: spent, ..answered })
             }
             Err(refused) => Err(refused),
         };
@@ -229,8 +231,6 @@ impl Sending {
         answered
     }
 
-    /// The route for one more try of a call that failed with `error`, if it may have one.
-    async fn next(&self, error: &CallError, tried: &CallRoute, used: &mut Used) -> Option<Arc<CallRoute>> {
     /// The response with this outcome, if there is memory for it until the caller has its answer.
     async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
         let PreparedCall { tool, definition, scope, adjusted, .. } = &*self.ready;
@@ -255,6 +255,8 @@ impl Sending {
         })
     }
 
+    /// The route for one more try of a call that failed with `error`, if it may have one.
+    async fn next(&self, error: &CallError, tried: &CallRoute, used: &mut Used) -> Option<Arc<CallRoute>> {
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;
@@ -325,7 +327,14 @@ impl Sending {
                 Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
             }
         };
-        let outcome = outcome.and_then(readable);
+        let outcome = match outcome {
+            // Reading a large one takes a while.
+            Ok(outcome) if outcome.bytes() > BRIEF_RESULT_BYTES => {
+                self.inner.tasks.blocking(move || readable(outcome)).await
+            }
+            Ok(outcome) => readable(outcome),
+            Err(error) => Err(error),
+        };
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),

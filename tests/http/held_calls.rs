@@ -70,7 +70,8 @@ async fn arguments_that_wait_are_reserved_and_every_face_says_why_a_call_has_no_
     let first = waiting(None);
     callee.until_ran(1).await;
     let refused = post(address, "/api/v1/tools/execute", &body(200_000, None)).await;
-    assert_eq!((refused.status, refused.header("retry-after")), (429, "1"), "{refused:?}");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.header("retry-after"), "1", "{refused:?}");
     assert_eq!(refused.json()["code"], "memory_share_full");
     assert!(refused.problem().contains("`server.held_bytes`"), "{refused:?}");
 
@@ -91,7 +92,8 @@ async fn arguments_that_wait_are_reserved_and_every_face_says_why_a_call_has_no_
     let second = waiting(Some("other"));
     callee.until_ran(2).await;
     let refused = post(address, "/api/v1/tools/execute", &body(200_000, Some("third"))).await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"), "{refused:?}");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert_eq!(refused.header("retry-after"), "1", "{refused:?}");
     assert_eq!(refused.json()["code"], "memory_full");
     assert_eq!(ask(address, "GET", "/api/v1/tools", &[], "").await.status, 200);
 
@@ -144,7 +146,8 @@ async fn a_result_without_room_is_left_out_and_the_caller_learns_that_the_tool_r
     assert_eq!(left_out.status, 502, "{left_out:?}");
     assert_eq!(left_out.header("retry-after"), "", "it ran, so it is not called again by itself");
     let said = left_out.json();
-    assert_eq!((&said["code"], &said["sent"]), (&json!("result_left_out"), &json!(true)), "{said}");
+    assert_eq!(said["code"], "result_left_out", "{said}");
+    assert_eq!(said["sent"], true, "{said}");
     assert!(left_out.problem().contains("`files/work` ran"), "{said}");
     let turn = json!({"calls": [{"_tool": "work", "bytes": 400_000}]}).to_string();
     let turn = post(address, "/api/v1/turns?format=calls", &turn).await.json();
@@ -202,4 +205,32 @@ async fn one_kept_turn_that_many_slow_clients_read_is_bounded() {
     let again: Value = ask(address, "GET", &target, &[], "").await.json();
     assert_eq!(again["status"], "complete");
     tokio::time::timeout(Duration::from_secs(60), house.finish()).await.unwrap();
+}
+
+/// A large turn takes a while to write; other clients are served meanwhile.
+#[tokio::test]
+async fn others_are_served_while_a_large_turn_is_written() {
+    let text = "\u{1}".repeat(500_000);
+    let callee = Callee::start(manifest("files", &[tool("work")]), move |_| {
+        let text = text.clone();
+        async move { done(&json!(text)) }
+    })
+    .await;
+    let house = house(&callee, 256 << 20).await;
+    let address = house.serve().await;
+    let body = json!({"calls": [{"_tool": "work"}, {"_tool": "work"}, {"_tool": "work"}]}).to_string();
+    let turn = post(address, "/api/v1/turns?format=calls", &body).await.json();
+    let target = format!("/api/v1/turns/{}", turn["turn_id"].as_str().unwrap());
+    let mut written = std::pin::pin!(begun(address, &target));
+    let mut served = 0;
+    let status = loop {
+        tokio::select! {
+            biased;
+            (_, status) = &mut written => break status,
+            other = ask(address, "GET", "/healthz", &[], "") => served += usize::from(other.status == 200),
+        }
+    };
+    assert_eq!(status, "200");
+    assert!(served >= 3, "{served} others were served meanwhile");
+    house.finish().await;
 }

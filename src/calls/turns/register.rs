@@ -149,13 +149,15 @@ impl Turns {
     }
 
     /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
-    pub(super) async fn save(&self, turn: &Turn) -> Result<(), StateError> {
+    pub(super) async fn save(&self, turn: &Arc<Turn>) -> Result<(), StateError> {
         let mut saved = turn.saved.lock().await;
         let version = turn.version();
         if *saved >= version {
             return Ok(());
         }
-        let stored = document::stored(turn).map_err(|error| StateError {
+        let own = Arc::clone(turn);
+        // Writing large results takes a while.
+        let stored = self.0.parts.tasks.blocking(move || document::stored(&own)).await.map_err(|error| StateError {
             what: "cannot store a turn",
             place: "the stored state".to_owned(),
             message: error.to_string(),
@@ -177,7 +179,7 @@ impl Turns {
 
     /// A call of a turn is over: stores it if it is in the store. If that fails, the next daemon
     /// takes its calls for ones with an unknown outcome and does not run them.
-    pub(super) async fn keep(&self, turn: &Turn) {
+    pub(super) async fn keep(&self, turn: &Arc<Turn>) {
         // Waits for a save that is under way, which may be the first one and without this call.
         drop(turn.saved.lock().await);
         if turn.is_stored()

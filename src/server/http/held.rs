@@ -92,6 +92,14 @@ impl ConnectionBytes {
         &self.0.archives
     }
 
+    /// Reserves a large answer that is still to be made.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub(in crate::server) fn reserve_answer(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        self.0.answers.reserve(bytes)
+    }
+
     /// Reserves the bytes of the answer that are there, until they were written.
     ///
     /// # Errors
