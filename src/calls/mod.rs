@@ -252,11 +252,12 @@ impl Calls {
     }
 
     /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
-    /// or whose results do not fit what they declare, operations that cannot end, and a loss that
-    /// no operator accepted.
+    /// or whose results do not fit what they declare, operations that cannot end, stored turns that
+    /// are not kept, and a loss that no operator accepted.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let mut findings = self.0.validators.findings(catalog);
         findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
+        findings.extend(self.turns().into_iter().flat_map(turns::Turns::findings));
         findings.extend(self.loss_finding());
         findings.extend(self.0.log.finding());
         findings
