@@ -219,6 +219,18 @@ def large_turns(daemon):
     hold(held)
 
 
+def unread_turns(daemon):
+    """One kept turn of some 15 MB, requested by 60 clients that read no byte of it."""
+    calls = [{"type": "tool_use", "id": f"t{number}", "name": "work", "input": {}} for number in range(4)]
+    status, text = daemon.send("POST", "/api/v1/turns?format=anthropic", {"role": "assistant", "content": calls}, patience=60)
+    if status != 200:
+        raise AssertionError(f"the turn was answered {status}: {text[:300]}")
+    held = [wire.plain(daemon.address) for _ in range(60)]
+    for connection in held:
+        connection.sendall(f"GET /api/v1/turns/{json.loads(text)['turn_id']} HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode())
+    hold(held)
+
+
 def waiting_calls(daemon):
     """Calls of a tool that does not answer, with arguments of 900 KB, and their clients stay."""
     body = json.dumps({"tool_name": "work", "arguments": {"text": "y" * 900_000}}).encode()
@@ -295,6 +307,9 @@ def approvals_of_one(daemon):
     status, answer = daemon.call("wipe", {"number": 1}, chat_id="other")
     if status != 202:
         raise AssertionError(f"another caller was answered {status}: {answer}")
+    status, answer = daemon.call("wipe", {"number": -1}, chat_id="flood")
+    if status != 202:
+        raise AssertionError(f"the caller itself was answered {status}: {answer}")
 
 
 def sessions(daemon):
@@ -336,6 +351,7 @@ ATTACKS = {
     "frames": (None, [], frames),
     "large-turns": ("large", [], large_turns),
     "escaped-turns": ("escaped", [], large_turns),
+    "unread-turns": ("large", [], unread_turns),
     "waiting-calls": ("hang", [], waiting_calls),
     "dense-bodies": ("hang", [], dense_bodies),
     "dense-archives": (None, ['bundles.path = "stored"', 'bundles.allowed_hosts = ["127.0.0.1"]'], dense_archives),

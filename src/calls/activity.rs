@@ -66,5 +66,6 @@ pub(super) fn latent_response(ready: &PreparedCall) -> Option<CallResponse> {
         attempts: 0,
         adjusted: ready.adjusted.clone(),
         going: FollowUp::Over,
+        _held: None,
     })
 }

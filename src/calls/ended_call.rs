@@ -125,7 +125,9 @@ impl EndedCall {
             }
         }
         match answered {
-            Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
+            Err(ExecuteError::Failed { attempts, .. } | ExecuteError::ResultLeftOut { attempts, .. }) => {
+                self.attempts = *attempts;
+            }
             Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
                 self.approval = Some(Arc::clone(&waiting.id));
             }

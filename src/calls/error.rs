@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, PeerIdentity, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
+use crate::runtime::BudgetExceeded;
 use crate::transports::TransportError;
 
 /// One way in which arguments do not fit their schema.
@@ -131,7 +132,7 @@ pub enum ExecuteError {
     },
     /// A human has to approve the call first, and too many calls wait for approval.
     #[error(
-        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which one caller may use three quarters; decide some of them first"
+        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which none may give way; decide some of them first"
     )]
     ApprovalsFull {
         /// The tool.
@@ -172,6 +173,26 @@ pub enum ExecuteError {
         scenario: ScenarioName,
         /// The limit that was reached.
         reason: &'static str,
+    },
+    /// There is no memory for the arguments.
+    #[error("`{name}` was not called: {exceeded}; try again when other calls have ended, or raise `server.held_bytes`")]
+    NoRoom {
+        /// The name that the caller used.
+        name: String,
+        /// What has no room.
+        exceeded: BudgetExceeded,
+    },
+    /// The tool ran, and there is no memory for its result.
+    #[error("`{id}` ran, and its result of {bytes} bytes is left out: {exceeded}; raise `server.held_bytes`")]
+    ResultLeftOut {
+        /// The tool.
+        id: ToolId,
+        /// The size of the result.
+        bytes: usize,
+        /// What has no room.
+        exceeded: BudgetExceeded,
+        /// How many times the call was sent.
+        attempts: u32,
     },
     /// The arguments could not be checked because too many other checks wait or run.
     #[error("the arguments of `{id}` could not be checked, and {reason}; try again later")]
@@ -225,7 +246,7 @@ pub enum ExecuteError {
 impl ExecuteError {
     /// Whether the call was not tried at all.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self, Self::Failed { .. } | Self::Internal(_))
+        !matches!(self, Self::Failed { .. } | Self::ResultLeftOut { .. } | Self::Internal(_))
     }
 
     /// A short, stable word for programs and metrics.
@@ -249,6 +270,9 @@ impl ExecuteError {
             Self::OtherOwner { .. } => "other_owner",
             Self::RateLimited { .. } => "rate_limited",
             Self::Busy { .. } | Self::ChecksBusy { .. } => "busy",
+            Self::NoRoom { exceeded: BudgetExceeded::Share { .. }, .. } => "memory_share_full",
+            Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. } => "memory_full",
+            Self::ResultLeftOut { .. } => "result_left_out",
             Self::BreakerOpen { .. } => "circuit_open",
             Self::Unavailable { .. } => "unavailable",
             Self::Failed { error, .. } => match error {
@@ -282,10 +306,15 @@ impl ExecuteError {
             | Self::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
             Self::Invalid { .. } | Self::OutputMissing { .. } | Self::OutputUnfit { .. } => StatusCode::BAD_REQUEST,
             Self::NoActivity { .. } => StatusCode::NOT_IMPLEMENTED,
-            Self::RateLimited { .. } | Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::RateLimited { .. }
+            | Self::Busy { .. }
+            | Self::ChecksBusy { .. }
+            | Self::ApprovalsFull { .. }
+            | Self::NoRoom { exceeded: BudgetExceeded::Share { .. }, .. } => StatusCode::TOO_MANY_REQUESTS,
+            // Clients repeat what is answered 503, and the tool has run.
+            Self::ResultLeftOut { .. } => StatusCode::BAD_GATEWAY,
             Self::BreakerOpen { .. }
+            | Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. }
             | Self::Unavailable { .. }
             | Self::ApprovalNotStored { .. }
             | Self::StateLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -304,9 +333,12 @@ impl ExecuteError {
         match self {
             Self::Failed { error, .. } => error.fault(),
             Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => Fault::Scenario,
-            Self::Internal(_) | Self::ApprovalNotStored { .. } | Self::ChecksBusy { .. } | Self::StateLost { .. } => {
-                Fault::Ours
-            }
+            Self::Internal(_)
+            | Self::ApprovalNotStored { .. }
+            | Self::ChecksBusy { .. }
+            | Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. }
+            | Self::ResultLeftOut { .. }
+            | Self::StateLost { .. } => Fault::Ours,
             _ => Fault::Caller,
         }
     }
@@ -315,7 +347,9 @@ impl ExecuteError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } | Self::BreakerOpen { wait, .. } => Some(*wait),
-            Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => Some(Duration::from_secs(1)),
+            Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } | Self::NoRoom { .. } => {
+                Some(Duration::from_secs(1))
+            }
             Self::Failed { error, .. } => error.retry_after(),
             _ => None,
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::active::ActiveCalls;
+use super::held::CallBytes;
 use super::limits::CallLimiter;
 use super::log::ActivityLog;
 use super::log::queue::{LogQueue, LogStore};
@@ -15,7 +16,7 @@ use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts};
-use crate::runtime::{ByteBudget, Clock, Tasks};
+use crate::runtime::{Clock, Tasks};
 use crate::state::StateLoss;
 
 /// The shared state of all calls.
@@ -43,8 +44,8 @@ pub(super) struct CallsInner {
     pub(super) active: ActiveCalls,
     /// What was lost of the stored state and is not accepted: no tool is called.
     pub(super) loss: ArcSwapOption<StateLoss>,
-    /// The budget of bytes that are held for clients.
-    pub(super) held: ByteBudget,
+    /// The budget of bytes that are held for clients, with the parts of calls.
+    pub(super) held: CallBytes,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
 }

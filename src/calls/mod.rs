@@ -39,6 +39,7 @@ mod dependencies;
 mod ended_call;
 pub mod error;
 mod given_arguments;
+mod held;
 mod inner;
 pub mod limits;
 mod log;
@@ -76,6 +77,7 @@ pub use request::{CallResponse, PreparedCall, Request};
 pub use several::run_several;
 
 use active::ActiveCalls;
+use held::CallBytes;
 use inner::CallsInner;
 use limits::CallLimiter;
 use log::queue::{LogLine, LogQueue};
@@ -126,7 +128,7 @@ impl Calls {
             registers,
             active,
             loss: ArcSwapOption::empty(),
-            held,
+            held: CallBytes::new(held),
             clock,
             tasks,
         }))
@@ -134,7 +136,12 @@ impl Calls {
 
     /// The budget of bytes that are held for clients. The server reserves from the same one.
     pub fn held(&self) -> &ByteBudget {
-        &self.0.held
+        self.0.held.whole()
+    }
+
+    /// The part of it for everything but small answers and results.
+    pub(crate) fn held_large(&self) -> &ByteBudget {
+        self.0.held.large()
     }
 
     /// Applies other limits to later calls.
@@ -159,7 +166,11 @@ impl Calls {
         caller: Option<Arc<dyn Caller>>,
     ) -> Result<CallResponse, ExecuteError> {
         let mut note = CallRecorder::for_request(&self.0, &request);
-        match self.prepare(request, &mut note).await {
+        let prepared = match note.hold_arguments(&request) {
+            Ok(()) => self.prepare(request, &mut note).await,
+            Err(refused) => Err(refused),
+        };
+        match prepared {
             Ok(ready) => self.send_noted(ready, note, caller).await,
             Err(refused) => {
                 let refused = Err(refused);
@@ -256,11 +267,12 @@ impl Calls {
     }
 
     /// Findings about calls: tools of this catalog whose calls were sent with unchecked arguments,
-    /// or whose results do not fit what they declare, operations that cannot end, and a loss that
-    /// no operator accepted.
+    /// or whose results do not fit what they declare, operations that cannot end, stored turns that
+    /// are not kept, and a loss that no operator accepted.
     pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let mut findings = self.0.validators.findings(catalog);
         findings.extend(self.operations().into_iter().flat_map(track::OperationTracker::findings));
+        findings.extend(self.turns().into_iter().flat_map(turns::Turns::findings));
         findings.extend(self.loss_finding());
         findings.extend(self.0.log.finding());
         findings

@@ -19,6 +19,7 @@ use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
 use crate::model::{JsonText, ToolId};
+use crate::runtime::ReservedBytes;
 
 /// The outcome of a call whose client went away before it was sent.
 pub(super) const GIVEN_UP: &str = "given_up";
@@ -39,6 +40,8 @@ pub(super) struct CallRecorder {
     audit: Option<(Arc<AuditSettings>, JsonText)>,
     /// The reason that the caller's model gave for the call, shortened.
     reasoning: Option<String>,
+    /// What is reserved for its arguments.
+    held: Option<ReservedBytes>,
 }
 
 impl CallRecorder {
@@ -67,7 +70,18 @@ impl CallRecorder {
             arguments,
             audit,
             reasoning: None,
+            held: None,
         }
+    }
+
+    /// Reserves the arguments of the call until it is over. Those of approved calls are counted
+    /// with their approvals.
+    pub(super) fn hold_arguments(&mut self, request: &Request) -> Result<(), ExecuteError> {
+        let bytes = request.arguments.get().len();
+        let held = self.inner.held.hold_arguments(&request.scope(), bytes);
+        let held = held.map_err(|exceeded| ExecuteError::NoRoom { name: request.name.clone(), exceeded })?;
+        self.held = Some(held);
+        Ok(())
     }
 
     /// Sets the tool of the call.
@@ -96,7 +110,7 @@ impl CallRecorder {
         self.otherwise = None;
         let took = self.took();
         let waits = matches!(answered, Err(ExecuteError::ApprovalRequired { waiting: Some(_), .. }));
-        let sent = matches!(answered, Ok(_) | Err(ExecuteError::Failed { .. }));
+        let sent = matches!(answered, Ok(_) | Err(ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. }));
         let well = answered
             .as_ref()
             .is_ok_and(|answered| answered.outcome.success || answered.outcome.input_required.is_some());

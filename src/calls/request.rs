@@ -10,6 +10,7 @@ use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
 use crate::protocols::{Outcome, ResumedInput};
+use crate::runtime::ReservedBytes;
 
 /// The code of a stored answer whose tool goes on and cannot be followed.
 pub(super) const UNTRACKED: &str = "untracked";
@@ -96,6 +97,9 @@ pub struct CallResponse {
     pub adjusted: Vec<String>,
     /// The operation that continues after the answer, if there is one.
     pub going: FollowUp,
+    /// What is reserved for the outcome, until the answer is made of it. `None` if the call is
+    /// latent: its outcome is a part of its arguments.
+    pub(super) _held: Option<Arc<ReservedBytes>>,
 }
 
 impl PreparedCall {

@@ -28,6 +28,8 @@ use crate::transports::{TransportError, status_text};
 
 /// How much longer than its limit a session may take to report that a call took too long.
 const SLACK: Duration = Duration::from_secs(5);
+/// A result of at most so many bytes is checked on the thread that serves requests.
+const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 /// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -220,17 +222,37 @@ impl Sending {
         let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
-                results::note(&self.inner, &self.ready, &outcome, &self.rules);
-                let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
-                let url = to.address.to_string();
-                let adjusted = self.ready.adjusted.clone();
-                let (tool, definition) = (Arc::clone(tool), self.ready.definition.clone());
-                Ok(CallResponse { tool, definition, outcome, url, took: spent, attempts, adjusted, going })
+                let answered = self.answered(outcome, &to, attempts).await;
+                answered.map(|answered| CallResponse { took: spent, ..answered })
             }
             Err(refused) => Err(refused),
         };
         span.record("outcome", super::outcome(&answered));
         answered
+    }
+
+    /// The response with this outcome, if there is memory for it until the caller has its answer.
+    async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
+        let PreparedCall { tool, definition, scope, adjusted, .. } = &*self.ready;
+        let held = self.inner.held.hold_result(scope, &outcome).map_err(|exceeded| ExecuteError::ResultLeftOut {
+            id: tool.id.clone(),
+            bytes: outcome.bytes(),
+            exceeded,
+            attempts,
+        })?;
+        results::note(&self.inner, &self.ready, &outcome, &self.rules);
+        let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
+        Ok(CallResponse {
+            tool: Arc::clone(tool),
+            definition: definition.clone(),
+            outcome,
+            url: to.address.to_string(),
+            took: Duration::ZERO,
+            attempts,
+            adjusted: adjusted.clone(),
+            going,
+            _held: Some(Arc::new(held)),
+        })
     }
 
     /// The route for one more try of a call that failed with `error`, if it may have one.
@@ -305,7 +327,14 @@ impl Sending {
                 Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
             }
         };
-        let outcome = outcome.and_then(readable);
+        let outcome = match outcome {
+            // Reading a large one takes a while.
+            Ok(outcome) if outcome.bytes() > BRIEF_RESULT_BYTES => {
+                self.inner.tasks.blocking(move || readable(outcome)).await
+            }
+            Ok(outcome) => readable(outcome),
+            Err(error) => Err(error),
+        };
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),

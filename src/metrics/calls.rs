@@ -6,7 +6,7 @@ use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
 /// All outcomes: an answer, or the code of the refusal. Any other outcome counts as the last one.
-const OUTCOMES: [&str; 29] = [
+const OUTCOMES: [&str; 32] = [
     "ok",
     "failed",
     "running",
@@ -27,6 +27,8 @@ const OUTCOMES: [&str; 29] = [
     "approval_required",
     "rate_limited",
     "busy",
+    "memory_share_full",
+    "memory_full",
     "circuit_open",
     "unavailable",
     "not_callable",
@@ -34,6 +36,7 @@ const OUTCOMES: [&str; 29] = [
     "timeout",
     "unreachable",
     "too_large",
+    "result_left_out",
     "broken",
     "other",
 ];

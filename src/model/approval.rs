@@ -142,6 +142,12 @@ impl FromStr for ApprovalState {
 }
 
 impl ApprovalRequest {
+    /// Why it gave way to newer ones while it waited; `None` if it did not.
+    pub fn gave_way(&self) -> Option<&str> {
+        let expired = self.state == ApprovalState::Expired;
+        self.decided.as_ref().filter(|_| expired)?.reason.as_deref()
+    }
+
     /// Bytes of the request and the answer: the memory that it takes, without a fixed part.
     pub fn weight(&self) -> usize {
         let answered = self.answer.as_ref().map_or(0, |answer| {

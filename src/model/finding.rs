@@ -168,6 +168,8 @@ codes! {
     StateRepaired = "state-repaired", Error;
     /// Data could not be stored.
     StateFailed = "state-failed", Error;
+    /// Stored turns are not kept: the limits have no room for them, or they cannot be read.
+    TurnsLeftOut = "turns-left-out", Warning;
     /// The scenario has no name, or one that no scenario can be filed under.
     ScenarioNaming = "scenario-name", Warning;
     /// The scenario's own version is missing or no semantic version.

@@ -135,6 +135,12 @@ impl Outcome {
             input_required: None,
         }
     }
+
+    /// The bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        let json = [&self.result, &self.content, &self.document].into_iter().flatten();
+        json.map(|json| json.get().len()).sum::<usize>() + self.error.as_ref().map_or(0, String::len)
+    }
 }
 
 impl CallError {

@@ -9,7 +9,6 @@
 //! It never measures memory: the code that reserves says how many bytes will be held, by their
 //! escaped size where they are escaped.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,9 +30,9 @@ struct BudgetLevel {
 #[derive(Debug)]
 enum BudgetLimit {
     Bytes(AtomicUsize),
-    /// The limit of the whole budget divided by this, and at least `least`.
+    /// So many eighths of the limit of the whole budget, and at least `least`.
     Part {
-        divisor: NonZeroUsize,
+        eighths: usize,
         least: usize,
     },
 }
@@ -75,16 +74,16 @@ impl ByteBudget {
     }
 
     /// A part of this budget for one purpose of all clients, so that another purpose always has
-    /// room: its limit divided by `divisor`, at least `least` bytes. It follows that limit.
+    /// room: so many eighths of its limit, at least `least` bytes. It follows that limit.
     #[must_use]
-    pub fn part(&self, divisor: NonZeroUsize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { divisor, least }, Some(self.clone()), false)
+    pub fn part(&self, eighths: usize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), false)
     }
 
     /// The same as the share of one client.
     #[must_use]
-    pub fn client_part(&self, divisor: NonZeroUsize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { divisor, least }, Some(self.clone()), true)
+    pub fn client_part(&self, eighths: usize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), true)
     }
 
     fn level(limit: BudgetLimit, whole: Option<Self>, of_client: bool) -> Self {
@@ -103,9 +102,10 @@ impl ByteBudget {
     pub fn limit(&self) -> usize {
         match &self.0.limit {
             BudgetLimit::Bytes(bytes) => bytes.load(Ordering::Relaxed),
-            BudgetLimit::Part { divisor, least } => {
+            BudgetLimit::Part { eighths, least } => {
                 let whole = self.0.whole.as_ref().map_or(0, Self::limit);
-                (whole / *divisor).max(*least)
+                // In this order, the product does not overflow.
+                (whole / 8 * eighths + whole % 8 * eighths / 8).max(*least)
             }
         }
     }
@@ -215,9 +215,8 @@ mod tests {
     #[test]
     fn a_part_follows_the_whole_budget() {
         let budget = ByteBudget::new(100);
-        let four = NonZeroUsize::new(4).unwrap();
-        let bodies = budget.part(four, 0);
-        let client = bodies.client_part(four, 10);
+        let bodies = budget.part(2, 0);
+        let client = bodies.client_part(2, 10);
         assert_eq!(bodies.limit(), 25);
         assert_eq!(client.limit(), 10);
         assert_eq!(client.reserve(11).unwrap_err(), BudgetExceeded::Share { limit: 10 });

@@ -121,6 +121,8 @@ struct ServerState {
     logins: Arc<OAuthTokens>,
     bundles: BundleStore,
     archives: compat::bundles::ArchiveLimit,
+    /// Held while a large turn is written.
+    large_turns: tokio::sync::Semaphore,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -165,7 +167,7 @@ impl ServerState {
         } = parts;
         let body_max = config.borrow().server.max_body;
         Self {
-            bytes: http::held::ClientBytes::new(calls.held(), body_max),
+            bytes: http::held::ClientBytes::new(calls.held(), calls.held_large(), body_max),
             dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
             reader,
             views,
@@ -174,6 +176,7 @@ impl ServerState {
             logins,
             bundles,
             archives: compat::bundles::ArchiveLimit::default(),
+            large_turns: tokio::sync::Semaphore::new(api::turns::LARGE_TURNS_AT_ONCE),
             events,
             readiness,
             clock,

@@ -507,31 +507,47 @@ async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
+async fn there_is_room_for_so_many_and_the_largest_group_gives_way() {
     let (home, callee) = (Home::new(), Callee::echo(disks()).await);
-    let mut config = config(&home, &callee);
-    config.calls.approvals_max = 2;
-    let daemon = Daemon::ready(config).await;
+    let configured = || {
+        let mut config = config(&home, &callee);
+        config.calls.approvals_max = 2;
+        config
+    };
+    let daemon = Daemon::ready(configured()).await;
+    let wipe = |chat: &'static str| json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}, "chat_id": chat});
     let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
-    let full = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}})).await;
-    assert_eq!(full.status, 429, "{full:?}");
+    let other = call(&daemon, &wipe("8")).await;
+    assert_eq!(other.status, 202, "{other:?}");
+    let gone = shown(&daemon, &first).await;
+    assert_eq!(gone["state"], "expired", "{gone}");
+    assert_eq!(gone["decided_by"], "callsheet", "{gone}");
+    let reason = gone["reason"].as_str().unwrap();
+    assert!(reason.contains("`disks/wipe`") && reason.contains("`calls.approvals_max`"), "{reason}");
+    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 409);
+    let full = call(&daemon, &wipe("9")).await;
+    assert_eq!(full.status, 429, "no caller has more than another one: {full:?}");
     assert_eq!(full.json()["code"], "approvals_full", "{full:?}");
-    decide(&daemon, &first, "reject", &json!({})).await;
-    let third = ask(&daemon, "sda3").await;
-    let kept = daemon.json("/api/v1/approvals").await;
-    let ids: Vec<_> = kept["approvals"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, [second.as_str(), third.as_str()], "what is over makes room");
-    assert_eq!(daemon.get(&format!("/api/v1/approvals/{first}")).await.status, 404);
+    daemon.stop().await;
+
+    let daemon = Daemon::ready(configured()).await;
+    assert_eq!(shown(&daemon, &first).await["state"], "expired", "it was stored");
+    assert_eq!(shown(&daemon, &second).await["state"], "waiting");
+    decide(&daemon, &second, "reject", &json!({})).await;
+    assert_eq!(call(&daemon, &wipe("9")).await.status, 202);
+    assert_eq!(daemon.get(&format!("/api/v1/approvals/{second}")).await.status, 404, "what is over makes room");
+    assert!(callee.ran().is_empty(), "calls that reached the scenario");
     daemon.stop().await;
 }
 
 /// Has the store refuse every change of approvals, until it is given back with `DROP TRIGGER`.
 fn refusing_store(home: &Home) -> rusqlite::Connection {
     let store = rusqlite::Connection::open(home.state()).unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT RAISE(ABORT, 'no room'); END";
-    store.execute_batch(refuse).unwrap();
+    store.execute_batch(REFUSE).unwrap();
     store
 }
+
+const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT RAISE(ABORT, 'no room'); END";
 
 #[tokio::test]
 async fn an_approval_that_cannot_be_stored_sends_no_call() {
@@ -563,7 +579,11 @@ async fn a_call_that_cannot_be_stored_takes_no_place() {
         assert_eq!(refused.json()["code"], "approval_not_stored", "{disk}: {refused:?}");
     }
     store.execute_batch("DROP TRIGGER refuse").unwrap();
-    ask(&daemon, "sda4").await;
+    let first = ask(&daemon, "sda4").await;
+    store.execute_batch(REFUSE).unwrap();
+    let refused = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda5"}, "chat_id": "7"})).await;
+    assert_eq!(refused.json()["code"], "approval_not_stored", "{refused:?}");
+    assert_eq!(shown(&daemon, &first).await["state"], "waiting", "what should have given way still waits");
     assert!(callee.ran().is_empty(), "calls that reached the scenario");
     daemon.stop().await;
 }

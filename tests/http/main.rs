@@ -21,6 +21,7 @@ mod execute;
 mod guard;
 mod health;
 mod held;
+mod held_calls;
 mod json_rpc;
 mod json_rpc_bad_input;
 #[cfg(unix)]

@@ -342,6 +342,42 @@ async fn only_so_many_turns_and_calls_are_kept_and_run() {
     daemon.stop().await;
 }
 
+#[tokio::test]
+async fn stored_turns_that_are_not_kept_after_a_restart_are_a_finding() {
+    let (home, stage) = (Home::new(), stage().await);
+    let daemon = stage.daemon(&home).await;
+    for id in ["turn-of-the-test-1", "turn-of-the-test-2", "turn-of-the-test-3"] {
+        let body = json!({"response": calls(&["wipe"]), "turn_id": id});
+        assert_eq!(post(&daemon, &body).await.status, 202);
+    }
+    assert!(daemon.findings("turns-left-out").await.is_empty());
+    daemon.stop().await;
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    store.execute("UPDATE turns SET document = '{}' WHERE id = 'turn-of-the-test-1'", []).unwrap();
+    drop(store);
+
+    let mut config = stage.config(&home);
+    config.calls.turns.max = 1;
+    let daemon = Daemon::ready(config).await;
+    let findings = daemon.findings("turns-left-out").await;
+    let about =
+        |index: usize| (findings[index]["message"].as_str().unwrap(), findings[index]["hint"].as_str().unwrap());
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    let limits = findings.iter().position(|finding| finding["message"].as_str().unwrap().contains("`turns.max`"));
+    let limits = limits.unwrap();
+    assert!(about(limits).0.contains("1 of the stored turns are not kept"), "{findings:?}");
+    assert!(about(limits).0.contains("`turn-of-the-test-3`"), "{findings:?}");
+    assert!(about(limits).1.contains("restart the daemon"), "{findings:?}");
+    assert!(about(1 - limits).0.contains("cannot be read: `turn-of-the-test-1`"), "{findings:?}");
+    daemon.stop().await;
+
+    let daemon = stage.daemon(&home).await;
+    let kept = daemon.get("/api/v1/turns/turn-of-the-test-3").await;
+    assert_eq!(kept.status, 202, "it stays in the store: {kept:?}");
+    assert_eq!(daemon.findings("turns-left-out").await.len(), 1, "one cannot be read");
+    daemon.stop().await;
+}
+
 /// A house with one scenario that a script plays.
 async fn played(script: &Script) -> House {
     let house = House::speaking(script.protocol(), |_| ()).await;

@@ -105,7 +105,7 @@ impl Calls {
         };
         self.0.tasks.spawn(async move {
             let answered = Arc::new(running.await);
-            let bytes = answered.as_ref().as_ref().map_or(0, size);
+            let bytes = answered.as_ref().as_ref().map_or(0, |answered| answered.outcome.bytes());
             attendance.call.set(CallPhase::Over(answered));
             attendance.all.keep(attendance.call.id(), bytes);
         });
@@ -134,10 +134,4 @@ impl Calls {
         };
         Ok((call, attended))
     }
-}
-
-/// The bytes of an answer that is kept.
-fn size(answered: &CallResponse) -> usize {
-    let outcome = &answered.outcome;
-    [&outcome.result, &outcome.content, &outcome.document].into_iter().flatten().map(|json| json.get().len()).sum()
 }

@@ -33,7 +33,7 @@ mod table;
 
 pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
-use table::{Admitted, ApprovalTable};
+use table::{Admitted, ApprovalTable, RoomMade};
 
 /// How long an approving request waits for the answer of the call. After that it is answered with
 /// the state `started`.
@@ -175,16 +175,23 @@ impl Approvals {
             return Ok(earlier);
         }
         let admitted = self.book().admit(&request, clock.now() + limits.expiry, &limits);
-        let forgotten = match admitted {
-            Admitted::New(forgotten) => forgotten,
+        let RoomMade { forgotten, displaced } = match admitted {
+            Admitted::New(made) => made,
             Admitted::Waits(known) => return Ok(known),
             Admitted::Full => return Err(EnqueueError::Full),
         };
         let forget = forgotten.into_iter().map(Write::ForgetApproval);
-        let writes = forget.chain([Write::Approval(Arc::clone(&request))]).collect();
-        if let Err(error) = self.0.parts.store.save(writes).await {
-            self.book().remove(&request.id);
+        let changed = displaced.iter().chain([&request]).map(|request| Write::Approval(Arc::clone(request)));
+        if let Err(error) = self.0.parts.store.save(forget.chain(changed).collect()).await {
+            let mut book = self.book();
+            book.remove(&request.id);
+            for kept in &displaced {
+                book.release(&kept.id);
+            }
             return Err(error.into());
+        }
+        for ended in &displaced {
+            self.show(ended).await;
         }
         self.show(&request).await;
         Ok(request)

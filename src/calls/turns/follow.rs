@@ -160,7 +160,7 @@ impl Calls {
     }
 
     /// Ends a call that is not needed any more, unless it is over.
-    pub(super) async fn end_unneeded(&self, turn: &Turn, number: usize) {
+    pub(super) async fn end_unneeded(&self, turn: &Arc<Turn>, number: usize) {
         let may_have_run = match turn.phase(number) {
             None | Some(TurnPhase::Over(_)) => return,
             Some(TurnPhase::Queued) => false,
@@ -191,7 +191,7 @@ impl Calls {
         }
     }
 
-    pub(super) async fn settle(&self, turn: &Turn, number: usize, settled: Settled) {
+    pub(super) async fn settle(&self, turn: &Arc<Turn>, number: usize, settled: Settled) {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }
@@ -199,7 +199,7 @@ impl Calls {
         self.keep_turn(turn).await;
     }
 
-    pub(super) async fn keep_turn(&self, turn: &Turn) {
+    pub(super) async fn keep_turn(&self, turn: &Arc<Turn>) {
         if let Some(turns) = self.turns() {
             turns.keep(turn).await;
         }

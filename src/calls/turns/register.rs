@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,10 +16,12 @@ use super::turn::Turn;
 use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
 use crate::config::TurnsConfig;
-use crate::model::StoredTurn;
+use crate::model::{Finding, FindingCode, StoredTurn};
 use crate::runtime::ByteBudget;
 use crate::state::{StateError, StateErrorKind, Write};
 
+/// How many turns a finding names.
+const NAMED_TURNS: usize = 20;
 /// How often turns that are over are checked for their age.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -56,6 +58,8 @@ struct TurnsInner {
     /// `turns.kept_bytes`: what all kept turns have together.
     kept: ByteBudget,
     table: Mutex<TurnTable>,
+    /// About stored turns that are not kept.
+    findings: OnceLock<Vec<Finding>>,
 }
 
 #[derive(Default)]
@@ -77,17 +81,29 @@ impl Turns {
     /// Takes over the stored turns, and forgets old ones until the stop.
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
         let kept = ByteBudget::new(limits.kept_bytes);
-        let turns =
-            Self(Arc::new(TurnsInner { parts, limits: ArcSwap::from_pointee(limits), kept, table: Mutex::default() }));
-        for turn in stored.into_iter().filter_map(|turn| document::restored(&turn)) {
-            let id = Arc::clone(&turn.id);
-            if turns.admit(turn).is_err() {
-                tracing::warn!(
-                    turn = &*id,
-                    "a stored turn is not kept, because `turns.max` or `turns.kept_bytes` is lower than before"
-                );
+        let turns = Self(Arc::new(TurnsInner {
+            parts,
+            limits: ArcSwap::from_pointee(limits),
+            kept,
+            table: Mutex::default(),
+            findings: OnceLock::new(),
+        }));
+        let mut beyond_limits = Vec::new();
+        let mut unreadable = Vec::new();
+        for stored in stored {
+            match document::restored(&stored).map(|turn| turns.admit(turn)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => beyond_limits.push(stored.id),
+                None => unreadable.push(stored.id),
             }
         }
+        let limits = "they wait for approval, and `turns.max` or `turns.kept_bytes` is lower than before";
+        let findings = [
+            left_out(&beyond_limits, limits, "raise these keys and restart the daemon"),
+            left_out(&unreadable, "they cannot be read", "restart the version of the daemon that stored them"),
+        ];
+        // It is set here only.
+        let _ = turns.0.findings.set(findings.into_iter().flatten().collect());
         turns.0.parts.tasks.spawn(turns.clone().look_after());
         turns
     }
@@ -96,6 +112,11 @@ impl Turns {
     pub fn configure(&self, limits: TurnsConfig) {
         self.0.kept.set_limit(limits.kept_bytes);
         self.0.limits.store(Arc::new(limits));
+    }
+
+    /// The findings about stored turns that are not kept.
+    pub(in crate::calls) fn findings(&self) -> Vec<Finding> {
+        self.0.findings.get().cloned().unwrap_or_default()
     }
 
     /// The limits.
@@ -149,13 +170,15 @@ impl Turns {
     }
 
     /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
-    pub(super) async fn save(&self, turn: &Turn) -> Result<(), StateError> {
+    pub(super) async fn save(&self, turn: &Arc<Turn>) -> Result<(), StateError> {
         let mut saved = turn.saved.lock().await;
         let version = turn.version();
         if *saved >= version {
             return Ok(());
         }
-        let stored = document::stored(turn).map_err(|error| StateError {
+        let own = Arc::clone(turn);
+        // Writing large results takes a while.
+        let stored = self.0.parts.tasks.blocking(move || document::stored(&own)).await.map_err(|error| StateError {
             what: "cannot store a turn",
             place: "the stored state".to_owned(),
             message: error.to_string(),
@@ -177,7 +200,7 @@ impl Turns {
 
     /// A call of a turn is over: stores it if it is in the store. If that fails, the next daemon
     /// takes its calls for ones with an unknown outcome and does not run them.
-    pub(super) async fn keep(&self, turn: &Turn) {
+    pub(super) async fn keep(&self, turn: &Arc<Turn>) {
         // Waits for a save that is under way, which may be the first one and without this call.
         drop(turn.saved.lock().await);
         if turn.is_stored()
@@ -268,6 +291,18 @@ impl TurnTable {
         turn.release();
         Some(turn)
     }
+}
+
+/// The finding about stored turns with these ids that are not kept.
+fn left_out(ids: &[Arc<str>], why: &str, next: &str) -> Option<Finding> {
+    if ids.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = ids.iter().take(NAMED_TURNS).map(|id| format!("`{id}`")).collect();
+    let more = if ids.len() > NAMED_TURNS { " and others" } else { "" };
+    let message = format!("{} of the stored turns are not kept, because {why}: {}{more}", ids.len(), named.join(", "));
+    let hint = format!("{next}; until then, a client that sends one of them again has its calls run again");
+    Some(Finding::new(FindingCode::TurnsLeftOut, message).hint(hint))
 }
 
 /// What the results of one turn may have of the bytes of all: a quarter, so that the messages that

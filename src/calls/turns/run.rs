@@ -72,7 +72,7 @@ impl Calls {
 
     /// Waits until no call of a turn is under way, and then for at most `wait` until all are over.
     /// What is not waited for any longer is ended, if that ends the turn.
-    pub async fn wait_for_turn(&self, turn: &Turn, wait: Duration) {
+    pub async fn wait_for_turn(&self, turn: &Arc<Turn>, wait: Duration) {
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         tokio::select! {
             () = turn.until_quiet() => {}

@@ -383,7 +383,7 @@ impl Turn {
     }
 
     /// The bytes of the results of its calls, as JSON texts and with their escapes.
-    pub(super) fn result_bytes(&self) -> usize {
+    pub fn result_bytes(&self) -> usize {
         self.locked().iter().map(TurnPhase::result_bytes).sum()
     }
 

@@ -117,7 +117,7 @@ fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> S
         ExecuteError::Failed { error, .. } if !error.was_sent() => {
             format!("{refused}. The tool did not run. Try again later, or do without it.")
         }
-        ExecuteError::Failed { .. } | ExecuteError::Internal(_) => {
+        ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. } | ExecuteError::Internal(_) => {
             format!("{refused}. The tool may have done its work: check that before you call it again.")
         }
         refused => match refused.retry_after() {
@@ -259,7 +259,12 @@ pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settl
             Settled::with_text(TurnCallStatus::Refused, "rejected", text)
         }
         (ApprovalState::Expired, _) => {
-            let text = format!("No person approved the call of `{name}` in time. The tool did not run.");
+            let text = match request.gave_way() {
+                Some(reason) => {
+                    format!("The call of `{name}` does not wait for approval any more: {reason}. The tool did not run.")
+                }
+                None => format!("No person approved the call of `{name}` in time. The tool did not run."),
+            };
             Settled::with_text(TurnCallStatus::Refused, "approval_expired", text)
         }
         _ => unknown_outcome(),

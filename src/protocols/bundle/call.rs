@@ -78,12 +78,18 @@ impl BundleSession {
             ToolImplementation::BuiltIn(tool) => {
                 let (settings, limits) = (self.store.settings(), (call.limit(BUILT_IN_TIMEOUT), call.max_body));
                 match built_in::run(*tool, members()?, &settings, &self.transports, limits).await {
-                    Ok(value) => Outcome::done(JsonText::known(value.to_string())),
+                    Ok(value) => self.done(value).await,
                     Err(why) => ToolFailure("failed", why).into(),
                 }
             }
             ToolImplementation::Function(name) => self.function(name, members()?, call.limit(FUNCTION_TIMEOUT)).await,
         })
+    }
+
+    /// The outcome of a tool that gave this. Writing a large text with its escapes takes a while.
+    async fn done(&self, value: Value) -> Outcome {
+        let text = self.transports.tasks().blocking(move || value.to_string()).await;
+        Outcome::done(JsonText::known(text))
     }
 
     /// Runs a function of the embedding program.
@@ -93,7 +99,7 @@ impl BundleSession {
             return ToolFailure("unavailable", why).into();
         };
         match tokio::time::timeout(limit, function(Value::Object(arguments))).await {
-            Ok(Ok(value)) => Outcome::done(JsonText::known(value.to_string())),
+            Ok(Ok(value)) => self.done(value).await,
             Ok(Err(message)) => Outcome::failed(None, message, None),
             Err(_) => ToolFailure("timeout", format!("`{name}` took longer than {limit:?}")).into(),
         }

@@ -107,7 +107,7 @@ pub(in crate::server) fn answer_of(
 }
 
 const BROKEN: RefusalSpec =
-    refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.").with_example(
+    refusal(502, "The scenario answered, but not as a tool does, or with more than there is memory for; the tool may have done its work.").with_example(
         || {
             example(|id| {
                 failed(
@@ -120,7 +120,7 @@ const BROKEN: RefusalSpec =
     );
 const UNREACHABLE: RefusalSpec = refusal(
     503,
-    "No request was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.",
+    "No request was sent: the scenario cannot be reached now or failed too often, the memory for arguments is in use, or the daemon is stopping.",
 )
 .with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3)));
 const LATE: RefusalSpec = refusal(504, "The scenario did not answer in time; the tool may have done its work.")
@@ -141,7 +141,7 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         .with_example(|| example(|id| ExecuteError::NotTrusted { id, reason: "its scenario is blocked".into() })),
     refusal(404, "No tool has this name, or it is gone; `candidates` holds near names."),
     refusal(409, "The name could mean several tools (`candidates`), the list with this `revision` is not remembered, or another call has this `call_id`."),
-    refusal(429, "Called too often, too many calls under way, or too many that wait for approval; `Retry-After` says when to try again.")
+    refusal(429, "Called too often, too many calls under way, too many that wait for approval, or too much memory for this caller's arguments; `Retry-After` says when to try again.")
         .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
     refusal(501, "Its scenario offers no way to call it.")
         .with_example(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
@@ -276,6 +276,9 @@ fn with_reasons(problem: Problem, refused: &ExecuteError) -> Problem {
         }
         ExecuteError::Failed { attempts, error, .. } => {
             problem = problem.with_member("attempts", *attempts).with_member("sent", error.was_sent());
+        }
+        ExecuteError::ResultLeftOut { attempts, .. } => {
+            problem = problem.with_member("attempts", *attempts).with_member("sent", true);
         }
         _ => {}
     }

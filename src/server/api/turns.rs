@@ -3,8 +3,10 @@
 //!
 //! A call that is refused or fails is part of the answer, never an error of the request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -21,10 +23,16 @@ use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
 use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params::{self, Param, ParamType};
 use crate::server::http::query::{NoQuery, QueryParams, bad_value, count, once};
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
+
+/// Turns whose results have at most so many bytes are written on the thread that serves requests.
+const BRIEF_TURN_BYTES: usize = 64 * 1024;
+/// How many larger turns are written at once.
+pub(in crate::server) const LARGE_TURNS_AT_ONCE: usize = 2;
 
 /// The parameters of a turn.
 pub(in crate::server) const PARAMS: &[Param] = &[
@@ -72,6 +80,7 @@ pub(in crate::server) async fn begin(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     access: Access,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
     let (request, wait) = {
@@ -82,7 +91,7 @@ pub(in crate::server) async fn begin(
     drop(body);
     let turn = shared.calls.begin_turn(request).await?;
     shared.calls.wait_for_turn(&turn, wait).await;
-    answer(&turn)
+    answer(&shared, &bytes, turn).await
 }
 
 /// `GET /api/v1/turns/{id}`: a turn as it is now, with the messages once every call is over.
@@ -91,6 +100,7 @@ pub(in crate::server) async fn show(
     Path(id): Path<String>,
     RawQuery(raw): RawQuery,
     access: Access,
+    Extension(bytes): Extension<ConnectionBytes>,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), WAIT)?;
     let wait = match query.optional("wait") {
@@ -100,7 +110,7 @@ pub(in crate::server) async fn show(
     let wait = seconds(wait)?;
     let turn = kept(&shared).and_then(|turns| turns.get(&id, access.owner())).ok_or_else(unknown_turn)?;
     shared.calls.wait_for_turn(&turn, wait).await;
-    answer(&turn)
+    answer(&shared, &bytes, turn).await
 }
 
 /// `GET /api/v1/results/{id}`: the whole result of a call of a turn.
@@ -119,7 +129,21 @@ fn kept(shared: &ServerState) -> Option<&Turns> {
     shared.calls.turns()
 }
 
-fn answer(turn: &Turn) -> Result<Response, Problem> {
+/// The answer with a turn as it is now. A large one is reserved before it is written, and written
+/// on another thread, so that this one serves others meanwhile.
+async fn answer(shared: &ServerState, bytes: &ConnectionBytes, turn: Arc<Turn>) -> Result<Response, Problem> {
+    let result_bytes = turn.result_bytes();
+    if result_bytes <= BRIEF_TURN_BYTES {
+        return written(&turn);
+    }
+    // Held until the answer is handed on, and reserved with its own bytes.
+    let _reserved = bytes.reserve_answer(result_bytes)?;
+    // It is never closed.
+    let _place = shared.large_turns.acquire().await;
+    shared.tasks.blocking(move || written(&turn)).await
+}
+
+fn written(turn: &Turn) -> Result<Response, Problem> {
     let json = turn_json::turn(turn)?;
     let mut answer = shared_json::json(&json)?;
     if !turn.is_over() {

@@ -15,13 +15,10 @@ use crate::calls::argument_form;
 use crate::model::JsonText;
 use crate::runtime::ByteBudget;
 use crate::server::http::error::{Problem, excerpt};
-use crate::server::http::held::{ConnectionBytes, with_reservation};
+use crate::server::http::held::{BODY_STEP_BYTES, ConnectionBytes, with_reservation};
 
 /// How long a client may take to send a body of at most `server.max_body` bytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A body is reserved in steps of so many bytes.
-const STEP_BYTES: usize = 16 * 1024;
 
 /// How long a client may take to send an archive.
 const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -63,7 +60,7 @@ async fn collect(request: Request, budget: &ByteBudget, too_large: fn() -> Probl
         if needed > reserved.bytes() {
             // Growing in steps keeps the copying low; the small first step leaves room for the many
             // short bodies.
-            let wanted = needed.next_multiple_of(STEP_BYTES);
+            let wanted = needed.next_multiple_of(BODY_STEP_BYTES);
             reserved.grow(wanted - reserved.bytes())?;
             read.reserve_exact(wanted - read.len());
         }

@@ -4,7 +4,6 @@
 //! Answers that are shared with a cache or stand in the program cost no memory and are not counted.
 //! Never waits for room: a request without room is refused.
 
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -15,15 +14,17 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 
-/// Bodies of requests get this part of the budget: what is made of them takes several times as
-/// much.
-const BODIES_DIVISOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-/// Large answers, and archives of bundles, get this part of the budget.
-const LARGE_DIVISOR: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-/// One connection gets this part of the bodies of all.
-const CONNECTION_BODIES_DIVISOR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-/// One connection gets this part of the large answers of all.
-const CONNECTION_ANSWERS_DIVISOR: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// A body is reserved in steps of so many bytes.
+pub(in crate::server) const BODY_STEP_BYTES: usize = 16 * 1024;
+/// Bodies of requests get so many eighths of the budget: what is made of them takes several times
+/// as much.
+const BODIES_EIGHTHS: usize = 2;
+/// Large answers, and archives of bundles, get so many eighths of the budget.
+const LARGE_EIGHTHS: usize = 4;
+/// One connection gets so many eighths of the bodies of all.
+const CONNECTION_BODIES_EIGHTHS: usize = 2;
+/// One connection gets so many eighths of the large answers of all.
+const CONNECTION_ANSWERS_EIGHTHS: usize = 4;
 /// An answer of at most so many bytes finds room even while large ones use up theirs, so that an
 /// operator can still look.
 const SMALL_ANSWER_BYTES: usize = 64 * 1024;
@@ -51,13 +52,15 @@ struct ConnectionShares {
 }
 
 impl ClientBytes {
-    /// Parts of `whole`. One body of `body_max` bytes always fits into a share.
-    pub(in crate::server) fn new(whole: &ByteBudget, body_max: usize) -> Self {
+    /// Parts of `whole`, and of `large`, which leaves room for small answers in it. One body of
+    /// `body_max` bytes fits into a share.
+    pub(in crate::server) fn new(whole: &ByteBudget, large: &ByteBudget, body_max: usize) -> Self {
+        let body_max = body_max.next_multiple_of(BODY_STEP_BYTES);
         Self {
             whole: whole.clone(),
-            bodies: whole.part(BODIES_DIVISOR, body_max),
-            archives: whole.part(LARGE_DIVISOR, 0),
-            answers: whole.part(LARGE_DIVISOR, 0),
+            bodies: large.part(BODIES_EIGHTHS, body_max),
+            archives: large.part(LARGE_EIGHTHS, 0),
+            answers: large.part(LARGE_EIGHTHS, 0),
             body_max,
         }
     }
@@ -66,9 +69,9 @@ impl ClientBytes {
     pub(in crate::server) fn connection(&self) -> ConnectionBytes {
         ConnectionBytes(Arc::new(ConnectionShares {
             whole: self.whole.clone(),
-            bodies: self.bodies.client_part(CONNECTION_BODIES_DIVISOR, self.body_max),
+            bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
-            answers: self.answers.client_part(CONNECTION_ANSWERS_DIVISOR, 0),
+            answers: self.answers.client_part(CONNECTION_ANSWERS_EIGHTHS, 0),
         }))
     }
 
@@ -87,6 +90,14 @@ impl ConnectionBytes {
     /// What archives of bundles are reserved from.
     pub(in crate::server) fn archives(&self) -> &ByteBudget {
         &self.0.archives
+    }
+
+    /// Reserves a large answer that is still to be made.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub(in crate::server) fn reserve_answer(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        self.0.answers.reserve(bytes)
     }
 
     /// Reserves the bytes of the answer that are there, until they were written.

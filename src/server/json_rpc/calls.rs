@@ -21,15 +21,17 @@ const WAITS_FOR_APPROVAL: i64 = 1001;
 const WAITS_FOR_INPUT: i64 = 1002;
 
 /// Calls a tool.
-pub(super) async fn call(context: &RpcContext, params: Option<&JsonText>) -> Result<String, AnswerError> {
+pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Result<String, AnswerError> {
     let shared = &context.shared;
     let request = Request {
         profile: context.view.profile.clone(),
         chat: context.view.chat.clone(),
         remembered: true,
         collects: true,
-        ..Request::new(&name(params)?, arguments(params)?)
+        ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?)
     };
+    // Frees them while the call waits.
+    drop(params);
     let refused = |error: crate::calls::active::AttendError| AnswerError::refused(error.to_string());
     let call = shared.calls.attend(&request, context.owner, None, LogLevel::Info).map_err(refused)?;
     match shared.calls.execute_attended(request, call.clone()).await {
@@ -161,8 +163,11 @@ fn of_approval(request: &ApprovalRequest) -> Result<String, AnswerError> {
                 .with_data(data()))
         }
         (ApprovalState::Expired, _) => {
-            Err(AnswerError::refused(format!("the call of `{tool}` was not approved in time; it was not run"))
-                .with_data(data()))
+            let why = request.gave_way().map_or_else(
+                || format!("the call of `{tool}` was not approved in time; it was not run"),
+                |reason| format!("the call of `{tool}` gave way to newer ones: {reason}; it was not run"),
+            );
+            Err(AnswerError::refused(why).with_data(data()))
         }
         (ApprovalState::Unknown, _) => Err(AnswerError::refused(format!(
             "the call of `{tool}` was approved, and whether it ran to its end is not known"

@@ -16,7 +16,7 @@ use crate::views::{Coding, Prepared};
 pub(super) async fn answer(
     context: &RpcContext,
     method: &str,
-    params: Option<&JsonText>,
+    params: Option<JsonText>,
 ) -> Result<String, AnswerError> {
     match method {
         "tools/list" => {
@@ -25,7 +25,7 @@ pub(super) async fn answer(
             String::from_utf8(list.body.to_vec()).map_err(|_| AnswerError::internal())
         }
         "tools/call" => calls::call(context, params).await,
-        "tools/describe" => describe(context, params),
+        "tools/describe" => describe(context, params.as_ref()),
         "server/identity" => {
             let identity = context.shared.identities.of(&*list(context).await);
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());

@@ -17,6 +17,7 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use bytes::Bytes;
 use callsheet_provide::json_rpc;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -69,7 +70,7 @@ async fn receive(
         Err(problem) => return problem.into_response(),
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-    match context.answer(&body).await {
+    match context.answer(body).await {
         Some(answer) => (headers, answer).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     }
@@ -83,10 +84,11 @@ fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
 }
 
 impl RpcContext {
-    /// The answer to a text; `None` if nothing in it wants one.
-    async fn answer(&self, text: &[u8]) -> Option<String> {
+    /// The answer to a text; `None` if nothing in it wants one. The text is dropped as soon as its
+    /// messages were read.
+    async fn answer(&self, text: Bytes) -> Option<String> {
         let run = |method: String, params: Option<String>| async move {
-            methods::answer(self, &method, params.as_deref().map(JsonText::known).as_ref()).await
+            methods::answer(self, &method, params.map(JsonText::known)).await
         };
         json_rpc::respond(text, run).await
     }

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use callsheet_provide::json_rpc::{self, AnswerError};
 use futures_util::{StreamExt as _, stream};
 use http::HeaderMap;
@@ -23,6 +24,7 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 use crate::catalog::ViewQuery;
 use crate::server::SharedState;
 use crate::server::auth::Access;
+use crate::server::http::held::with_reservation;
 use crate::server::json_rpc::RpcContext;
 
 /// The most connections at a time; further ones wait.
@@ -131,7 +133,10 @@ async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> 
     match line {
         Ok(line) if line.trim().is_empty() => None,
         Ok(line) => match context.shared.bytes.bodies().reserve(line.len()) {
-            Ok(_reserved) => context.answer(line.as_bytes()).await.map(String::into_bytes),
+            Ok(reserved) => {
+                let line = with_reservation(Bytes::from(line), reserved);
+                context.answer(line).await.map(String::into_bytes)
+            }
             Err(exceeded) => {
                 let error = AnswerError::invalid_request("Too busy").with_data(exceeded.to_string().into());
                 Some(json_rpc::answer("null", Err(error)).into_bytes())

@@ -62,9 +62,10 @@ pub(super) fn of_approval(request: &ApprovalRequest) -> String {
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
             failed(&format!("The call of `{tool}` was rejected by {by}{reason}. It was not run."))
         }
-        (ApprovalState::Expired, _) => {
-            failed(&format!("The call of `{tool}` was not approved in time. It was not run."))
-        }
+        (ApprovalState::Expired, _) => failed(&request.gave_way().map_or_else(
+            || format!("The call of `{tool}` was not approved in time. It was not run."),
+            |reason| format!("The call of `{tool}` gave way to newer ones: {reason}. It was not run."),
+        )),
         (ApprovalState::Unknown, _) => failed(&format!(
             "The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known."
         )),

@@ -24,16 +24,17 @@ struct ToolCallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Calls a tool.
+/// Calls a tool. The parameters are dropped as soon as they were read: while the call waits, its
+/// arguments are held once.
 pub(super) async fn call(
     context: &McpContext,
     client: McpClient,
-    (id, params): (&JsonText, Option<&JsonText>),
+    (id, params): (&JsonText, Option<JsonText>),
 ) -> Result<Answer, Refusal> {
-    let params = params.map_or("{}", JsonText::get);
+    let text = params.as_ref().map_or("{}", JsonText::get);
     let unreadable = |error| Refusal::invalid(format!("no call can be read: {error}"));
-    let sent: ToolCallParams<'_> = serde_json::from_str(params).map_err(unreadable)?;
-    let parts: RequestParts<'_> = serde_json::from_str(params).map_err(unreadable)?;
+    let sent: ToolCallParams<'_> = serde_json::from_str(text).map_err(unreadable)?;
+    let parts: RequestParts<'_> = serde_json::from_str(text).map_err(unreadable)?;
     let arguments = sent.arguments.map_or("{}", RawValue::get);
     let arguments = if arguments == "null" { "{}" } else { arguments };
     if !arguments.starts_with('{') {
@@ -54,7 +55,9 @@ pub(super) async fn call(
     };
     let (shared, access) = (Arc::clone(&context.shared), context.access);
     let work = |caller, resumed| CallWork { shared, request: Request { resumed, ..request }, caller, access }.run();
-    answer.run(context, client, parts, work).await
+    let answered = answer.run(context, client, parts, work);
+    drop(params);
+    answered.await
 }
 
 /// Compares the headers of a call with its arguments, by the schema that was listed.

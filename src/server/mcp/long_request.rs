@@ -85,6 +85,14 @@ impl PartsMeta<'_> {
     }
 }
 
+/// The work of a request that was begun.
+enum BegunCall {
+    /// By this request.
+    Now(OngoingCall),
+    /// By an earlier one, with the input that this one gives.
+    Before(Box<HeldCall>, Option<JsonText>),
+}
+
 /// What comes next of a request.
 enum CallTurn {
     Event(CallerEvent),
@@ -98,6 +106,17 @@ enum CallTurn {
 /// Whether this may be a progress token: a text or a number.
 fn is_token(token: &str) -> bool {
     matches!(token.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+}
+
+/// The input in the answers to the requests for it.
+fn input(responses: Option<&str>) -> Option<JsonText> {
+    #[derive(Deserialize)]
+    struct Responses<'a> {
+        #[serde(borrow)]
+        input: Option<&'a RawValue>,
+    }
+    let sent = serde_json::from_str::<Responses<'_>>(responses?).ok()?;
+    sent.input.map(|input| JsonText::known(input.get()))
 }
 
 /// Begins the work of a request. It runs in a task of its own, since it may outlive the request.
@@ -160,14 +179,35 @@ impl AnswerWriter {
     }
 
     /// Answers a request: with the rest of work that was held for input, or with what `work` does
-    /// with the input.
-    pub(super) async fn run<W, F>(
+    /// with the input. The future holds no part of the request.
+    pub(super) fn run<W, F>(
         self,
         context: &McpContext,
         client: McpClient,
         parts: RequestParts<'_>,
         work: W,
-    ) -> Result<Answer, Refusal>
+    ) -> impl Future<Output = Result<Answer, Refusal>> + use<W, F>
+    where
+        W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
+        F: Future<Output = CallEnd> + Send + 'static,
+    {
+        let begun = self.begin(context, client, parts, work);
+        async move {
+            match begun? {
+                BegunCall::Now(call) => self.answer(call).await,
+                BegunCall::Before(held, input) => self.go_on(*held, input).await,
+            }
+        }
+    }
+
+    /// Begins the work of a request, or finds the work that was held for its input.
+    fn begin<W, F>(
+        &self,
+        context: &McpContext,
+        client: McpClient,
+        parts: RequestParts<'_>,
+        work: W,
+    ) -> Result<BegunCall, Refusal>
     where
         W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
         F: Future<Output = CallEnd> + Send + 'static,
@@ -186,15 +226,14 @@ impl AnswerWriter {
                 let held = held.ok_or_else(|| {
                     Refusal::invalid("the call does not wait any more; make it without `requestState`")
                 })?;
-                return self.go_on(held, responses).await;
+                return Ok(BegunCall::Before(Box::new(held), input(responses)));
             }
             Some(RequestState::Server(state)) => Some((responses.unwrap_or("{}"), state)),
             None => responses.filter(|_| client.is_modern()).map(|responses| (responses, None)),
         };
         let resumed = resumed.map(|(responses, state)| ResumedInput { responses: JsonText::known(responses), state });
-        let (id, trace) = (self.id.clone(), parts.meta.as_ref().and_then(PartsMeta::trace));
-        let call = start(context, (client, trace), &id, |caller| work(caller, resumed))?;
-        self.answer(call).await
+        let trace = parts.meta.as_ref().and_then(PartsMeta::trace);
+        start(context, (client, trace), &self.id, |caller| work(caller, resumed)).map(BegunCall::Now)
     }
 
     async fn turn(&self, call: &mut OngoingCall) -> CallTurn {
@@ -246,21 +285,15 @@ impl AnswerWriter {
     }
 
     /// The call goes on with the input that its client sent.
-    async fn go_on(self, held: HeldCall, responses: Option<&str>) -> Result<Answer, Refusal> {
-        #[derive(Deserialize)]
-        struct Responses<'a> {
-            #[serde(borrow)]
-            input: Option<&'a RawValue>,
-        }
-        let sent = responses.and_then(|responses| serde_json::from_str::<Responses<'_>>(responses).ok());
-        let Some(input) = sent.and_then(|sent| sent.input) else {
+    async fn go_on(self, held: HeldCall, input: Option<JsonText>) -> Result<Answer, Refusal> {
+        let Some(input) = input else {
             // Without the answer it is requested again.
             return match self.hold(held) {
                 Ok(result) => Ok(Answer::Result(result.into())),
                 Err(going) => Box::pin(self.answer(*going)).await,
             };
         };
-        let _ = held.reply.send(Ok(InputReply::Given(JsonText::known(input.get()))));
+        let _ = held.reply.send(Ok(InputReply::Given(input)));
         self.answer(held.call).await
     }
 

@@ -20,9 +20,9 @@ use crate::server::mcp::sessions::{LiveSession, SESSION_ID};
 /// The most messages of one batch.
 const MAX_BATCH: usize = 100;
 
-/// Answers a body.
-pub(super) async fn receive(mut context: McpContext, body: &[u8]) -> Response {
-    let messages = match read(body) {
+/// Answers a body. A single message drops the body before it is worked on.
+pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
+    let messages = match read(&body) {
         Ok(messages) => messages,
         Err(refusal) => return refused(None, &refusal),
     };
@@ -33,8 +33,9 @@ pub(super) async fn receive(mut context: McpContext, body: &[u8]) -> Response {
             Err(refusal) => refused(None, &refusal),
         };
     }
+    drop(body);
     match messages.into_iter().next() {
-        Some(RpcMessage::Request { id, method, params }) => request(&context, (&id, &method), params.as_ref()).await,
+        Some(RpcMessage::Request { id, method, params }) => request(&context, (&id, &method), params).await,
         Some(other) => match without_answer(&context, other) {
             Ok(()) => StatusCode::ACCEPTED.into_response(),
             Err(refusal) => refused(None, &refusal),
@@ -57,14 +58,14 @@ fn session(context: &McpContext) -> Result<Arc<LiveSession>, Refusal> {
 }
 
 /// Answers a request.
-async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: Option<&JsonText>) -> Response {
+async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: Option<JsonText>) -> Response {
     if !is_id(id) {
         return refused(None, &Refusal::no_request("an id is a text or a number"));
     }
-    let answered = match RequestEra::of(&context.headers, method, params) {
+    let answered = match RequestEra::of(&context.headers, method, params.as_ref()) {
         Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
-            let (claims, result) = greeting::initialize(context, params);
+            let (claims, result) = greeting::initialize(context, params.as_ref());
             let mut response = answer::result(id.get(), result);
             // The characters of an id may all stand in a header.
             if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {
@@ -129,9 +130,7 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
             }
         };
         let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
-            Ok(RequestEra::Legacy) if is_id(&id) => {
-                methods::legacy(context, &session, (&id, &method), params.as_ref()).await
-            }
+            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, (&id, &method), params).await,
             Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
             Err(refusal) => Err(refusal),
         };

@@ -19,12 +19,12 @@ pub(super) async fn modern(
     context: &McpContext,
     client: ModernClient,
     (id, method): (&JsonText, &str),
-    params: Option<&JsonText>,
+    params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     let client = McpClient::Modern(client);
     match method {
         "server/discover" => Ok(Answer::Result(greeting::discover(context))),
-        "subscriptions/listen" => changes::listen(context, &client, (id, params)).await.map(Answer::Stream),
+        "subscriptions/listen" => changes::listen(context, &client, (id, params.as_ref())).await.map(Answer::Stream),
         _ => common(context, client, (id, method), params).await,
     }
 }
@@ -34,13 +34,13 @@ pub(super) async fn legacy(
     context: &McpContext,
     session: &Arc<LiveSession>,
     (id, method): (&JsonText, &str),
-    params: Option<&JsonText>,
+    params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     match method {
         "ping" => Ok(Answer::Result(Bytes::from_static(b"{}"))),
-        "logging/setLevel" => logging::set_level(session, params).map(Answer::Result),
-        "resources/subscribe" => resources::subscribe(context, session, params).await.map(Answer::Result),
-        "resources/unsubscribe" => resources::unsubscribe(session, params).map(Answer::Result),
+        "logging/setLevel" => logging::set_level(session, params.as_ref()).map(Answer::Result),
+        "resources/subscribe" => resources::subscribe(context, session, params.as_ref()).await.map(Answer::Result),
+        "resources/unsubscribe" => resources::unsubscribe(session, params.as_ref()).map(Answer::Result),
         _ => common(context, McpClient::Legacy(Arc::clone(session)), (id, method), params).await,
     }
 }
@@ -65,30 +65,32 @@ async fn common(
     context: &McpContext,
     client: McpClient,
     (id, method): (&JsonText, &str),
-    params: Option<&JsonText>,
+    params: Option<JsonText>,
 ) -> Result<Answer, Refusal> {
     // An array would be read as the members in their order.
-    if params.is_some_and(|params| !params.get().starts_with('{')) {
+    if params.as_ref().is_some_and(|params| !params.get().starts_with('{')) {
         return Err(Refusal::invalid("`params` must be a JSON object"));
     }
     if matches!(method, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list") {
         lists::wait_for_first_answers(context).await;
     }
     match method {
-        "tools/list" => lists::tools(context, params).await.map(Answer::Result),
+        "tools/list" => lists::tools(context, params.as_ref()).await.map(Answer::Result),
         "tools/call" => {
             let params = own_tools::meant(params);
             match own_tools::call(context, params.as_ref()).await {
                 Some(own) => own.map(|result| Answer::Result(result.into())),
-                None => calls::call(context, client, (id, params.as_ref())).await,
+                None => calls::call(context, client, (id, params)).await,
             }
         }
-        "prompts/list" => relayed::list(context, RelayedKind::Prompts, params).map(Answer::Result),
-        "prompts/get" => prompts::get(context, client, (id, params)).await,
-        "resources/list" => relayed::list(context, RelayedKind::Resources, params).map(Answer::Result),
-        "resources/templates/list" => relayed::list(context, RelayedKind::Templates, params).map(Answer::Result),
-        "resources/read" => resources::read(context, client, (id, params)).await,
-        "completion/complete" => resources::complete(context, client, (id, params)).await,
+        "prompts/list" => relayed::list(context, RelayedKind::Prompts, params.as_ref()).map(Answer::Result),
+        "prompts/get" => prompts::get(context, client, (id, params.as_ref())).await,
+        "resources/list" => relayed::list(context, RelayedKind::Resources, params.as_ref()).map(Answer::Result),
+        "resources/templates/list" => {
+            relayed::list(context, RelayedKind::Templates, params.as_ref()).map(Answer::Result)
+        }
+        "resources/read" => resources::read(context, client, (id, params.as_ref())).await,
+        "completion/complete" => resources::complete(context, client, (id, params.as_ref())).await,
         _ => Err(Refusal::unknown_method(client.is_modern(), method)),
     }
 }

@@ -116,7 +116,7 @@ async fn receive(
 ) -> Response {
     match list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref()) {
         Ok(list) => {
-            messages::receive(McpContext { shared, list, headers, version, connection, access, is_batch: false }, &body)
+            messages::receive(McpContext { shared, list, headers, version, connection, access, is_batch: false }, body)
                 .await
         }
         Err(problem) => problem.into_response(),

@@ -34,7 +34,7 @@ struct Called<'a> {
 }
 
 /// The call that a call of `call_tool` stands for; every other call as it is.
-pub(super) fn meant(params: Option<&JsonText>) -> Option<JsonText> {
+pub(super) fn meant(params: Option<JsonText>) -> Option<JsonText> {
     let params = params?;
     let unwrapped = || {
         let called: Called<'_> = serde_json::from_str(params.get()).ok()?;
@@ -48,7 +48,7 @@ pub(super) fn meant(params: Option<&JsonText>) -> Option<JsonText> {
         params["arguments"] = inner.get("arguments").cloned().unwrap_or_else(|| json!({}));
         JsonText::parse(&params.to_string()).ok()
     };
-    Some(unwrapped().unwrap_or_else(|| params.clone()))
+    Some(unwrapped().unwrap_or(params))
 }
 
 /// The result of a call of a tool of callsheet itself; `None` for every other tool.
@@ -164,11 +164,11 @@ mod tests {
         let sent = JsonText::parse(
             r#"{"name":"call_tool","arguments":{"name":"files__read","arguments":{"a":1}},"_meta":{"progressToken":1}}"#,
         );
-        let meant_call: Value = serde_json::from_str(meant(Some(&sent.unwrap())).unwrap().get()).unwrap();
+        let meant_call: Value = serde_json::from_str(meant(Some(sent.unwrap())).unwrap().get()).unwrap();
         let expected = json!({"name": "files__read", "arguments": {"a": 1}, "_meta": {"progressToken": 1}});
         assert_eq!(meant_call, expected);
         for other in [r#"{"name":"files__read","arguments":{"name":"x"}}"#, r#"{"name":"call_tool"}"#, "[]"] {
-            assert_eq!(meant(Some(&JsonText::parse(other).unwrap())).unwrap().get(), other);
+            assert_eq!(meant(Some(JsonText::parse(other).unwrap())).unwrap().get(), other);
         }
     }
 }

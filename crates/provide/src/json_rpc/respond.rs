@@ -14,22 +14,28 @@ const MAX_ANSWERS: usize = 64 << 20;
 
 /// The answers to a text, in the order of its requests; `None` if nothing in it wants one. `run`
 /// gives the result of a method, as JSON text, for its parameters, which are the JSON text of an
-/// object or an array.
-pub async fn respond<F, R>(text: &[u8], run: F) -> Option<String>
+/// object or an array. The text of a single message is dropped before that, so that a request that
+/// takes long holds it once.
+pub async fn respond<T, F, R>(text: T, run: F) -> Option<String>
 where
+    T: AsRef<[u8]>,
     F: Fn(String, Option<String>) -> R,
     R: Future<Output = Result<String, AnswerError>>,
 {
     respond_within(text, run, MAX_ANSWERS).await
 }
 
-async fn respond_within<F, R>(text: &[u8], run: F, most: usize) -> Option<String>
+async fn respond_within<T, F, R>(text: T, run: F, most: usize) -> Option<String>
 where
+    T: AsRef<[u8]>,
     F: Fn(String, Option<String>) -> R,
     R: Future<Output = Result<String, AnswerError>>,
 {
-    let messages = match read(text) {
-        Received::One(message) => return respond_to(message, &run).await,
+    let messages = match read(text.as_ref()) {
+        Received::One(message) => {
+            drop(text);
+            return respond_to(message, &run).await;
+        }
         Received::Batch(messages) => messages,
     };
     let (run, bytes) = (&run, &AtomicUsize::new(0));

@@ -1,0 +1,140 @@
+//! The bytes that calls hold in the budget for clients: the arguments of a call until it is over,
+//! and its result until its answer was made or another table counts it.
+//!
+//! Arguments and results have a part each, so that waiting calls never cost a tool that ran its
+//! result. In both, each caller has a share. A caller is a profile with a conversation, which
+//! clients choose freely, so the parts bound all callers together. Never waits for room.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::catalog::ViewQuery;
+use crate::protocols::Outcome;
+use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
+
+/// All but small answers and small results get so many eighths of the budget: the rest is always
+/// there for an operator who looks.
+const LARGE_EIGHTHS: usize = 7;
+/// The arguments of all calls get so many eighths of that, and so do their results.
+const CALLS_EIGHTHS: usize = 4;
+/// One caller gets so many eighths of the arguments and of the results of all.
+const CALLER_EIGHTHS: usize = 6;
+/// A result of at most so many bytes finds room even while large ones use up theirs.
+const SMALL_RESULT_BYTES: usize = 64 * 1024;
+/// With so many callers, those that hold no bytes are forgotten.
+const MOST_IDLE_CALLERS: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct CallBytes {
+    whole: ByteBudget,
+    large: ByteBudget,
+    arguments: CallerShares,
+    results: CallerShares,
+}
+
+/// The shares of callers in one part.
+#[derive(Debug)]
+struct CallerShares {
+    part: ByteBudget,
+    callers: Mutex<CallerTable>,
+}
+
+#[derive(Debug)]
+struct CallerTable {
+    shares: HashMap<CallerKey, ByteBudget>,
+    /// With so many callers, those that hold no bytes are forgotten before another one is added.
+    forget_at: usize,
+}
+
+/// Profile and conversation.
+type CallerKey = (Option<String>, Option<String>);
+
+impl CallBytes {
+    /// Parts of `whole`.
+    pub(super) fn new(whole: ByteBudget) -> Self {
+        let large = whole.part(LARGE_EIGHTHS, 0);
+        let arguments = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
+        let results = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
+        Self { whole, large, arguments, results }
+    }
+
+    /// The whole budget.
+    pub(super) fn whole(&self) -> &ByteBudget {
+        &self.whole
+    }
+
+    /// The part of it for everything but small answers and results.
+    pub(super) fn large(&self) -> &ByteBudget {
+        &self.large
+    }
+
+    /// Reserves the arguments of a call of this caller.
+    pub(super) fn hold_arguments(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        self.arguments.reserve(caller, bytes)
+    }
+
+    /// Reserves the result of a call of this caller.
+    pub(super) fn hold_result(&self, caller: &ViewQuery, result: &Outcome) -> Result<ReservedBytes, BudgetExceeded> {
+        let bytes = result.bytes();
+        if bytes <= SMALL_RESULT_BYTES { self.whole.reserve(bytes) } else { self.results.reserve(caller, bytes) }
+    }
+}
+
+impl CallerShares {
+    fn new(part: ByteBudget) -> Self {
+        let callers = CallerTable { shares: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
+        Self { part, callers: Mutex::new(callers) }
+    }
+
+    fn reserve(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        let key = (caller.profile.clone(), caller.chat.clone());
+        // Reserved under the lock, so that no share is forgotten between.
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if callers.shares.len() >= callers.forget_at && !callers.shares.contains_key(&key) {
+            callers.shares.retain(|_, share| share.reserved() > 0);
+            callers.forget_at = (callers.shares.len() * 2).max(MOST_IDLE_CALLERS);
+        }
+        let share = callers.shares.entry(key).or_insert_with(|| self.part.client_part(CALLER_EIGHTHS, 0));
+        share.reserve(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(chat: usize) -> ViewQuery {
+        ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() }
+    }
+
+    #[test]
+    fn one_caller_leaves_room_to_others_and_all_leave_some_to_small_answers() {
+        let whole = ByteBudget::new(128_000);
+        let held = CallBytes::new(whole);
+        let one = held.hold_arguments(&caller(1), 42_000).unwrap();
+        let refused = held.hold_arguments(&caller(1), 1).unwrap_err();
+        assert_eq!(refused, BudgetExceeded::Share { limit: 42_000 });
+        let other = held.hold_arguments(&caller(2), 14_000).unwrap();
+        let refused = held.hold_arguments(&caller(2), 1).unwrap_err();
+        assert_eq!(refused, BudgetExceeded::Whole { limit: 56_000 });
+        let _large = held.large().reserve(56_000).unwrap();
+        assert_eq!(held.large().reserve(1).unwrap_err(), BudgetExceeded::Whole { limit: 112_000 });
+        assert!(held.hold_result(&caller(1), &Outcome::done(crate::model::JsonText::known("1"))).is_ok());
+        drop((one, other));
+        assert!(held.hold_arguments(&caller(3), 42_000).is_ok());
+    }
+
+    #[test]
+    fn callers_that_hold_no_bytes_are_forgotten() {
+        let held = CallBytes::new(ByteBudget::new(1 << 20));
+        let kept = held.hold_arguments(&caller(0), 10).unwrap();
+        for number in 1..3 * MOST_IDLE_CALLERS {
+            held.hold_arguments(&caller(number), 10).unwrap();
+        }
+        let known = held.arguments.callers.lock().unwrap().shares.len();
+        assert!(known <= MOST_IDLE_CALLERS, "{known} are known");
+        drop(kept);
+        assert_eq!(held.whole().reserved(), 0);
+    }
+}
