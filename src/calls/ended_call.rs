@@ -107,8 +107,8 @@ impl EndedCall {
     /// Sets what the answer says.
     pub(super) fn answered(&mut self, answered: &Result<CallResponse, ExecuteError>) {
         self.status = Some(match answered {
-            Ok(answered) => answered.status().as_u16(),
-            Err(refused) => refused.status().as_u16(),
+            Ok(answered) => answered.status_number(),
+            Err(refused) => refused.status_number(),
         });
         match answered {
             Ok(answered) => {

@@ -5,14 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use jiff::Timestamp;
 
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, PeerIdentity, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
 use crate::runtime::BudgetExceeded;
-use crate::transports::TransportError;
 
 /// One way in which arguments do not fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -251,81 +249,7 @@ impl ExecuteError {
 
     /// A short, stable word for programs and metrics.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Unknown(_) => "unknown_tool",
-            Self::Gone { .. } => "tool_gone",
-            Self::UnknownRevision(_) => "unknown_revision",
-            Self::Ambiguous { .. } => "ambiguous",
-            Self::NotTrusted { .. } => "not_trusted",
-            Self::Disabled { .. } => "disabled",
-            Self::OutOfBounds { .. } => "not_allowed",
-            Self::UnknownProfile(_) => "unknown_profile",
-            Self::Invalid { .. } => "invalid_arguments",
-            Self::OutputMissing { .. } => "output_missing",
-            Self::OutputUnfit { .. } => "invalid_output",
-            Self::NoActivity { .. } => "no_activity",
-            Self::ApprovalRequired { .. } => "approval_required",
-            Self::ApprovalsFull { .. } => "approvals_full",
-            Self::ApprovalNotStored { .. } => "approval_not_stored",
-            Self::OtherOwner { .. } => "other_owner",
-            Self::RateLimited { .. } => "rate_limited",
-            Self::Busy { .. } | Self::ChecksBusy { .. } => "busy",
-            Self::NoRoom { exceeded: BudgetExceeded::Share { .. }, .. } => "memory_share_full",
-            Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. } => "memory_full",
-            Self::ResultLeftOut { .. } => "result_left_out",
-            Self::BreakerOpen { .. } => "circuit_open",
-            Self::Unavailable { .. } => "unavailable",
-            Self::Failed { error, .. } => match error {
-                CallError::NotCallable(_) => "not_callable",
-                CallError::NotThisProtocol { .. } => "bad_answer",
-                CallError::Unsent(error) | CallError::Unanswered(error) => match error {
-                    TransportError::Timeout { .. } => "timeout",
-                    TransportError::Refused(_)
-                    | TransportError::Unresolved(_)
-                    | TransportError::CommandNotFound { .. }
-                    | TransportError::NotStarted { .. } => "unreachable",
-                    TransportError::TooLarge { .. } => "too_large",
-                    _ => "broken",
-                },
-            },
-            Self::StateLost { .. } => "state_lost",
-            Self::Internal(_) => "internal",
-        }
-    }
-
-    /// The HTTP status with which `POST /api/v1/tools/execute` answers.
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::ApprovalRequired { waiting: Some(_), .. } => StatusCode::ACCEPTED,
-            Self::Unknown(_) | Self::Gone { .. } => StatusCode::NOT_FOUND,
-            Self::UnknownRevision(_) | Self::Ambiguous { .. } | Self::OtherOwner { .. } => StatusCode::CONFLICT,
-            Self::NotTrusted { .. }
-            | Self::Disabled { .. }
-            | Self::OutOfBounds { .. }
-            | Self::UnknownProfile(_)
-            | Self::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
-            Self::Invalid { .. } | Self::OutputMissing { .. } | Self::OutputUnfit { .. } => StatusCode::BAD_REQUEST,
-            Self::NoActivity { .. } => StatusCode::NOT_IMPLEMENTED,
-            Self::RateLimited { .. }
-            | Self::Busy { .. }
-            | Self::ChecksBusy { .. }
-            | Self::ApprovalsFull { .. }
-            | Self::NoRoom { exceeded: BudgetExceeded::Share { .. }, .. } => StatusCode::TOO_MANY_REQUESTS,
-            // Clients repeat what is answered 503, and the tool has run.
-            Self::ResultLeftOut { .. } => StatusCode::BAD_GATEWAY,
-            Self::BreakerOpen { .. }
-            | Self::NoRoom { exceeded: BudgetExceeded::Whole { .. }, .. }
-            | Self::Unavailable { .. }
-            | Self::ApprovalNotStored { .. }
-            | Self::StateLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Failed { error, .. } => match error {
-                CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
-                CallError::Unanswered(TransportError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
-                CallError::Unanswered(_) | CallError::NotThisProtocol { .. } => StatusCode::BAD_GATEWAY,
-                CallError::NotCallable(_) => StatusCode::NOT_IMPLEMENTED,
-            },
-            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.code().as_str()
     }
 
     /// Which side is at fault.

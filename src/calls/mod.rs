@@ -1,15 +1,29 @@
 //! The path of a call: from the caller's request to the scenario that owns the tool, and back with
-//! its answer.
+//! its end.
 //!
-//! Each step is one module, in this order: [`resolve`] finds the tool, [`allow`] checks whether
-//! this caller may call it, [`validate`] checks the arguments, [`approval`] handles calls that a
-//! human must approve, [`limits`] waits for a permit, `routing` finds the session, and [`send`]
-//! sends the call. Every step refuses with an [`ExecuteError`] that says the reason and the next
-//! step.
+//! ```text
+//! Request -> resolve -> allow -> validate -> approval? -> limits -> routing -> send
+//!                                                |                              |
+//!                                                v                              v
+//!        face <- CallEnd <- settle <---- approved calls, operations <---- CallResponse
+//! ```
 //!
-//! A call that was sent continues to its end if its caller goes away, because a tool that has
-//! started cannot be stopped by closing a connection; its outcome is counted. A call that still
-//! waits for its permit is dropped then.
+//! What is kept true here:
+//!
+//! - A call is sent once, unless none of it can have been sent, or its tool is idempotent.
+//! - A call that was sent continues to its end if its caller goes away, because a tool that has
+//!   started cannot be stopped by closing a connection; its outcome is counted. A call that still
+//!   waits for its permit is dropped then.
+//! - An approved call is stored as started before it is sent, so that it never runs twice.
+//! - Every call that ends is recorded, and no call waits for its record.
+//! - Every face reports the same end: it parses a [`Request`], has it settled
+//!   ([`Calls::settle`]), and writes the [`CallEnd`]. Only [`settle`](Calls::settle) waits for an
+//!   approval or an operation.
+//!
+//! To read it, begin with [`request`](Request) and this file ([`Calls::execute_for`]). Each step is
+//! one module, in the order of the picture; every step refuses with an [`ExecuteError`] that says
+//! the reason and the next step. Then `end`, `failure` and `settle`; then what is kept of calls:
+//! [`active`], [`approval`], [`track`] (operations), [`turns`] and `log`.
 //!
 //! Never done here: HTTP, rendering of answers, logging of arguments or results.
 
@@ -36,8 +50,10 @@ pub mod breaker;
 mod call_mode;
 mod caller;
 mod dependencies;
+mod end;
 mod ended_call;
 pub mod error;
+mod failure;
 mod given_arguments;
 mod held;
 mod inner;
@@ -54,6 +70,7 @@ pub mod resolve;
 mod results;
 mod routing;
 pub mod send;
+mod settle;
 mod several;
 pub mod track;
 pub mod turns;
@@ -66,14 +83,17 @@ pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
+pub use end::{AwaitedApproval, CallAnswer, CallEnd, EndedOperation, GoingOn};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
+pub use failure::{Failure, FailureCode};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use log::{
     CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
 };
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
+pub use settle::Patience;
 pub use several::run_several;
 
 use active::ActiveCalls;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
-
 use super::ExecuteError;
+use super::end::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
@@ -14,6 +13,8 @@ use crate::runtime::ReservedBytes;
 
 /// The code of a stored answer whose tool goes on and cannot be followed.
 pub(super) const UNTRACKED: &str = "untracked";
+/// The beginning of the error of such an answer; the reason follows.
+pub(super) const UNTRACKED_ERROR: &str = "it goes on, and cannot be followed: ";
 
 /// The request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,10 +153,19 @@ impl CallResponse {
         self.definition.as_ref().unwrap_or(&self.tool)
     }
 
-    /// The HTTP status with which `POST /api/v1/tools/execute` answers.
-    pub fn status(&self) -> StatusCode {
-        let goes_on = self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over);
-        if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
+    /// Whether work goes on after the answer, as far as the scenario said so.
+    pub fn goes_on(&self) -> bool {
+        self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over)
+    }
+
+    /// The number of the HTTP status that a call over HTTP gets.
+    pub(super) fn status_number(&self) -> u16 {
+        if self.goes_on() { GOES_ON } else { ANSWERED }
+    }
+
+    /// How long the call took, in milliseconds.
+    pub fn took_ms(&self) -> u64 {
+        u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// What is kept of it for a caller that gets it later.
@@ -168,14 +178,14 @@ impl CallResponse {
             content: content.clone(),
             error: text(error),
             code: text(code),
-            took_ms: u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
+            took_ms: self.took_ms(),
             operation: None,
         };
         match &self.going {
             FollowUp::Over => answer,
             FollowUp::Followed(operation) => StoredAnswer { operation: Some(Arc::clone(&operation.id)), ..answer },
             FollowUp::Untracked(why) => {
-                let why: Arc<str> = format!("it goes on, and cannot be followed: {why}").into();
+                let why: Arc<str> = format!("{UNTRACKED_ERROR}{why}").into();
                 let error = answer.error.or(Some(why));
                 StoredAnswer { error, code: answer.code.or(Some(UNTRACKED.into())), ..answer }
             }

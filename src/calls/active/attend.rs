@@ -3,20 +3,11 @@
 use std::sync::Arc;
 
 use super::ActiveCalls;
-use super::call::{ActiveCall, CallPhase, NewCall, PendingInput};
+use super::call::{ActiveCall, CallPhase, NewCall};
 use crate::calls::caller::Caller;
-use crate::calls::{CallResponse, Calls, ExecuteError, Request};
+use crate::calls::{CallEnd, Calls, Request};
 use crate::model::CallerInfo;
 use crate::protocols::{InputReply, LogLevel};
-
-/// What a call came to, as far as its caller can wait for it.
-#[derive(Debug)]
-pub enum Attended {
-    /// It is over.
-    Over(Arc<Result<CallResponse, ExecuteError>>),
-    /// Its tool waits for input. The call goes on without the request that made it.
-    NeedsInput(Arc<PendingInput>),
-}
 
 /// Why a call was not begun.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,28 +79,28 @@ impl Calls {
 
     /// Makes a call that was begun, and waits until it is over or needs input. If this future is
     /// dropped before, the caller went away.
-    pub async fn execute_attended(&self, request: Request, call: Arc<ActiveCall>) -> Attended {
+    pub(in crate::calls) async fn execute_attended(&self, request: Request, call: Arc<ActiveCall>) -> Arc<CallEnd> {
         let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
         let (calls, caller) = (self.clone(), Arc::clone(&call) as Arc<dyn Caller>);
         // Boxed, because it may go on as a task of its own.
         let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
         let needs_input = tokio::select! {
             biased;
-            answered = &mut running => {
-                let answered = Arc::new(answered);
-                call.set(CallPhase::Over(Arc::clone(&answered)));
+            ended = &mut running => {
+                let end = Arc::new(CallEnd::from(ended));
+                call.set(CallPhase::Over(Arc::clone(&end)));
                 attendance.all.remove(call.id());
-                return Attended::Over(answered);
+                return end;
             }
             input = call.first_input() => input,
         };
         self.0.tasks.spawn(async move {
-            let answered = Arc::new(running.await);
-            let bytes = answered.as_ref().as_ref().map_or(0, |answered| answered.outcome.bytes());
-            attendance.call.set(CallPhase::Over(answered));
+            let end = CallEnd::from(running.await);
+            let bytes = end.weight();
+            attendance.call.set(CallPhase::Over(Arc::new(end)));
             attendance.all.keep(attendance.call.id(), bytes);
         });
-        Attended::NeedsInput(needs_input)
+        Arc::new(CallEnd::NeedsInput(needs_input))
     }
 
     /// Gives the input that a call waits for, and waits until the call is over or needs more. A
@@ -119,19 +110,19 @@ impl Calls {
         id: &str,
         reply: InputReply,
         may_see: impl Fn(&str) -> bool,
-    ) -> Result<(Arc<ActiveCall>, Attended), InputError> {
+    ) -> Result<(Arc<ActiveCall>, Arc<CallEnd>), InputError> {
         let mut waiting = self.0.active.waiting().into_iter();
         let waiting = waiting.find(|(call, input)| *input.id == *id && may_see(call.owner()));
         let (call, _) = waiting.ok_or(InputError::Unknown)?;
         if !call.give(reply) {
             return Err(InputError::Unknown);
         }
-        let attended = match call.settled(id).await {
-            CallPhase::NeedsInput(input) => Attended::NeedsInput(input),
-            CallPhase::Over(answered) => Attended::Over(answered),
+        let end = match call.settled(id).await {
+            CallPhase::NeedsInput(input) => Arc::new(CallEnd::NeedsInput(input)),
+            CallPhase::Over(end) => end,
             // The daemon is stopping.
             CallPhase::Running | CallPhase::Abandoned => return Err(InputError::Unknown),
         };
-        Ok((call, attended))
+        Ok((call, end))
     }
 }

@@ -9,8 +9,8 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::pace::EventPace;
+use crate::calls::CallEnd;
 use crate::calls::caller::Caller;
-use crate::calls::{CallResponse, ExecuteError};
 use crate::events::{Event, Hub};
 use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
 use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
@@ -48,7 +48,7 @@ pub enum CallPhase {
     /// Its tool waits for input of the caller.
     NeedsInput(Arc<PendingInput>),
     /// It is over.
-    Over(Arc<Result<CallResponse, ExecuteError>>),
+    Over(Arc<CallEnd>),
     /// Its caller went away: no input comes.
     Abandoned,
 }

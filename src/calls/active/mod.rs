@@ -16,7 +16,7 @@ mod attend;
 mod call;
 mod pace;
 
-pub use attend::{AttendError, Attended, InputError};
+pub use attend::{AttendError, InputError};
 pub use call::{ActiveCall, CallPhase, PendingInput};
 
 /// The most calls that take part at a time.

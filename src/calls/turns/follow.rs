@@ -13,8 +13,8 @@ use super::settled::Settled;
 use super::turn::{Turn, TurnPhase};
 use super::words;
 use crate::calls::active::{ActiveCall, CallPhase, PendingInput};
-use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, Calls, ExecuteError};
+use crate::calls::settle::OperationWait;
+use crate::calls::{CallAnswer, CallEnd, Calls, GoingOn, Patience};
 use crate::model::{ApprovalState, ToolId};
 use crate::runtime::Stop;
 
@@ -38,44 +38,64 @@ pub(super) struct TurnCallRun {
 }
 
 impl Calls {
-    /// A call was answered, refused, or waits for approval.
-    pub(super) async fn ended(
-        &self,
-        call: &TurnCallRun,
-        ended: &Result<CallResponse, ExecuteError>,
-    ) -> Option<Following> {
+    /// A call ended, or waits for approval or for its operation.
+    pub(super) async fn ended(&self, call: &TurnCallRun, end: &CallEnd) -> Option<Following> {
         let TurnCallRun { turn, names, number, unneeded } = call;
         let name = turn.calls.get(*number).map_or("", |call| &call.read.name);
-        if let Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) = ended {
-            let id = Arc::clone(&waiting.id);
-            let phase = TurnPhase::WaitsForApproval(Arc::clone(&id));
-            if !turn.set(*number, phase.clone()) {
-                self.release(phase).await;
-                return None;
+        match end {
+            CallEnd::AwaitsApproval(awaited) => {
+                let id = Arc::clone(&awaited.request.id);
+                if !self.enter(turn, *number, TurnPhase::WaitsForApproval(Arc::clone(&id))).await {
+                    return None;
+                }
+                // The turn outlives a restart as the approval does.
+                if let Some(turns) = self.turns()
+                    && let Err(error) = turns.save(turn).await
+                {
+                    tracing::error!(error = %error, "a turn that waits for approval could not be stored");
+                }
+                Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), *number, id, unneeded.clone())))
             }
-            // The turn outlives a restart as the approval does.
-            if let Some(turns) = self.turns()
-                && let Err(error) = turns.save(turn).await
-            {
-                tracing::error!(error = %error, "a turn that waits for approval could not be stored");
+            CallEnd::Answered(answer) => {
+                let settled = words::of_answer(answer);
+                match (&answer.going, &answer.response) {
+                    (GoingOn::As(_), Some(_)) => self.goes_on(call, settled, answer).await,
+                    _ => {
+                        self.settle_call(turn, *number, settled).await;
+                        None
+                    }
+                }
             }
-            return Some(Box::pin(self.clone().follow_approval(Arc::clone(turn), *number, id, unneeded.clone())));
+            CallEnd::Failed(failure) => {
+                let settled = words::of_failure(name, failure, &|id: &ToolId| names.name_of(id));
+                self.settle_call(turn, *number, settled).await;
+                None
+            }
+            // Input is requested by another way: see `needs_input`.
+            CallEnd::NeedsInput(_) => None,
         }
-        let settled = words::of_call(name, ended, &|id: &ToolId| names.name_of(id));
-        let Ok(CallResponse { going: FollowUp::Followed(operation), .. }) = ended else {
-            self.settle(turn, *number, settled).await;
-            return None;
-        };
+    }
+
+    /// A call goes on as an operation.
+    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, answer: &CallAnswer) -> Option<Following> {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }
         let settled = Arc::new(settled);
-        let phase = TurnPhase::GoesOn(Arc::clone(&settled));
-        if !turn.set(*number, phase.clone()) {
-            self.release(phase).await;
+        if !self.enter(&call.turn, call.number, TurnPhase::GoesOn(Arc::clone(&settled))).await {
             return None;
         }
-        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, Arc::clone(&operation.id))))
+        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, answer.clone())))
+    }
+
+    /// Sets a phase in which a call waits. If its turn does not need it any more, what it waits for
+    /// is ended.
+    async fn enter(&self, turn: &Arc<Turn>, number: usize, phase: TurnPhase) -> bool {
+        let is_set = turn.set(number, phase.clone());
+        if !is_set {
+            self.release(phase).await;
+        }
+        is_set
     }
 
     /// A call needs input.
@@ -111,7 +131,7 @@ impl Calls {
                     turn.set(*number, TurnPhase::NeedsInput(input));
                 }
                 CallPhase::Running | CallPhase::Abandoned => {
-                    return self.settle(turn, *number, words::unknown_outcome()).await;
+                    return self.settle_call(turn, *number, words::unknown_outcome()).await;
                 }
             }
         }
@@ -121,37 +141,40 @@ impl Calls {
     pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
         let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
+        let patience = Patience { decision: LOOK, approved: LOOK, operation: Duration::ZERO };
         let settled = loop {
             let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
-            let request = tokio::select! {
+            let end = tokio::select! {
                 biased;
                 () = unneeded.wait() => return,
-                request = approvals.wait_until_over(request, LOOK) => request,
+                end = self.wait_for_end(CallEnd::of_approval(request, Vec::new()), patience) => end,
             };
-            if let Some(settled) = words::of_approval(name, &request) {
-                approvals.set_collected(&id);
-                break settled;
-            }
-            if parts.stop.is_stopped() {
-                return;
+            match &end {
+                CallEnd::Answered(answer) => break words::of_answer(answer),
+                CallEnd::Failed(failure) => break words::of_failure(name, failure, &ToString::to_string),
+                CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) if parts.stop.is_stopped() => return,
+                CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) => {}
             }
         };
-        self.settle(&turn, number, settled).await;
+        self.settle_call(&turn, number, settled).await;
     }
 
     /// Waits until an operation is over.
-    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
-        let (Some(operations), Some(parts)) = (self.operations(), self.parts()) else { return };
+    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, answer: CallAnswer) {
+        let Some(parts) = self.parts() else { return };
         let TurnCallRun { turn, number, unneeded, .. } = &call;
         loop {
-            let operation = tokio::select! {
+            let waited = tokio::select! {
                 biased;
                 () = unneeded.wait() => return,
-                operation = operations.wait_until_over(&id, LOOK) => operation,
+                waited = self.wait_for_operation(&answer, LOOK) => waited,
             };
-            let Some(operation) = operation else { return };
-            if let Some(settled) = words::of_operation(&begun, &operation) {
-                return self.settle(turn, *number, settled).await;
+            match waited {
+                OperationWait::Over(answer) => {
+                    return self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
+                }
+                OperationWait::Forgotten => return,
+                OperationWait::GoesOn => {}
             }
             if parts.stop.is_stopped() || turn.is_over() {
                 return;
@@ -166,7 +189,7 @@ impl Calls {
             Some(TurnPhase::Queued) => false,
             Some(phase) => self.release(phase).await,
         };
-        self.settle(turn, number, words::not_needed(may_have_run)).await;
+        self.settle_call(turn, number, words::not_needed(may_have_run)).await;
     }
 
     /// Ends what an unneeded call left: its approval, or its operation. A call that is under way
@@ -191,7 +214,7 @@ impl Calls {
         }
     }
 
-    pub(super) async fn settle(&self, turn: &Arc<Turn>, number: usize, settled: Settled) {
+    pub(super) async fn settle_call(&self, turn: &Arc<Turn>, number: usize, settled: Settled) {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }

@@ -16,9 +16,8 @@ use super::request::{TurnRequest, is_id};
 use super::settled::{Settled, TurnCallStatus};
 use super::turn::{NewTurn, Turn, TurnCall, TurnPhase, TurnSettings};
 use super::words;
-use crate::calls::active::Attended;
 use crate::calls::approval::binding;
-use crate::calls::{CallMode, Calls, ExecuteError, GivenArgumentsError, Request, run_several};
+use crate::calls::{CallEnd, CallMode, Calls, ExecuteError, Failure, GivenArgumentsError, Request, run_several};
 use crate::config::TurnsConfig;
 use crate::model::ToolId;
 use crate::protocols::LogLevel;
@@ -186,13 +185,16 @@ impl Calls {
             Ok(attended) => attended,
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");
-                return self.settle(turn, *number, Settled::with_text(TurnCallStatus::Refused, "busy", text)).await;
+                return self
+                    .settle_call(turn, *number, Settled::with_text(TurnCallStatus::Refused, "busy", text))
+                    .await;
             }
         };
         attended.cancel_on(call.unneeded.clone());
-        let following = match self.execute_attended(request, Arc::clone(&attended)).await {
-            Attended::Over(ended) => self.ended(&call, &ended).await,
-            Attended::NeedsInput(input) => Some(self.clone().needs_input(call.clone(), attended, input)),
+        let end = self.execute_attended(request, Arc::clone(&attended)).await;
+        let following = match &*end {
+            CallEnd::NeedsInput(input) => Some(self.clone().needs_input(call.clone(), attended, Arc::clone(input))),
+            end => self.ended(&call, end).await,
         };
         match following {
             Some(following) if turn.mode == CallMode::All || turn.reports_approval(*number) => {
@@ -219,7 +221,7 @@ fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<
         Box::new(match refused {
             ExecuteError::Unknown(_) if own.is_none() => Settled::new(TurnCallStatus::NotOurs),
             ExecuteError::Unknown(name) => words::unknown(&name, &names.near(&name)),
-            refused => words::of_call(&read.name, &Err(refused), &|id: &ToolId| names.name_of(id)),
+            refused => words::of_failure(&read.name, &Failure::from(&refused), &|id: &ToolId| names.name_of(id)),
         })
     })?;
     let unreadable = |error: &GivenArgumentsError| Box::new(words::unreadable(&read.name, &error.to_string()));

@@ -8,62 +8,60 @@ use std::time::Duration;
 
 use super::settled::{Settled, TurnCallStatus};
 use crate::calls::request::UNTRACKED;
-use crate::calls::{CallResponse, ExecuteError, Violation};
-use crate::model::{ApprovalRequest, ApprovalState, Operation, OperationState, StoredAnswer, ToolId};
+use crate::calls::{CallAnswer, Failure, FailureCode, GoingOn, Violation};
+use crate::model::{ApprovalRequest, ToolId};
 use crate::runtime::BudgetExceeded;
 
-/// What became of a call that was answered, refused, or failed. `name` is the one that the model
-/// used, and `names` gives a tool's name in the model's list.
-pub(super) fn of_call(
-    name: &str,
-    ended: &Result<CallResponse, ExecuteError>,
-    names: &dyn Fn(&ToolId) -> String,
-) -> Settled {
-    match ended {
-        Ok(answered) => of_answer(answered),
-        Err(refused) => of_refusal(name, refused, names),
+/// What became of a call that is over. `name` is the one that the model used, and `names` gives a
+/// tool's name in the model's list.
+pub(super) fn of_failure(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String) -> Settled {
+    if let Some(request) = &failure.approval {
+        return not_approved(name, failure.code, request);
+    }
+    let status = if failure.is_refusal() { TurnCallStatus::Refused } else { TurnCallStatus::Failed };
+    let text = failure_text(name, failure, names);
+    Settled {
+        violations: failure.violations.clone(),
+        candidates: failure.candidates.iter().map(names).collect(),
+        ..Settled::with_text(status, failure.code.as_str(), text)
     }
 }
 
-fn of_answer(answered: &CallResponse) -> Settled {
-    let settled = Settled {
-        adjusted: answered.adjusted.clone(),
-        definition: answered.definition.as_ref().map(|definition| definition.id.to_string()),
-        ..of_stored(&answered.to_stored())
-    };
-    if answered.outcome.input_required.is_some() {
-        let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
-        return Settled { said: Some(text.to_owned()), code: Some("input_required".to_owned()), ..settled };
-    }
-    settled
-}
-
-/// What became of a call whose answer may have been kept for a while.
-fn of_stored(answer: &StoredAnswer) -> Settled {
+/// What became of a call whose tool answered.
+pub(super) fn of_answer(answer: &CallAnswer) -> Settled {
     let settled = Settled {
         result: answer.result.clone(),
         content: answer.content.clone().filter(|whole| whole.get().starts_with('{')),
         code: answer.code.as_deref().map(str::to_owned),
-        took_ms: Some(answer.took_ms),
+        took_ms: answer.took_ms,
+        adjusted: answer.adjusted.clone(),
+        approval_id: answer.approval.clone(),
+        definition: answer.response.as_ref().and_then(|response| Some(response.definition.as_ref()?.id.to_string())),
         ..Settled::new(TurnCallStatus::Result)
     };
+    if answer.response.as_ref().is_some_and(|response| response.outcome.input_required.is_some()) {
+        let text = "The tool needs input that cannot be given here. Do without it, or tell the user.";
+        let code = Some("input_required".to_owned());
+        return Settled { status: TurnCallStatus::Failed, said: Some(text.to_owned()), code, result: None, ..settled };
+    }
     if !answer.success {
         let error = answer.error.as_deref().unwrap_or("the tool failed");
         let text = settled.content.is_none().then(|| with_code(error, settled.code.as_deref()));
         return Settled { status: TurnCallStatus::Failed, said: text, result: None, ..settled };
     }
     let status = TurnCallStatus::Operation;
-    match (&answer.operation, answer.error.as_deref()) {
-        (Some(id), _) => {
+    match (&answer.going, answer.error.as_deref()) {
+        (GoingOn::As(id), _) => {
             let note = format!("The tool goes on in the background as operation {id}; its outcome is not known yet.");
             Settled { status, note: Some(note), operation_id: Some(Arc::clone(id)), ..settled }
         }
-        (None, Some(why)) if settled.code.as_deref() == Some(UNTRACKED) => {
-            Settled { status, note: Some(format!("The tool answered, and {why}.")), ..settled }
+        (GoingOn::Untracked(why), _) => {
+            let note = format!("The tool answered, and it goes on, and cannot be followed: {why}.");
+            Settled { status, note: Some(note), code: Some(UNTRACKED.to_owned()), ..settled }
         }
         // An answer that is too large to be kept until it is handed out.
-        (None, Some(why)) => Settled { said: Some(format!("The tool succeeded, but {why}.")), ..settled },
-        (None, None) => settled,
+        (GoingOn::No, Some(why)) => Settled { said: Some(format!("The tool succeeded, but {why}.")), ..settled },
+        (GoingOn::No, None) => settled,
     }
 }
 
@@ -71,60 +69,51 @@ fn with_code(error: &str, code: Option<&str>) -> String {
     code.map_or_else(|| error.to_owned(), |code| format!("{error} ({code})"))
 }
 
-fn of_refusal(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> Settled {
-    let status = if refused.is_refusal() { TurnCallStatus::Refused } else { TurnCallStatus::Failed };
-    let mut settled = Settled::with_text(status, refused.kind(), refusal_text(name, refused, names));
-    match refused {
-        ExecuteError::Invalid { violations, .. } | ExecuteError::OutputUnfit { violations, .. } => {
-            settled.violations.clone_from(violations);
-        }
-        ExecuteError::Ambiguous { candidates, .. } => settled.candidates = candidates.iter().map(names).collect(),
-        _ => {}
-    }
-    settled
-}
-
 /// Why a call was not made or failed, for the model.
-fn refusal_text(name: &str, refused: &ExecuteError, names: &dyn Fn(&ToolId) -> String) -> String {
-    match refused {
-        ExecuteError::Invalid { violations, more, .. } => {
-            let places = places(violations, *more);
+fn failure_text(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String) -> String {
+    let why = &failure.text;
+    match failure.code {
+        FailureCode::InvalidArguments => {
+            let places = places(&failure.violations, failure.has_more_violations);
             format!(
                 "The arguments do not fit the parameters of `{name}`:{places}. The tool did not run. Correct the arguments and call it again."
             )
         }
-        ExecuteError::OutputMissing { .. } => {
+        FailureCode::OutputMissing => {
             format!("No program runs `{name}`: you produce its result. Call it again with the result as `_output`.")
         }
-        ExecuteError::OutputUnfit { violations, more, .. } => {
-            let places = places(violations, *more);
+        FailureCode::InvalidOutput => {
+            let places = places(&failure.violations, failure.has_more_violations);
             format!("Your `_output` does not fit the results of `{name}`:{places}. Correct it and call again.")
         }
-        ExecuteError::NoActivity { .. } => {
+        FailureCode::NoActivity => {
             format!("The program that runs `{name}` is not there. Do without it, or tell the user.")
         }
-        ExecuteError::Ambiguous { candidates, .. } => {
-            let candidates: Vec<String> = candidates.iter().map(|id| format!("`{}`", names(id))).collect();
+        FailureCode::Ambiguous => {
+            let candidates: Vec<String> = failure.candidates.iter().map(|id| format!("`{}`", names(id))).collect();
             format!("`{name}` may mean several tools. Call {} instead.", candidates.join(" or "))
         }
-        ExecuteError::Gone { id, .. } => {
+        FailureCode::ToolGone => {
+            let id = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("`{name}` was the tool `{id}`, which is gone. Do without it, or use another tool.")
         }
-        ExecuteError::Disabled { .. } => format!("`{name}` is disabled. Do without it, or tell the user."),
-        ExecuteError::NotTrusted { .. } | ExecuteError::OutOfBounds { .. } | ExecuteError::UnknownProfile(_) => {
-            format!("`{name}` may not be called: {refused}. Do without it, or tell the user.")
+        FailureCode::Disabled => format!("`{name}` is disabled. Do without it, or tell the user."),
+        FailureCode::NotTrusted | FailureCode::NotAllowed | FailureCode::UnknownProfile => {
+            format!("`{name}` may not be called: {why}. Do without it, or tell the user.")
         }
-        ExecuteError::Failed { error, .. } if !error.was_sent() => {
-            format!("{refused}. The tool did not run. Try again later, or do without it.")
-        }
-        ExecuteError::Failed { .. } | ExecuteError::ResultLeftOut { .. } | ExecuteError::Internal(_) => {
-            format!("{refused}. The tool may have done its work: check that before you call it again.")
-        }
-        refused => match refused.retry_after() {
-            Some(wait) => format!("{refused}. The tool did not run. It may be called again in {}.", seconds(wait)),
-            None => format!("{refused}. The tool did not run."),
+        _ if failure.is_refusal() => match failure.retry_after {
+            Some(wait) => format!("{why}. The tool did not run. It may be called again in {}.", seconds(wait)),
+            None => format!("{why}. The tool did not run."),
         },
+        FailureCode::Internal => maybe_run(why),
+        _ if failure.was_sent => maybe_run(why),
+        _ => format!("{why}. The tool did not run. Try again later, or do without it."),
     }
+}
+
+/// A call that failed after it was sent, or may have been.
+fn maybe_run(why: &str) -> String {
+    format!("{why}. The tool may have done its work: check that before you call it again.")
 }
 
 /// What does not fit, with its place, each after a space.
@@ -245,66 +234,68 @@ pub(super) fn waits(name: &str, approval: &Arc<str>) -> Settled {
     Settled { approval_id: Some(Arc::clone(approval)), ..settled }
 }
 
-/// What became of a call that waited for approval; `None` while it is not over.
-pub(super) fn of_approval(name: &str, request: &ApprovalRequest) -> Option<Settled> {
-    if !request.state.is_over() {
-        return None;
-    }
-    let settled = match (request.state, &request.answer) {
-        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) => of_stored(answer),
-        (ApprovalState::Rejected, _) => {
+/// A call whose approval ended without an answer.
+fn not_approved(name: &str, code: FailureCode, request: &ApprovalRequest) -> Settled {
+    let settled = match code {
+        FailureCode::Rejected => {
             let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
             let text = format!("A person rejected the call of `{name}`{reason}. The tool did not run.");
-            Settled::with_text(TurnCallStatus::Refused, "rejected", text)
+            Settled::with_text(TurnCallStatus::Refused, code.as_str(), text)
         }
-        (ApprovalState::Expired, _) => {
+        FailureCode::ApprovalExpired => {
             let text = match request.gave_way() {
                 Some(reason) => {
                     format!("The call of `{name}` does not wait for approval any more: {reason}. The tool did not run.")
                 }
                 None => format!("No person approved the call of `{name}` in time. The tool did not run."),
             };
-            Settled::with_text(TurnCallStatus::Refused, "approval_expired", text)
+            Settled::with_text(TurnCallStatus::Refused, code.as_str(), text)
         }
         _ => unknown_outcome(),
     };
-    Some(Settled { approval_id: Some(Arc::clone(&request.id)), ..settled })
+    Settled { approval_id: Some(Arc::clone(&request.id)), ..settled }
 }
 
-/// What became of an operation; `None` while it goes on.
-pub(super) fn of_operation(begun: &Settled, operation: &Operation) -> Option<Settled> {
-    if !operation.state.is_over() {
-        return None;
-    }
+/// What became of a call that went on as an operation, once that is over.
+pub(super) fn of_operation(begun: &Settled, answer: &CallAnswer) -> Settled {
     let over = Settled { note: None, content: None, ..begun.clone() };
-    Some(if operation.state == OperationState::Succeeded {
-        Settled { status: TurnCallStatus::Result, result: operation.result.clone(), ..over }
-    } else {
-        let error = operation.error.as_deref().or(operation.note.as_deref()).unwrap_or("it did not end well");
-        let text = format!("The operation {} is {}: {error}", operation.id, operation.state);
-        let code = Some(operation.state.as_str().to_owned());
-        Settled { status: TurnCallStatus::Failed, said: Some(text), code, result: None, ..over }
-    })
+    match &answer.operation {
+        Some(operation) if !answer.success => {
+            let error = answer.error.as_deref().unwrap_or("it did not end well");
+            let text = format!("The operation {} is {}: {error}", operation.id, operation.state);
+            let code = Some(operation.state.to_owned());
+            Settled { status: TurnCallStatus::Failed, said: Some(text), code, result: None, ..over }
+        }
+        _ => Settled { status: TurnCallStatus::Result, result: answer.result.clone(), ..over },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calls::ExecuteError;
     use crate::protocols::CallError;
     use crate::transports::TransportError;
 
+    fn said(error: CallError) -> Settled {
+        let refused = ExecuteError::Failed { id: "bank/pay".parse().unwrap(), error, attempts: 1 };
+        of_failure("pay", &Failure::from(&refused), &ToString::to_string)
+    }
+
     #[test]
-    fn a_model_reads_that_a_call_without_an_answer_may_have_run() {
-        let timeout = || TransportError::Timeout { url: "http://h/".into(), limit: Duration::from_secs(1) };
-        for (error, expected) in [
-            (CallError::Unanswered(timeout()), "may have done its work: check that before you call it again"),
-            (CallError::Unsent(timeout()), "The tool did not run."),
-        ] {
-            let failed = ExecuteError::Failed { id: "shop/pay".parse().unwrap(), error, attempts: 1 };
-            let settled = of_call("pay", &Err(failed), &ToString::to_string);
-            assert_eq!(settled.status, TurnCallStatus::Failed);
-            assert!(settled.said.as_ref().is_some_and(|said| said.contains(expected)), "{settled:?}");
+    fn a_model_learns_whether_a_call_that_failed_may_have_run() {
+        let timeout = || TransportError::Timeout { url: "http://h".into(), limit: Duration::from_secs(1) };
+        let broken = || TransportError::Broken { url: "http://h".into(), message: "it ended early".into() };
+        for error in [timeout(), broken()] {
+            let sent = said(CallError::Unanswered(error.clone()));
+            assert_eq!(sent.status, TurnCallStatus::Failed);
+            let text = sent.said.unwrap();
+            assert!(text.contains("may have done its work") && !text.contains("did not run"), "{text}");
+            let unsent = said(CallError::Unsent(error));
+            assert_eq!(unsent.status, TurnCallStatus::Failed);
+            let text = unsent.said.unwrap();
+            assert!(text.contains("did not run") && !text.contains("may have done"), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::calls::active::{ActiveCall, Attended, CallPhase, InputError};
+use crate::calls::active::{ActiveCall, CallPhase, InputError};
 use crate::model::JsonText;
 use crate::protocols::InputReply;
 use crate::server::api::call_event_json::{self, InteractionJson};
@@ -62,9 +62,7 @@ pub(in crate::server) async fn show(
 ) -> Result<Response, Problem> {
     let call = find(&shared, &id, access)?;
     match call.phase() {
-        CallPhase::Over(answered) => {
-            calls::answer_of(&shared, &call, &Attended::Over(answered)).map(IntoResponse::into_response)
-        }
+        CallPhase::Over(end) => calls::answer_of(&shared, &call, &end).map(IntoResponse::into_response),
         phase => state(&call, phase.input_status(), StatusCode::OK),
     }
 }
@@ -95,8 +93,8 @@ pub(in crate::server) async fn give(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let reply = InputReply::Given(JsonText::known(reply(&body)?));
-    let (call, attended) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
-    Ok(calls::answer_of(&shared, &call, &attended)?.into_response())
+    let (call, end) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
+    Ok(calls::answer_of(&shared, &call, &end)?.into_response())
 }
 
 /// The result of an elicitation that the body means.

@@ -10,10 +10,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::calls::CallResponse;
 use crate::calls::active::{ActiveCall, PendingInput};
-use crate::calls::track::FollowUp;
-use crate::model::{ApprovalRequest, JsonText, ToolId, ViewTool};
+use crate::calls::{AwaitedApproval, CallAnswer, CallResponse, GoingOn};
+use crate::model::{JsonText, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::call_event_json;
 
@@ -43,57 +42,55 @@ fn beside_result(document: Option<&JsonText>) -> Value {
     answer.map(|answer| answer.others).unwrap_or_default().into()
 }
 
-/// The answer of a scenario. Its result is passed on byte for byte. Where operations are followed,
-/// the rest of what it answered is passed on too: another daemon reads the status there.
-pub(super) fn answer(answered: &CallResponse, call_id: &str, with_others: bool) -> CallHttpResponse {
-    let outcome = &answered.outcome;
-    let goes_on = !matches!(answered.going, FollowUp::Over);
-    let (status, word) = match &outcome.running {
-        None if goes_on => (StatusCode::ACCEPTED, "running"),
-        Some(running) => (StatusCode::ACCEPTED, running.status.as_deref().unwrap_or("running")),
-        None if outcome.success => (StatusCode::OK, "completed"),
-        None => (StatusCode::OK, "failed"),
+/// The answer of a tool. Its result is passed on byte for byte. Where operations are followed, the
+/// rest of what its scenario answered is passed on too: another daemon reads the status there.
+pub(super) fn answered(shared: &ServerState, answer: &CallAnswer, call_id: &str) -> CallHttpResponse {
+    let response = answer.response.as_deref();
+    let running = response.and_then(|response| response.outcome.running.as_ref());
+    let goes_on = running.is_some() || answer.going != GoingOn::No;
+    let status = if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let word = match (running.and_then(|running| running.status.as_deref()), goes_on) {
+        (Some(word), _) => word,
+        (None, true) => "running",
+        (None, false) if answer.success => "completed",
+        (None, false) => "failed",
     };
-    let id = &answered.tool.id;
-    let mut body = JsonMembers::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
-    body.member("success", &outcome.success);
-    body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
-    if let Some(content) = &outcome.content {
+    let mut body = JsonMembers::with_capacity(SMALL + answer.result.as_ref().map_or(0, |result| result.get().len()));
+    body.member("success", &answer.success);
+    body.raw("result", answer.result.as_ref().map_or("null", JsonText::get));
+    if let Some(content) = &answer.content {
         body.raw("content", content.get());
     }
-    if let Some(error) = &outcome.error {
-        body.member("error", error);
+    if let Some(error) = &answer.error {
+        body.member("error", &**error);
     }
-    if let Some(code) = &outcome.code {
-        body.member("code", code);
+    if let Some(code) = &answer.code {
+        body.member("code", &**code);
     }
     body.member("status", word);
-    body.member("execution_time_ms", &u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX));
-    body.member("scenario", id.scenario.as_str());
-    body.member("tool_name", &*id.tool);
-    body.member("name", answered.called().name.as_str());
-    if let Some(definition) = &answered.definition {
-        body.member("definition", &definition.id.to_string());
+    if let Some(took_ms) = &answer.took_ms {
+        body.member("execution_time_ms", took_ms);
     }
-    body.member("url", &answered.url);
-    body.member("attempts", &answered.attempts);
+    if let Some(response) = response {
+        body.add_origin(response);
+    }
     body.member("call_id", call_id);
-    if !answered.adjusted.is_empty() {
-        body.member("adjusted", &answered.adjusted);
+    if !answer.adjusted.is_empty() {
+        body.member("adjusted", &answer.adjusted);
     }
-    if with_others {
-        body.member("provider_answer", &beside_result(outcome.document.as_ref()));
+    if let Some(response) = response.filter(|response| takes_part_in_operations(shared, &response.tool)) {
+        body.member("provider_answer", &beside_result(response.outcome.document.as_ref()));
     }
-    if let Some(running) = &outcome.running {
+    if goes_on {
         body.member("is_async", &true);
+    }
+    if let Some(running) = running {
         body.member("run_id", &running.run_id);
-    } else if goes_on {
-        body.member("is_async", &true);
     }
-    match &answered.going {
-        FollowUp::Over => {}
-        FollowUp::Followed(operation) => body.member("operation_id", &*operation.id),
-        FollowUp::Untracked(why) => body.member("untracked", &why.to_string()),
+    match &answer.going {
+        GoingOn::No => {}
+        GoingOn::As(operation) => body.member("operation_id", &**operation),
+        GoingOn::Untracked(why) => body.member("untracked", why),
     }
     json_answer(status, body.finish())
 }
@@ -130,6 +127,19 @@ impl JsonMembers {
         }
     }
 
+    /// Says which tool ran, and where.
+    fn add_origin(&mut self, response: &CallResponse) {
+        let id = &response.tool.id;
+        self.member("scenario", id.scenario.as_str());
+        self.member("tool_name", &*id.tool);
+        self.member("name", response.called().name.as_str());
+        if let Some(definition) = &response.definition {
+            self.member("definition", &definition.id.to_string());
+        }
+        self.member("url", &response.url);
+        self.member("attempts", &response.attempts);
+    }
+
     fn finish(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
@@ -145,7 +155,9 @@ fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> CallHttpResponse {
 }
 
 /// The answer for a call that waits for approval: 202 with the id of the approval.
-pub(super) fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest, adjusted: &[String]) -> CallHttpResponse {
+pub(super) fn waiting_answer(awaited: &AwaitedApproval) -> CallHttpResponse {
+    let AwaitedApproval { request: waiting, adjusted, .. } = awaited;
+    let id = &waiting.tool;
     let mut body = json!({
         "success": false,
         "result": null,
@@ -158,7 +170,7 @@ pub(super) fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest, adjusted: &
         "expires_at": waiting.expires_at.to_string(),
     });
     if !adjusted.is_empty() {
-        body["adjusted"] = adjusted.into();
+        body["adjusted"] = adjusted.as_slice().into();
     }
     json_answer(StatusCode::ACCEPTED, body.to_string())
 }

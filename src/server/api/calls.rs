@@ -16,13 +16,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::active::{ActiveCall, AttendError, Attended, checked_id};
-use crate::calls::{ExecuteError, GivenArgumentsError, Request, parse_arguments};
+use crate::calls::active::{ActiveCall, AttendError, checked_id};
+use crate::calls::{
+    CallEnd, ExecuteError, Failure, FailureCode, GivenArgumentsError, Patience, Request, parse_arguments,
+};
 use crate::model::{CallerInfo, JsonText, Scope, ToolId};
 use crate::protocols::{CallError, LogLevel};
-use crate::server::api::call_answers::{
-    CallHttpResponse, answer, input_answer, takes_part_in_operations, waiting_answer,
-};
+use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
 use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::http::body::{RawBody, read_object};
@@ -83,26 +83,21 @@ async fn call(
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, access.owner(), call_id, log_level)?;
-    let attended = shared.calls.execute_attended(request, Arc::clone(&call)).await;
-    answer_of(shared, &call, &attended)
+    let end = shared.calls.settle_attended(request, Arc::clone(&call), Patience::NONE).await;
+    answer_of(shared, &call, &end)
 }
 
-/// The answer for a call that is over or needs input.
+/// The answer for a call that ended, or needs an approval or input.
 pub(in crate::server) fn answer_of(
     shared: &ServerState,
     call: &ActiveCall,
-    attended: &Attended,
+    end: &CallEnd,
 ) -> Result<CallHttpResponse, Problem> {
-    let answered = match attended {
-        Attended::NeedsInput(input) => return Ok(input_answer(call, input)),
-        Attended::Over(answered) => answered,
-    };
-    match &**answered {
-        Ok(answered) => Ok(answer(answered, call.id(), takes_part_in_operations(shared, &answered.tool))),
-        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
-            Ok(waiting_answer(id, waiting, adjusted))
-        }
-        Err(refused) => Err(problem(shared, call.caller_info(), refused)),
+    match end {
+        CallEnd::Answered(answer) => Ok(answered(shared, answer, call.id())),
+        CallEnd::AwaitsApproval(awaited) => Ok(waiting_answer(awaited)),
+        CallEnd::NeedsInput(input) => Ok(input_answer(call, input)),
+        CallEnd::Failed(failure) => Err(problem(shared, call.caller_info(), failure)),
     }
 }
 
@@ -235,54 +230,63 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
 }
 
 /// The problem of a call that was refused or failed, with hints from the active catalog.
-fn problem(shared: &ServerState, place: &CallerInfo, refused: &ExecuteError) -> Problem {
-    let problem = match refused {
-        ExecuteError::Unknown(name) => {
+fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Problem {
+    let problem = match failure.code {
+        FailureCode::UnknownTool => {
+            let name = failure.reason.as_deref().unwrap_or_default();
             let snapshot = shared.reader.snapshot();
             lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
         }
-        ExecuteError::Disabled { id, .. } => {
-            let place = match (&place.chat, &place.profile) {
-                (Some(chat), _) => format!("chat:{chat}"),
-                (None, Some(profile)) => format!("profile:{profile}"),
-                (None, None) => "global".to_owned(),
-            };
-            let next = format!("`PUT /api/v1/preferences` with scope `{place}` and target `tool:{id}` switches it on");
-            Problem::new(StatusCode::FORBIDDEN, format!("{refused}; {next}"))
-        }
-        refused => Problem::new(refused.status(), refused.to_string()),
+        FailureCode::Disabled => Problem::new(StatusCode::FORBIDDEN, with_switch(place, failure)),
+        _ => Problem::new(status_of(failure), failure.text.clone()),
     };
-    with_reasons(problem, refused)
+    with_reasons(problem, failure)
+}
+
+/// The text of a disabled tool, with the request that switches it on.
+fn with_switch(place: &CallerInfo, failure: &Failure) -> String {
+    let place = match (&place.chat, &place.profile) {
+        (Some(chat), _) => format!("chat:{chat}"),
+        (None, Some(profile)) => format!("profile:{profile}"),
+        (None, None) => "global".to_owned(),
+    };
+    let target = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!(
+        "{}; `PUT /api/v1/preferences` with scope `{place}` and target `tool:{target}` switches it on",
+        failure.text
+    )
+}
+
+/// The HTTP status of a failure.
+pub(in crate::server) fn status_of(failure: &Failure) -> StatusCode {
+    StatusCode::from_u16(failure.status_number()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// The problem without hints from the active catalog.
 fn problem_without_hints(refused: &ExecuteError) -> Problem {
-    with_reasons(Problem::new(refused.status(), refused.to_string()), refused)
+    let failure = Failure::from(refused);
+    with_reasons(Problem::new(status_of(&failure), failure.text.clone()), &failure)
 }
 
-/// Adds the members that programs read: `success`, `code` and those of the particular error.
-fn with_reasons(problem: Problem, refused: &ExecuteError) -> Problem {
-    let mut problem = problem.with_member("success", false).with_member("code", refused.kind());
-    match refused {
-        ExecuteError::Ambiguous { candidates, .. } => {
-            problem = problem.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
-        }
-        ExecuteError::Invalid { violations, more, .. } | ExecuteError::OutputUnfit { violations, more, .. } => {
-            let shown: Vec<Value> = violations
-                .iter()
-                .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
-                .collect();
-            problem = problem.with_member("violations", shown).with_member("more_violations", *more);
-        }
-        ExecuteError::Failed { attempts, error, .. } => {
-            problem = problem.with_member("attempts", *attempts).with_member("sent", error.was_sent());
-        }
-        ExecuteError::ResultLeftOut { attempts, .. } => {
-            problem = problem.with_member("attempts", *attempts).with_member("sent", true);
-        }
-        _ => {}
+/// Adds the members that programs read: `success`, `code` and those of the particular failure.
+fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
+    let mut problem = problem.with_member("success", false).with_member("code", failure.code.as_str());
+    if !failure.candidates.is_empty() {
+        let candidates: Vec<String> = failure.candidates.iter().map(ToString::to_string).collect();
+        problem = problem.with_member("candidates", candidates);
     }
-    match refused.retry_after() {
+    if !failure.violations.is_empty() {
+        let shown: Vec<Value> = failure
+            .violations
+            .iter()
+            .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
+            .collect();
+        problem = problem.with_member("violations", shown).with_member("more_violations", failure.has_more_violations);
+    }
+    if let Some(attempts) = failure.attempts {
+        problem = problem.with_member("attempts", attempts).with_member("sent", failure.was_sent);
+    }
+    match failure.retry_after {
         Some(wait) => problem.retry_after(wait),
         None => problem,
     }

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::calls::{CallResponse, ExecuteError};
+use crate::calls::{CallEnd, Failure, FailureCode, Patience};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
@@ -136,20 +136,35 @@ pub(in crate::server) async fn execute(
         return failed(&format!("Unknown module: {name}"));
     }
     request.scenario = Some(name.parse()?);
-    match shared.calls.execute(request).await {
-        Ok(CallResponse { outcome, adjusted, .. }) => {
-            let status = if outcome.running.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
-            let result = outcome.result.as_ref().map(JsonText::get);
-            Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref(), &adjusted))
+    match shared.calls.settle(request, Patience::NONE).await {
+        CallEnd::Answered(answer) => {
+            let is_running = answer.response.as_ref().is_some_and(|response| response.outcome.running.is_some());
+            let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let result = answer.result.as_ref().map(JsonText::get);
+            Ok(tool_result(status, &tool, answer.success, result, answer.error.as_deref(), &answer.adjusted))
         }
-        Err(ExecuteError::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
-        Err(ExecuteError::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
-        Err(ExecuteError::OutOfBounds { id, reason }) => failed(&denial_message(&snapshot, &scope, &id, &reason)),
-        Err(ExecuteError::Failed { error, .. }) => failed(&module::error_message(&error)),
-        Err(ref refused @ ExecuteError::ApprovalRequired { waiting: Some(_), ref adjusted, .. }) => {
-            Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string()), adjusted))
+        CallEnd::AwaitsApproval(awaited) => {
+            let (id, approval) = (&awaited.request.tool, &awaited.request.id);
+            let why = format!("a call of `{id}` needs the approval of a human, and waits for it as `{approval}`");
+            Ok(tool_result(StatusCode::ACCEPTED, &tool, false, None, Some(&why), &awaited.adjusted))
         }
-        Err(refused) => failed(&refused.to_string()),
+        CallEnd::NeedsInput(input) => failed(&input.message),
+        CallEnd::Failed(failure) => failed(&failure_message(&snapshot, &scope, owner, &failure)),
+    }
+}
+
+/// The reason of a failure, with the texts of the first client of modules where it has one.
+fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, owner: &str, failure: &Failure) -> String {
+    match (failure.code, &failure.cause, &failure.tool, &failure.reason) {
+        (FailureCode::UnknownTool, _, _, Some(name))
+            if modules(snapshot).any(|health| health.name.as_str() == owner) =>
+        {
+            format!("Unknown tool: {name}")
+        }
+        (FailureCode::UnknownTool, ..) => format!("Unknown module: {owner}"),
+        (FailureCode::NotAllowed, _, Some(id), Some(reason)) => denial_message(snapshot, scope, id, reason),
+        (_, Some(cause), ..) => module::error_message(cause),
+        _ => failure.text.clone(),
     }
 }
 

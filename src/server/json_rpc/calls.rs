@@ -1,15 +1,16 @@
 //! `tools/call`: the result is what the tool gave back, and a tool that failed is an error with its
 //! text.
 
+use std::sync::Arc;
+
 use callsheet_provide::json_rpc::AnswerError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::active::Attended;
-use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, ExecuteError, Request};
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState};
+use crate::calls::active::AttendError;
+use crate::calls::{AwaitedApproval, CallAnswer, CallEnd, Failure, FailureCode, GoingOn, Patience, Request};
+use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
 use crate::server::json_rpc::RpcContext;
@@ -32,22 +33,19 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
     };
     // Frees them while the call waits.
     drop(params);
-    let refused = |error: crate::calls::active::AttendError| AnswerError::refused(error.to_string());
+    let refused = |error: AttendError| AnswerError::refused(error.to_string());
     let call = shared.calls.attend(&request, context.owner, None, LogLevel::Info).map_err(refused)?;
-    match shared.calls.execute_attended(request, call.clone()).await {
-        Attended::NeedsInput(input) => {
+    let patience = Patience::for_work(shared.config.borrow().mcp_face.wait);
+    match shared.calls.settle_attended(request, Arc::clone(&call), patience).await {
+        CallEnd::Answered(answer) => answered(&answer),
+        CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
+        CallEnd::NeedsInput(input) => {
             let why = format!("the tool needs input to continue: {}", input.message);
             let interaction = call_event_json::interaction(&input);
             Err(AnswerError::new(WAITS_FOR_INPUT, why)
                 .with_data(json!({"call_id": &**call.id(), "interaction": interaction})))
         }
-        Attended::Over(answered) => match &*answered {
-            Ok(answered) => context.result(answered).await,
-            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
-                context.approved(waiting.clone()).await
-            }
-            Err(refused) => Err(refusal(refused)),
-        },
+        CallEnd::Failed(failure) => Err(failed(&failure)),
     }
 }
 
@@ -82,115 +80,81 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
     }
 }
 
-impl RpcContext {
-    /// The result of a call that was made, waited for up to `mcp.wait` if it goes on.
-    async fn result(&self, answered: &CallResponse) -> Result<String, AnswerError> {
-        let outcome = &answered.outcome;
-        match &answered.going {
-            FollowUp::Followed(operation) => {
-                let limit = self.shared.config.borrow().mcp_face.wait;
-                let over = match self.shared.calls.operations() {
-                    Some(operations) => operations.wait_until_over(&operation.id, limit).await,
-                    None => None,
-                };
-                match over.filter(|operation| operation.state.is_over()) {
-                    Some(operation) => of_operation(&operation),
-                    None => Ok(json!({"status": "running", "operation_id": &*operation.id}).to_string()),
-                }
-            }
-            _ if outcome.success => Ok(text(outcome.result.as_ref())),
-            _ => Err(failure(outcome.error.as_deref(), outcome.code.as_deref())),
+/// The answer of a tool.
+fn answered(answer: &CallAnswer) -> Result<String, AnswerError> {
+    match &answer.going {
+        GoingOn::As(operation) if answer.approval.is_none() => {
+            Ok(json!({"status": "running", "operation_id": &**operation}).to_string())
         }
+        _ if answer.success => Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned()),
+        _ => Err(failed_by_tool(answer)),
     }
-
-    /// The result of a call that needs approval. The same call hands out its outcome once.
-    async fn approved(&self, mut request: std::sync::Arc<ApprovalRequest>) -> Result<String, AnswerError> {
-        let approvals = self.shared.calls.approvals();
-        if let Some(approvals) = approvals.as_ref().filter(|_| request.state == ApprovalState::Started) {
-            let limit = self.shared.config.borrow().mcp_face.wait;
-            request = approvals.wait_until_over(request, limit).await;
-        }
-        if let Some(approvals) = approvals.filter(|_| request.state.is_over()) {
-            approvals.set_collected(&request.id);
-        }
-        of_approval(&request)
-    }
-}
-
-fn text(result: Option<&JsonText>) -> String {
-    result.map_or("null", JsonText::get).to_owned()
 }
 
 /// A tool that failed.
-fn failure(error: Option<&str>, code: Option<&str>) -> AnswerError {
-    let failed = AnswerError::invalid_request(error.unwrap_or("the tool failed"));
-    match code {
-        Some(code) => failed.with_data(json!({"code": code})),
-        None => failed,
+fn failed_by_tool(answer: &CallAnswer) -> AnswerError {
+    let failed = AnswerError::invalid_request(answer.error.as_deref().unwrap_or("the tool failed"));
+    match (&answer.operation, &answer.code) {
+        (Some(operation), _) => failed.with_data(json!({"operation_id": &*operation.id, "state": operation.state})),
+        (None, Some(code)) => failed.with_data(json!({"code": &**code})),
+        (None, None) => failed,
     }
 }
 
-fn of_operation(operation: &Operation) -> Result<String, AnswerError> {
-    if operation.state == OperationState::Succeeded {
-        return Ok(text(operation.result.as_ref()));
-    }
-    let error = operation.error.as_deref().or(operation.note.as_deref());
-    Err(failure(error, None).with_data(json!({"operation_id": &*operation.id, "state": operation.state.to_string()})))
+/// What programs read about an approval.
+fn approval_data(request: &ApprovalRequest) -> Value {
+    json!({"approval_id": &*request.id, "state": request.state.to_string(), "expires_at": request.expires_at.to_string()})
 }
 
-fn of_approval(request: &ApprovalRequest) -> Result<String, AnswerError> {
-    let (tool, id) = (&request.tool, &request.id);
-    let data = || json!({"approval_id": &**id, "state": request.state.to_string(), "expires_at": request.expires_at.to_string()});
-    let waits = |why: String| Err(AnswerError::new(WAITS_FOR_APPROVAL, why).with_data(data()));
-    match (request.state, &request.answer) {
-        (ApprovalState::Waiting, _) => waits(format!(
+/// A call that waits for approval, or is under way after it.
+fn waits(awaited: &AwaitedApproval) -> AnswerError {
+    let tool = &awaited.request.tool;
+    let why = if awaited.is_under_way {
+        format!("the call of `{tool}` was approved and is under way; the same call gives its outcome later")
+    } else {
+        format!(
             "the call of `{tool}` waits for the approval of a person; once it is decided, the same call gives its outcome"
-        )),
-        (ApprovalState::Started, _) => {
-            waits(format!("the call of `{tool}` was approved and is under way; the same call gives its outcome later"))
-        }
-        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) if answer.success => {
-            Ok(text(answer.result.as_ref()))
-        }
-        (ApprovalState::Answered | ApprovalState::Failed, answer) => {
-            let answer = answer.as_ref();
-            Err(failure(answer.and_then(|answer| answer.error.as_deref()), answer.and_then(|a| a.code.as_deref())))
-        }
-        (ApprovalState::Rejected, _) => {
-            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            Err(AnswerError::refused(format!("the call of `{tool}` was rejected{reason}; it was not run"))
-                .with_data(data()))
-        }
-        (ApprovalState::Expired, _) => {
-            let why = request.gave_way().map_or_else(
-                || format!("the call of `{tool}` was not approved in time; it was not run"),
-                |reason| format!("the call of `{tool}` gave way to newer ones: {reason}; it was not run"),
-            );
-            Err(AnswerError::refused(why).with_data(data()))
-        }
-        (ApprovalState::Unknown, _) => Err(AnswerError::refused(format!(
-            "the call of `{tool}` was approved, and whether it ran to its end is not known"
-        ))
-        .with_data(data())),
-    }
+        )
+    };
+    AnswerError::new(WAITS_FOR_APPROVAL, why).with_data(approval_data(&awaited.request))
 }
 
-/// A call that was not made, or got no valid answer.
-fn refusal(refused: &ExecuteError) -> AnswerError {
-    match refused {
-        ExecuteError::Unknown(_) => AnswerError::invalid_request(refused.to_string()),
-        ExecuteError::Invalid { violations, .. } => {
-            let shown = violations.iter().map(|found| json!({"pointer": found.pointer, "message": found.message}));
+/// A call that was not made, not approved, or got no valid answer.
+fn failed(failure: &Failure) -> AnswerError {
+    if let Some(request) = &failure.approval {
+        return AnswerError::refused(not_approved(failure.code, request)).with_data(approval_data(request));
+    }
+    match failure.code {
+        FailureCode::UnknownTool => AnswerError::invalid_request(failure.text.clone()),
+        FailureCode::InvalidArguments => {
+            let shown =
+                failure.violations.iter().map(|found| json!({"pointer": found.pointer, "message": found.message}));
             let data = json!({"violations": shown.collect::<Vec<Value>>()});
-            AnswerError::invalid_params(refused.to_string()).with_data(data)
+            AnswerError::invalid_params(failure.text.clone()).with_data(data)
         }
-        _ => {
-            let mut data = json!({"code": refused.kind()});
-            if let Some(wait) = refused.retry_after() {
+        code => {
+            let mut data = json!({"code": code.as_str()});
+            if let Some(wait) = failure.retry_after {
                 data["retry_after_s"] = json!(wait.as_secs());
             }
-            AnswerError::refused(refused.to_string()).with_data(data)
+            AnswerError::refused(failure.text.clone()).with_data(data)
         }
+    }
+}
+
+/// Why a call that needed approval has no answer.
+fn not_approved(code: FailureCode, request: &ApprovalRequest) -> String {
+    let tool = &request.tool;
+    match code {
+        FailureCode::Rejected => {
+            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("the call of `{tool}` was rejected{reason}; it was not run")
+        }
+        FailureCode::ApprovalExpired => request.gave_way().map_or_else(
+            || format!("the call of `{tool}` was not approved in time; it was not run"),
+            |reason| format!("the call of `{tool}` gave way to newer ones: {reason}; it was not run"),
+        ),
+        _ => format!("the call of `{tool}` was approved, and whether it ran to its end is not known"),
     }
 }

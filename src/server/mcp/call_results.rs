@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::CallResponse;
-use crate::calls::track::FollowUp;
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer};
+use crate::calls::{AwaitedApproval, CallAnswer, Failure, FailureCode, GoingOn};
+use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
 use crate::protocols::json_rpc::RpcError;
 use crate::server::mcp::refusal::{HEADER_MISMATCH, MISSING_CAPABILITY, Refusal, UNSUPPORTED_VERSION};
@@ -32,56 +31,38 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Refusal> {
     Some(Refusal { status, error: RpcError { code, message, data: outcome.document.clone() } })
 }
 
-/// The outcome of an approved call, or what it waits for.
-pub(super) fn of_approval(request: &ApprovalRequest) -> String {
-    let (tool, id) = (&request.tool, &request.id);
-    let by = request.decided.as_ref().map_or("a person", |decided| &*decided.by);
-    match (request.state, &request.answer) {
-        (ApprovalState::Waiting, _) => failed(&format!(
-            "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {}. Tell the user; once it is decided, the same call gives its outcome.",
-            request.expires_at
-        )),
-        (ApprovalState::Started, _) => failed(&format!(
+/// A call that waits for approval, or is under way after it.
+pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
+    let ApprovalRequest { tool, id, expires_at, .. } = &*awaited.request;
+    if awaited.is_under_way {
+        return failed(&format!(
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
-        )),
-        (ApprovalState::Answered | ApprovalState::Failed, Some(StoredAnswer { content: Some(whole), .. }))
-            if whole.get().starts_with('{') =>
-        {
-            complete(whole.get())
-        }
-        (ApprovalState::Answered | ApprovalState::Failed, Some(answer)) if answer.success => {
-            let goes_on = answer.operation.as_ref().map(|operation| goes_on(operation));
-            of_value(answer.result.as_ref(), goes_on)
-        }
-        (ApprovalState::Answered | ApprovalState::Failed, answer) => {
-            let error = answer.as_ref().and_then(|answer| answer.error.as_deref()).unwrap_or("the tool failed");
-            failed(&with_code(error, answer.as_ref().and_then(|answer| answer.code.as_deref())))
-        }
-        (ApprovalState::Rejected, _) => {
-            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            failed(&format!("The call of `{tool}` was rejected by {by}{reason}. It was not run."))
-        }
-        (ApprovalState::Expired, _) => failed(&request.gave_way().map_or_else(
-            || format!("The call of `{tool}` was not approved in time. It was not run."),
-            |reason| format!("The call of `{tool}` gave way to newer ones: {reason}. It was not run."),
-        )),
-        (ApprovalState::Unknown, _) => failed(&format!(
-            "The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known."
-        )),
+        ));
     }
+    failed(&format!(
+        "The call of `{tool}` waits for the approval of a person, under the id {id}. It is decided on the dashboard, or by `callsheet approvals approve {id}`, until {expires_at}. Tell the user; once it is decided, the same call gives its outcome."
+    ))
 }
 
-/// The result of an operation that is over; `None` while it goes on.
-pub(super) fn of_operation(operation: &Operation) -> Option<String> {
-    if !operation.state.is_over() {
-        return None;
-    }
-    if operation.state == OperationState::Succeeded {
-        return Some(of_value(operation.result.as_ref(), None));
-    }
-    let error = operation.error.as_deref().or(operation.note.as_deref()).unwrap_or("it did not end well");
-    Some(failed(&format!("The operation {} is {}: {error}", operation.id, operation.state)))
+/// A call that was not made, not approved, or got no valid answer.
+pub(super) fn of_failure(failure: &Failure) -> String {
+    let Some(request) = &failure.approval else { return failed(&failure.text) };
+    let ApprovalRequest { tool, id, .. } = &**request;
+    let by = request.decided.as_ref().map_or("a person", |decided| &*decided.by);
+    failed(&match failure.code {
+        FailureCode::Rejected => {
+            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("The call of `{tool}` was rejected by {by}{reason}. It was not run.")
+        }
+        FailureCode::ApprovalExpired => request.gave_way().map_or_else(
+            || format!("The call of `{tool}` was not approved in time. It was not run."),
+            |reason| format!("The call of `{tool}` gave way to newer ones: {reason}. It was not run."),
+        ),
+        _ => {
+            format!("The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known.")
+        }
+    })
 }
 
 fn goes_on(operation: &str) -> String {
@@ -92,21 +73,30 @@ fn with_code(error: &str, code: Option<&str>) -> String {
     code.map_or_else(|| error.to_owned(), |code| format!("{error} ({code})"))
 }
 
-/// The outcome of a call as a result.
-pub(super) fn result(answered: &CallResponse) -> String {
-    let outcome = &answered.outcome;
-    if let Some(whole) = outcome.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
+/// The answer of a tool as a result.
+pub(super) fn result(answer: &CallAnswer) -> String {
+    if let Some(whole) = answer.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
         return complete(whole.get());
     }
-    if !outcome.success {
-        return failed(&with_code(outcome.error.as_deref().unwrap_or("the tool failed"), outcome.code.as_deref()));
+    match (answer.success, &answer.operation) {
+        (false, Some(operation)) => {
+            let error = answer.error.as_deref().unwrap_or("it did not end well");
+            failed(&format!("The operation {} is {}: {error}", operation.id, operation.state))
+        }
+        (false, None) => {
+            failed(&with_code(answer.error.as_deref().unwrap_or("the tool failed"), answer.code.as_deref()))
+        }
+        (true, _) => of_value(answer.result.as_ref(), note(&answer.going)),
     }
-    let goes_on = match &answered.going {
-        FollowUp::Over => None,
-        FollowUp::Followed(operation) => Some(goes_on(&operation.id)),
-        FollowUp::Untracked(why) => Some(format!("It goes on, and cannot be followed: {why}.")),
-    };
-    of_value(outcome.result.as_ref(), goes_on)
+}
+
+/// What is said behind the result of a tool that goes on.
+fn note(going: &GoingOn) -> Option<String> {
+    match going {
+        GoingOn::No => None,
+        GoingOn::As(operation) => Some(goes_on(operation)),
+        GoingOn::Untracked(why) => Some(format!("It goes on, and cannot be followed: {why}.")),
+    }
 }
 
 /// A value as a text, and also as JSON where it is an object.

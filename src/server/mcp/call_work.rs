@@ -1,20 +1,19 @@
-//! What a call does from its checks to its result, apart from the request that carries it: sending,
-//! the approval in a form of the client, and waiting for an operation that goes on.
+//! What a call does from its request to its result, apart from the request that carries it: it is
+//! settled, and an approval is decided in a form of the client where that is allowed.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::calls::track::FollowUp;
-use crate::calls::{CallResponse, ExecuteError, Request};
-use crate::model::{ApprovalRequest, ApprovalState, JsonText, ToolId};
+use crate::calls::{AwaitedApproval, CallAnswer, CallEnd, FailureCode, Patience, Request};
+use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::{InputReply, InputWanted};
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::mcp::adjusted::with_adjusted;
 use crate::server::mcp::call_results as results;
 use crate::server::mcp::caller::McpCaller;
-use crate::server::mcp::held::{CallEnd, CallEnding};
+use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::refusal::Refusal;
 
 /// A call that is made.
@@ -32,59 +31,35 @@ const SHOWN: usize = 2_000;
 
 impl CallWork {
     /// Makes the call.
-    pub(super) async fn run(self) -> CallEnd {
+    pub(super) async fn run(self) -> LongRequestEnd {
+        let calls = &self.shared.calls;
+        let patience = Patience::for_work(self.shared.config.borrow().mcp_face.wait);
         let caller = Arc::clone(&self.caller);
-        match self.shared.calls.execute_for(self.request.clone(), Some(caller)).await {
-            Ok(answered) => self.answered(answered).await,
-            Err(ExecuteError::Unknown(name)) => Err(Refusal::invalid(format!("Unknown tool: {name}"))),
-            Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), adjusted }) => {
-                Ok(CallEnding::Complete(with_adjusted(self.approved(&id, waiting).await, &adjusted)))
+        let mut end = calls.settle_for(self.request.clone(), caller, patience).await;
+        if let CallEnd::AwaitsApproval(awaited) = &end
+            && let Some(decided) = self.decided(awaited).await
+        {
+            end = calls.wait_for_end(decided, patience).await;
+        }
+        match end {
+            CallEnd::Answered(answer) => answered(answer),
+            CallEnd::AwaitsApproval(awaited) => complete(results::awaits_approval(&awaited), &awaited.adjusted),
+            CallEnd::NeedsInput(input) => complete(results::failed(&input.message), &[]),
+            CallEnd::Failed(failure) if failure.code == FailureCode::UnknownTool => {
+                let name = failure.reason.as_deref().unwrap_or_default();
+                Err(Refusal::invalid(format!("Unknown tool: {name}")))
             }
-            Err(refused) => Ok(CallEnding::Complete(results::failed(&refused.to_string()))),
+            CallEnd::Failed(failure) => complete(results::of_failure(&failure), &failure.adjusted),
         }
     }
 
-    async fn answered(&self, mut answered: CallResponse) -> CallEnd {
-        if let Some(required) = answered.outcome.input_required.take() {
-            return Ok(CallEnding::NeedsInput(required));
+    /// The end of a call whose approval a person decided in a form; `None` without a decision.
+    async fn decided(&self, awaited: &AwaitedApproval) -> Option<CallEnd> {
+        if awaited.is_under_way || !self.may_show_form() {
+            return None;
         }
-        if let Some(refusal) = results::refusal(&answered.outcome) {
-            return Err(refusal);
-        }
-        let over = match &answered.going {
-            FollowUp::Followed(operation) => self.over(&operation.id).await,
-            FollowUp::Over | FollowUp::Untracked(_) => None,
-        };
-        let result = over.unwrap_or_else(|| results::result(&answered));
-        Ok(CallEnding::Complete(with_adjusted(result, &answered.adjusted)))
-    }
-
-    /// The result of an operation that is over within `mcp.wait`.
-    async fn over(&self, id: &str) -> Option<String> {
-        let limit = self.shared.config.borrow().mcp_face.wait;
-        let operation = self.shared.calls.operations()?.wait_until_over(id, limit).await?;
-        results::of_operation(&operation)
-    }
-
-    /// The result of a call that needs approval.
-    async fn approved(&self, id: &ToolId, waiting: Arc<ApprovalRequest>) -> String {
-        let decided = match waiting.state {
-            ApprovalState::Waiting if self.may_show_form() => self.by_form(id, &waiting).await,
-            _ => None,
-        };
-        let mut request = decided.unwrap_or(waiting);
-        if request.state == ApprovalState::Started
-            && let Some(approvals) = self.shared.calls.approvals()
-        {
-            let limit = self.shared.config.borrow().mcp_face.wait;
-            request = approvals.wait_until_over(request, limit).await;
-        }
-        if request.state.is_over()
-            && let Some(approvals) = self.shared.calls.approvals()
-        {
-            approvals.set_collected(&request.id);
-        }
-        results::of_approval(&request)
+        let decided = self.by_form(&awaited.request).await?;
+        Some(CallEnd::of_approval(decided, awaited.adjusted.clone()))
     }
 
     /// Whether the person at the client may approve calls.
@@ -95,7 +70,8 @@ impl CallWork {
     }
 
     /// Has a person decide in a form. `None` if there is no decision.
-    async fn by_form(&self, id: &ToolId, waiting: &ApprovalRequest) -> Option<Arc<ApprovalRequest>> {
+    async fn by_form(&self, waiting: &ApprovalRequest) -> Option<Arc<ApprovalRequest>> {
+        let id = &waiting.tool;
         let arguments: String = waiting.arguments.get().chars().take(SHOWN).collect();
         let cut = if arguments.len() < waiting.arguments.get().len() { " (cut)" } else { "" };
         let message = format!("The tool `{id}` needs your approval. Its arguments{cut}: {arguments}");
@@ -118,6 +94,23 @@ impl CallWork {
             }
         }
     }
+}
+
+/// The result of a tool, or the error of the protocol with which its MCP server answered.
+fn answered(answer: CallAnswer) -> LongRequestEnd {
+    if let Some(response) = &answer.response {
+        if let Some(required) = &response.outcome.input_required {
+            return Ok(LongRequestResult::NeedsInput(required.clone()));
+        }
+        if let Some(refusal) = results::refusal(&response.outcome) {
+            return Err(refusal);
+        }
+    }
+    complete(results::result(&answer), &answer.adjusted)
+}
+
+fn complete(result: String, adjusted: &[String]) -> LongRequestEnd {
+    Ok(LongRequestResult::Complete(with_adjusted(result, adjusted)))
 }
 
 /// What a modern client gets that has to send its call again with input.

@@ -19,21 +19,21 @@ use crate::server::mcp::refusal::Refusal;
 /// The most calls that wait.
 const MOST: usize = 256;
 
-/// What a call ended with.
-pub(super) enum CallEnding {
+/// What a call, or a request that is relayed, ended with.
+pub(super) enum LongRequestResult {
     /// The text of its result.
     Complete(String),
     /// Its MCP server needs it again, with input.
     NeedsInput(InputRequired),
 }
 
-/// What a call ended with, or its error.
-pub(super) type CallEnd = Result<CallEnding, Refusal>;
+/// The same, or the error of the protocol.
+pub(super) type LongRequestEnd = Result<LongRequestResult, Refusal>;
 
 /// A call under way.
 pub(super) struct OngoingCall {
     pub(super) events: mpsc::Receiver<CallerEvent>,
-    pub(super) end: JoinHandle<CallEnd>,
+    pub(super) end: JoinHandle<LongRequestEnd>,
     /// Of a modern client: when the request for the call ends early, the call is cancelled.
     pub(super) _on_drop: Option<CancelOnDrop>,
     /// Of a legacy client: completes when it cancels the call.

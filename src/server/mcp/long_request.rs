@@ -26,7 +26,7 @@ use crate::server::mcp::answer::{Answer, envelope, error_envelope, event};
 use crate::server::mcp::call_work::input_required;
 use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
 use crate::server::mcp::context::{McpClient, McpContext};
-use crate::server::mcp::held::{CallEnd, CallEnding, CancelOnDrop, HeldCall, HeldCalls, OngoingCall};
+use crate::server::mcp::held::{CancelOnDrop, HeldCall, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::request_state::{LIFETIME, RequestState};
 
@@ -96,7 +96,7 @@ enum BegunCall {
 /// What comes next of a request.
 enum CallTurn {
     Event(CallerEvent),
-    Done(CallEnd),
+    Done(LongRequestEnd),
     /// The client cancelled it and gets no answer.
     Cancelled,
     /// Nothing for a while.
@@ -128,7 +128,7 @@ fn start<W, F>(
 ) -> Result<OngoingCall, Refusal>
 where
     W: FnOnce(Arc<McpCaller>) -> F,
-    F: Future<Output = CallEnd> + Send + 'static,
+    F: Future<Output = LongRequestEnd> + Send + 'static,
 {
     let shared = &context.shared;
     let (events, received) = mpsc::channel(EVENTS);
@@ -210,7 +210,7 @@ impl AnswerWriter {
     ) -> Result<BegunCall, Refusal>
     where
         W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
-        F: Future<Output = CallEnd> + Send + 'static,
+        F: Future<Output = LongRequestEnd> + Send + 'static,
     {
         let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
         let state = match parts.request_state.filter(|_| client.is_modern()) {
@@ -317,10 +317,10 @@ impl AnswerWriter {
     }
 
     /// The text of a result, with the state of an MCP server sealed.
-    fn ended(&self, end: CallEnd) -> Result<String, Refusal> {
+    fn ended(&self, end: LongRequestEnd) -> Result<String, Refusal> {
         match end? {
-            CallEnding::Complete(result) => Ok(result),
-            CallEnding::NeedsInput(InputRequired { requests, state }) => {
+            LongRequestResult::Complete(result) => Ok(result),
+            LongRequestResult::NeedsInput(InputRequired { requests, state }) => {
                 let time = (self.shared.clock.wall(), LIFETIME);
                 let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, time);
                 Ok(input_required(requests.get(), state.as_deref()))

@@ -20,7 +20,7 @@ use crate::protocols::{Outcome, RelayMethod};
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::context::{McpClient, McpContext};
-use crate::server::mcp::held::{CallEnd, CallEnding};
+use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::lists;
 use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
 use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
@@ -109,12 +109,12 @@ pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
 }
 
 /// The result of a scenario, or its error.
-fn finished(mut outcome: Outcome, method: RelayMethod, (is_modern, subject): (bool, &str)) -> CallEnd {
+fn finished(mut outcome: Outcome, method: RelayMethod, (is_modern, subject): (bool, &str)) -> LongRequestEnd {
     if let Some(required) = outcome.input_required.take() {
-        return Ok(CallEnding::NeedsInput(required));
+        return Ok(LongRequestResult::NeedsInput(required));
     }
     if let Some(result) = outcome.content {
-        return Ok(CallEnding::Complete(completed(result.get(), method)));
+        return Ok(LongRequestResult::Complete(completed(result.get(), method)));
     }
     let code = outcome.code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(UNANSWERED);
     if method == RelayMethod::ReadResource && code == RESOURCE_NOT_FOUND {

@@ -13,10 +13,11 @@ use serde_json::value::RawValue;
 
 use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
-use crate::calls::{CallResponse, ExecuteError, Request};
+use crate::calls::{CallEnd, Patience, Request};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
+use crate::server::api::calls::status_of;
 use crate::server::http::body::{RawBody, read_object};
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -57,9 +58,9 @@ pub(super) async fn invoke(
         return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable"));
     }
     let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
-    Ok(match shared.calls.execute(request).await {
-        Ok(CallResponse { outcome, .. }) if outcome.success => {
-            let value = outcome.result.unwrap_or_else(|| JsonText::known("null"));
+    Ok(match shared.calls.settle(request, Patience::NONE).await {
+        CallEnd::Answered(given) if given.success => {
+            let value = given.result.unwrap_or_else(|| JsonText::known("null"));
             match broken(&shared, &stored, &tool, &value).await {
                 None => answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{}}}"#, value.get())),
                 Some(how) => {
@@ -68,15 +69,16 @@ pub(super) async fn invoke(
                 }
             }
         }
-        Ok(CallResponse { outcome, .. }) => {
-            let error = outcome.error.as_deref().unwrap_or("it failed without a message");
-            failed(StatusCode::OK, error, outcome.code.as_deref().unwrap_or("failed"))
+        CallEnd::Answered(given) => {
+            let error = given.error.as_deref().unwrap_or("it failed without a message");
+            failed(StatusCode::OK, error, given.code.as_deref().unwrap_or("failed"))
         }
-        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting), .. }) => {
-            let why = format!("`{id}` needs approval; it waits as `{}`", waiting.id);
+        CallEnd::AwaitsApproval(awaited) => {
+            let why = format!("`{}` needs approval; it waits as `{}`", awaited.request.tool, awaited.request.id);
             failed(StatusCode::ACCEPTED, &why, "approval_required")
         }
-        Err(refused) => failed(refused.status(), &refused.to_string(), refused.kind()),
+        CallEnd::NeedsInput(input) => failed(StatusCode::OK, &input.message, "input_required"),
+        CallEnd::Failed(failure) => failed(status_of(&failure), &failure.text, failure.code.as_str()),
     })
 }
 
