@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::changes::{deleted, switched};
+use super::changes::{deleted, restored, switched};
 use super::files::{self, BUNDLE_FILE};
 use super::lock::FolderLock;
 use super::{
@@ -267,7 +267,7 @@ impl BundleStore {
                 set.check_limits(1, definition.bytes(), &settings)?;
             }
             let folder = before.map_or_else(|| root.join(id.to_string()), |before| before.folder.clone());
-            files::write(&folder.join(BUNDLE_FILE), &definition.document)?;
+            files::write(&folder.join(BUNDLE_FILE), &definition.document, Some(definition.modified_at))?;
             Ok(if before.is_some() { PutOutcome::Replaced } else { PutOutcome::Created })
         })
         .await
@@ -280,7 +280,9 @@ impl BundleStore {
             if bundle.definition.is_built_in {
                 return built_in::switch(root, None, is_enabled);
             }
-            files::write(&bundle.folder.join(BUNDLE_FILE), &switched(&bundle.definition.document, is_enabled)?)
+            let about = &bundle.definition;
+            let document = switched(&about.document, is_enabled)?;
+            files::write(&bundle.folder.join(BUNDLE_FILE), &document, Some(about.modified_at))
         })
         .await
     }
@@ -294,7 +296,22 @@ impl BundleStore {
             if !bundle.tools.is_empty() {
                 return Err(BundleError::NotEmpty(id, bundle.tools.len()));
             }
-            files::write(&bundle.folder.join(BUNDLE_FILE), &deleted(&bundle.definition.document, now)?)
+            let about = &bundle.definition;
+            let document = deleted(&about.document, now)?;
+            files::write(&bundle.folder.join(BUNDLE_FILE), &document, Some(about.modified_at))
+        })
+        .await
+    }
+
+    /// Takes back that a bundle was deleted, as long as its file is there.
+    pub async fn restore_bundle(&self, id: Uuid) -> Result<(), BundleError> {
+        self.change(move |_, set| {
+            let bundle = set.get(id).ok_or(BundleError::UnknownBundle(id))?;
+            let about = &bundle.definition;
+            if about.soft_deleted_at.is_none() {
+                return Ok(());
+            }
+            files::write(&bundle.folder.join(BUNDLE_FILE), &restored(&about.document)?, Some(about.modified_at))
         })
         .await
     }
@@ -311,6 +328,7 @@ impl BundleStore {
         self.change(move |_, set| {
             let stored = enabled(set, bundle)?;
             let tool = content.inserted(bundle, (&slug, &version), now)?;
+            tool.check_hosts(&settings)?;
             if stored.tool(&slug, &version).is_ok() {
                 return Err(BundleError::Conflict(bundle, slug, version));
             }
@@ -318,7 +336,8 @@ impl BundleStore {
                 return Err(BundleError::TooMany(settings.max_tools));
             }
             set.check_limits(0, tool.bytes, &settings)?;
-            files::write(&stored.folder.join(files::free_name(&[&stored.folder], &tool)), &tool.document)
+            let file = stored.folder.join(files::free_name(&[&stored.folder], &tool));
+            files::write(&file, &tool.document, Some(tool.modified_at))
         })
         .await
     }
@@ -328,7 +347,6 @@ impl BundleStore {
         &self,
         (bundle, slug, version): (Uuid, Slug, ToolVersion),
         is_enabled: bool,
-            tool.check_hosts(&settings)?;
     ) -> Result<(), BundleError> {
         self.change(move |root, set| {
             let stored = enabled(set, bundle)?;
@@ -336,7 +354,7 @@ impl BundleStore {
             if stored.definition.is_built_in {
                 return built_in::switch(root, Some(slug.as_str()), is_enabled);
             }
-            files::write(&tool.file, &switched(&tool.document, is_enabled)?)
+            files::write(&tool.file, &switched(&tool.document, is_enabled)?, Some(tool.modified_at))
         })
         .await
     }
