@@ -1,5 +1,5 @@
-//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds. In a program of its
-//! own, since it counts what the whole process asks the allocator for.
+//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds. In a
+//! program of its own, since it counts what the whole process asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

@@ -36,6 +36,12 @@ fn refused(why: impl Into<String>) -> BundleError {
     BundleError::Archive(why.into())
 }
 
+fn too_large(most_bytes: usize) -> BundleError {
+    refused(format!(
+        "its tools need more than the {most_bytes} bytes that `bundles.max_bytes` allows; raise it, or import fewer tools"
+    ))
+}
+
 /// The archive of a bundle with the documents of its tools. No entry has a time, so the same bundle
 /// gives the same bytes.
 pub fn write(definition: &StoredDocument, tools: &[StoredDocument]) -> Result<Vec<u8>, BundleError> {
@@ -66,7 +72,7 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
     }
     let archive = ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
     let (mut names, mut left, mut entries) = (BTreeSet::new(), UNPACKED_MAX, archive.entries());
-    let (mut definition, mut tools) = (None, Vec::new());
+    let (mut definition, mut tools, mut texts) = (None, Vec::new(), 0);
     loop {
         let entry = entries.next_entry().map_err(|error| refused(format!("its directory cannot be read: {error}")))?;
         let Some(entry) = entry else { break };
@@ -91,6 +97,11 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
             return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
         }
         left -= text.len() as u64;
+        // Each takes at least the bytes of its text: what is too large is refused before it is read.
+        texts += text.len();
+        if texts > most_bytes {
+            return Err(too_large(most_bytes));
+        }
         let text =
             String::from_utf8(text).map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))?;
         let document =
@@ -163,9 +174,7 @@ fn parsed(
         }
         bytes = bytes.saturating_add(tool.bytes);
         if bytes > most_bytes {
-            return Err(refused(format!(
-                "its tools need more than the {most_bytes} bytes that `bundles.max_bytes` allows; raise it, or import fewer tools"
-            )));
+            return Err(too_large(most_bytes));
         }
         tools.push(tool);
     }
@@ -279,6 +288,6 @@ mod tests {
         let files: Vec<(&str, String)> = names.iter().map(|name| (name.as_str(), text.clone())).collect();
         let bytes = packed(&files);
         assert!(bytes.len() < 1024 * 1024, "{}", bytes.len());
-        assert!(read(&bytes, MOST_BYTES).unwrap_err().to_string().contains("too large"));
+        assert!(read(&bytes, usize::MAX).unwrap_err().to_string().contains("too large"));
     }
 }

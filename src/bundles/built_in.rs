@@ -66,7 +66,7 @@ pub(super) fn switch(root: &Path, slug: Option<&str>, is_enabled: bool) -> Resul
             }
         }
     }
-    files::write(&file, &StoredDocument::from_members(&switches)?)
+    files::write(&file, &StoredDocument::from_members(&switches)?, None)
 }
 
 /// Refuses a change of the content of what is built in.

@@ -38,7 +38,7 @@ const TOOL_MEMBERS: [&str; 11] = [
 
 /// Members of what a daemon shows of a tool that it sets itself. A client that sends back what it
 /// got may send them; they are not used.
-const TOOL_OWN_MEMBERS: [&str; 12] = [
+const TOOL_OWN_MEMBERS: [&str; 13] = [
     "toolID",
     "id",
     "bundleID",
@@ -49,6 +49,7 @@ const TOOL_OWN_MEMBERS: [&str; 12] = [
     "modifiedAt",
     "tool",
     "leftOut",
+    "preferredEnabled",
     "callCount",
     "lastCalledAt",
 ];
@@ -173,8 +174,13 @@ pub(super) fn deleted(document: &StoredDocument, now: Timestamp) -> Result<Store
     document.with(&[("softDeletedAt", Some(time(now).to_string()))])
 }
 
+/// A document of a bundle that is no longer deleted.
+pub(super) fn restored(document: &StoredDocument) -> Result<StoredDocument, BundleError> {
+    document.with(&[("softDeletedAt", None)])
+}
+
 /// A time as it is written: RFC 3339, UTC, with milliseconds at most.
-pub(super) fn time(at: Timestamp) -> Value {
+pub(crate) fn time(at: Timestamp) -> Value {
     let at = at.round(jiff::Unit::Millisecond).unwrap_or(at);
     json!(at.to_string())
 }

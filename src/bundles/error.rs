@@ -25,7 +25,7 @@ pub enum BundleError {
     #[error("the bundle `{0}` has no tool `{1}` with version `{2}`")]
     UnknownTool(Uuid, Slug, ToolVersion),
     /// The bundle was deleted, and its files are still there.
-    #[error("the bundle `{0}` is being deleted")]
+    #[error("the bundle `{0}` is being deleted; `callsheet bundle restore {0}` takes that back")]
     BeingDeleted(Uuid),
     /// A bundle with tools cannot be deleted.
     #[error("the bundle `{0}` still has {1} tool(s); delete them first")]

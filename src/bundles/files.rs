@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -94,13 +95,14 @@ impl FileChanges<'_> {
         stamp.is_some()
     }
 
-    /// The text of a file. It is used, so that its stamp is kept.
-    fn read(&mut self, file: &Path) -> Result<String, String> {
+    /// The text of a file, and when it was written. It is used, so that its stamp is kept.
+    fn read(&mut self, file: &Path) -> Result<(String, Option<Timestamp>), String> {
         let opened = open_regular(file).map_err(|error| error.to_string())?;
         let stamp = FileStamp::from_opened(&opened, self.now);
+        let written = opened.metadata().and_then(|found| found.modified()).ok().and_then(whole_milliseconds);
         let text = read_opened(opened)?;
         self.stamps.extend(stamp.map(|stamp| (file.to_owned(), stamp)));
-        Ok(text)
+        Ok((text, written))
     }
 
     /// Has a file read again the next time, because what it says is not used.
@@ -169,16 +171,16 @@ fn read_definition(
     if let Some(known) = known.filter(|_| changes.is_unchanged(&file)) {
         return Ok(known.definition.clone());
     }
-    let text = changes.read(&file)?;
+    let (text, written) = changes.read(&file)?;
     if let Some(known) = known.filter(|known| known.definition.document.get() == text.trim()) {
         return Ok(known.definition.clone());
     }
     let read = || {
         let definition = BundleDefinition::parse(parse_document(&text)?).map_err(|why| why.to_string())?;
-        match definition.is_built_in {
-            true => Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned()),
-            false => Ok(definition),
+        if definition.is_built_in {
+            return Err("`/isBuiltIn` is `true`, and what is built in has no file".to_owned());
         }
+        Ok(BundleDefinition { modified_at: later(definition.modified_at, written), ..definition })
     };
     read().inspect_err(|_| changes.forget(&file))
 }
@@ -242,12 +244,24 @@ fn read_tool(
     if let Some(before) = before.filter(|_| changes.is_unchanged(file)) {
         return Ok(Arc::clone(before));
     }
-    let text = changes.read(file)?;
+    let (text, written) = changes.read(file)?;
     if let Some(before) = before.filter(|before| before.document.get() == text.trim()) {
         return Ok(Arc::clone(before));
     }
     let tool = StoredTool::parse(parse_document(&text)?, bundle).map_err(|error| error.to_string())?;
-    Ok(Arc::new(StoredTool { file: file.to_owned(), ..tool }))
+    let modified_at = later(tool.modified_at, written);
+    Ok(Arc::new(StoredTool { file: file.to_owned(), modified_at, ..tool }))
+}
+
+/// When a document was changed last: a person that changes a file need not change its `modifiedAt`.
+/// The daemon gives the files that it writes the time that they say.
+fn later(said: Timestamp, written: Option<Timestamp>) -> Timestamp {
+    written.map_or(said, |written| said.max(written))
+}
+
+/// A time as documents have it.
+fn whole_milliseconds(time: SystemTime) -> Option<Timestamp> {
+    Timestamp::from_millisecond(Timestamp::try_from(time).ok()?.as_millisecond()).ok()
 }
 
 /// The JSON object in a file.
@@ -291,21 +305,25 @@ pub(super) fn text(document: &StoredDocument) -> String {
     format!("{}{end}", document.get())
 }
 
-/// Writes a document so that a reader sees the old or the new one, and it outlives a crash.
-/// Blocking.
-pub(super) fn write(file: &Path, document: &StoredDocument) -> Result<(), BundleError> {
-    replace(file, document)?;
+/// Writes a document so that a reader sees the old or the new one, and it outlives a crash. The
+/// file gets the time at which the document was modified. Blocking.
+pub(super) fn write(file: &Path, document: &StoredDocument, modified: Option<Timestamp>) -> Result<(), BundleError> {
+    replace(file, document, modified)?;
     make_durable(file.parent().unwrap_or(Path::new(".")))
 }
 
 /// The same without [`make_durable`] of its folder, for a caller that writes many files. Blocking.
-pub(super) fn replace(file: &Path, document: &StoredDocument) -> Result<(), BundleError> {
+pub(super) fn replace(file: &Path, document: &StoredDocument, modified: Option<Timestamp>) -> Result<(), BundleError> {
     let text = text(document);
     let folder = file.parent().unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let mut fresh = tempfile::Builder::new().prefix(FRESH).tempfile_in(folder)?;
         fresh.write_all(text.as_bytes())?;
+        if let Some(modified) = modified {
+            // Where the time cannot be set, the document counts as modified now.
+            let _ = fresh.as_file().set_modified(modified.into());
+        }
         fresh.as_file().sync_all()?;
         fresh.persist(file).map_err(|error| error.error)?;
         Ok(())

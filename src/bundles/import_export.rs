@@ -58,8 +58,10 @@ impl BundleStore {
             return Err(BundleError::NoFiles);
         }
         let made = move || {
-            let documents: Vec<_> = bundle.tools.iter().map(|tool| tool.document.clone()).collect();
-            let archive = archive::write(&bundle.definition.document, &documents)?;
+            let about = &bundle.definition;
+            let documents = bundle.tools.iter().map(|tool| dated(&tool.document, tool.modified_at));
+            let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
+            let archive = archive::write(&dated(&about.document, about.modified_at)?, &documents)?;
             Ok(ExportedBundle { slug: bundle.definition.slug.clone(), tools: documents.len(), archive })
         };
         self.tasks().blocking(made).await
@@ -88,6 +90,18 @@ impl BundleStore {
             Ok(ImportedBundle { id: archived.definition.id, outcome, tools: archived.tools.len() })
         })
         .await
+    }
+}
+
+/// A document with the time of its last change, where it has an earlier one because it was changed
+/// by hand.
+fn dated(document: &StoredDocument, modified: Timestamp) -> Result<StoredDocument, BundleError> {
+    let members = document.member_texts();
+    let read = |name: &str| serde_json::from_str::<String>(members.get(name)?).ok()?.parse::<Timestamp>().ok();
+    let written = read("modifiedAt").or_else(|| read("createdAt"));
+    match written {
+        Some(written) if written < modified => document.with(&[("modifiedAt", Some(time(modified).to_string()))]),
+        _ => Ok(document.clone()),
     }
 }
 
@@ -164,7 +178,7 @@ fn stage(parent: &Path, tools: &[StoredTool], target: &Path) -> Result<(StagingF
     let (staged, mut names) = (StagingFolder(folder), Vec::new());
     for tool in tools {
         let name = files::free_name(&[&staged.0, target], tool);
-        files::replace(&staged.0.join(&name), &tool.document)?;
+        files::replace(&staged.0.join(&name), &tool.document, Some(tool.modified_at))?;
         names.push(name);
     }
     files::make_durable(&staged.0)?;
@@ -180,7 +194,8 @@ fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(),
     }
     let (staged, _) = stage(root, &archived.tools, &target)?;
     // A folder without this file is no bundle.
-    files::write(&staged.0.join(BUNDLE_FILE), &archived.definition.document)?;
+    let about = &archived.definition;
+    files::write(&staged.0.join(BUNDLE_FILE), &about.document, Some(about.modified_at))?;
     rename(&staged.0, &target)?;
     files::make_durable(root)
 }
@@ -189,13 +204,14 @@ fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(),
 fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) -> Result<(), BundleError> {
     let folder = &bundle.folder;
     let document = merged(&bundle.definition, &archived.definition, now)?;
+    let modified = Some(BundleDefinition::parse(document.clone())?.modified_at.max(bundle.definition.modified_at));
     let (staged, names) = stage(folder, &archived.tools, folder)?;
     let (file, before) = (folder.join(BUNDLE_FILE), &bundle.definition.document);
     let (mut is_written, mut placed) = (false, Vec::new());
     let mut place = || {
         // First, so that no tool is offered before the bundle is disabled.
         if document != *before {
-            files::write(&file, &document)?;
+            files::write(&file, &document, modified)?;
             is_written = true;
         }
         for name in &names {
@@ -207,7 +223,7 @@ fn put_into(bundle: &StoredBundle, archived: &ArchivedBundle, now: Timestamp) ->
     let Err(error) = place() else { return Ok(()) };
     // Each of them is tried, whatever becomes of the others.
     let taken_out = placed.iter().map(|file| files::remove(file));
-    let restored = is_written.then(|| files::write(&file, before));
+    let restored = is_written.then(|| files::write(&file, before, Some(bundle.definition.modified_at)));
     for error in taken_out.chain(restored).filter_map(Result::err) {
         tracing::error!(bundle = %bundle.definition.id, %error, "a part of a failed import could not be taken back");
     }

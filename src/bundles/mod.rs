@@ -40,6 +40,7 @@ mod written_value;
 
 pub use built_in_tool::BuiltInTool;
 pub use bundle_set::{BundleSet, StoredBundle};
+pub(crate) use changes::time;
 pub use changes::{BundleChange, ToolContent, new_id};
 pub use definition::{BundleDefinition, StoredTool, ToolImplementation};
 pub use document_members::DocumentError;

@@ -16,8 +16,8 @@ use crate::model::{JsonText, ToolId, ViewTool};
 use crate::protocols::Outcome;
 
 impl Calls {
-    /// How a result breaks the schema that its tool gives for results; `None` where it fits, or could
-    /// not be checked.
+    /// How a result breaks the schema that its tool gives for results; `None` where it fits, or
+    /// could not be checked.
     pub(crate) async fn broken_result(&self, tool: &ViewTool, result: &JsonText) -> Option<String> {
         let schema = tool.tool.output()?;
         let rules = self.0.config.load_full();

@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use imbl::OrdMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ToolId, ViewTool};
+use crate::model::{
+    Digest, Effective, Finding, Manifest, PreferenceSet, Profile, ScenarioName, Tool, ToolId, ViewTool,
+};
 
 mod activities;
 mod categories;
@@ -206,6 +208,11 @@ impl Catalog {
     /// The scenarios, in order, whatever their standing.
     pub fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.entries.values()
+    }
+
+    /// The settings that a tool has for all clients, whether it is listed or not.
+    pub(crate) fn effective(&self, id: &ToolId, tool: &Tool) -> Effective {
+        self.rules.effective(id, tool)
     }
 
     /// What users and operators want, as this catalog was built from it.

@@ -51,8 +51,8 @@ fn allowed_meta(meta: &str) -> Cow<'_, str> {
     without_refused_keys(meta).map_or(Cow::Borrowed(meta), Cow::Owned)
 }
 
-/// The text of a member that clients get of a tool, a category or an offer: `_meta` with the allowed
-/// keys only, and every other one as it is. All lists for clients are made of it.
+/// The text of a member that clients get of a tool, a category or an offer: `_meta` with the
+/// allowed keys only, and every other one as it is. All lists for clients are made of it.
 pub(crate) fn client_member<'a>(name: &str, json: &'a str) -> Cow<'a, str> {
     if name == META { allowed_meta(json) } else { Cow::Borrowed(json) }
 }

@@ -25,6 +25,8 @@ pub struct Validity {
     pub received_at: Timestamp,
     /// From the request to the answer.
     pub took: Duration,
+    /// How old it was then, as far as the connection says; `fresh_for` is less by it.
+    pub age: Duration,
     /// Fresh for so long after it was received.
     pub fresh_for: Duration,
     /// Usable for so long after it was received while listing fails; `None` where that has no end.
@@ -60,6 +62,7 @@ impl Validity {
             received: clock.now(),
             received_at: clock.wall(),
             took: Duration::ZERO,
+            age: Duration::ZERO,
             fresh_for,
             usable_for: None,
             may_store: false,
@@ -86,6 +89,7 @@ impl From<HttpFreshness> for Validity {
             received: fresh.received,
             received_at: fresh.received_at,
             took: fresh.took,
+            age: fresh.age(),
             fresh_for: fresh.lifetime,
             usable_for: fresh.usable_until().map(|until| until.saturating_duration_since(fresh.received)),
             may_store: !fresh.no_store,

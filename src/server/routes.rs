@@ -288,6 +288,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/tools/bundles", &[], bundles::BUNDLE_LIST_OPERATIONS),
     route("/tools/bundles/archive", &[], bundles::IMPORT_OPERATIONS),
     route("/tools/bundles/{bundleID}", &[bundles::BUNDLE_ID], bundles::BUNDLE_OPERATIONS),
+    route("/tools/bundles/{bundleID}/restore", &[bundles::BUNDLE_ID], bundles::RESTORE_OPERATIONS),
     route("/tools/bundles/{bundleID}/archive", &[bundles::BUNDLE_ID], bundles::EXPORT_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::STORED_TOOL_OPERATIONS),
     route("/tools/bundles/{bundleID}/tools/{toolSlug}/version/{v}/invoke", &[bundles::BUNDLE_ID, bundles::TOOL_SLUG, bundles::TOOL_VERSION], bundles::INVOKE_OPERATIONS),

@@ -276,7 +276,9 @@ async fn a_result_that_does_not_fit_is_a_failure_and_a_finding() {
     content["outputSchema"] = json!({"type": "string"});
     let daemon = with_tools(config(&home), &[("number", content)]).await;
     let (status, failed) = invoke(&daemon, "number", &json!({"v": "number"})).await;
-    assert_eq!((status, &failed["ok"], &failed["code"]), (200, &json!(false), &json!("output_mismatch")), "{failed}");
+    assert_eq!(status, 200, "{failed}");
+    assert_eq!(failed["ok"], false, "{failed}");
+    assert_eq!(failed["code"], "output_mismatch", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("does not fit its `outputSchema`"), "{failed}");
     assert!(failed.get("value").is_none(), "{failed}");
     let found = "/api/v1/findings?code=output-mismatch";

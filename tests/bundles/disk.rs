@@ -87,8 +87,8 @@ fn bytes_read() -> usize {
     counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
 
-/// A change of one file reads that file, and not all tools. A file that changed a moment ago is read
-/// again, since its time may stand for a later change, too.
+/// A change of one file reads that file, and not all tools. A file that changed a moment ago is
+/// read again, since its time may stand for a later change, too.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn files_that_are_unchanged_are_not_read_again() {

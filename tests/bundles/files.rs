@@ -56,6 +56,48 @@ async fn files_that_are_changed_by_hand_are_followed() {
     daemon.stop().await;
 }
 
+/// S1-46: a person who changes a file need not change its `modifiedAt`; switching it changes no
+/// time.
+#[tokio::test]
+async fn a_file_that_is_changed_by_hand_is_modified_then() {
+    let at = "2026-03-01T09:00:00Z";
+    let dated = |text: &str| {
+        let mut document: Value = serde_json::from_str(text).unwrap();
+        document["modifiedAt"] = json!(at);
+        document
+    };
+    let home = Home::new();
+    write(&home, "bundle.json", &bundle_file(NET));
+    let mut file = dated(&tool_file("one").to_string());
+    write(&home, "one.json", &file.to_string());
+    // As if it was written when it says.
+    let path = folder(&home).join("by-hand/one.json");
+    let old: jiff::Timestamp = at.parse().unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(old.into()).unwrap();
+    let daemon = Daemon::start(config(&home)).await;
+    daemon.until_tools(&["one_v1"]).await;
+    let one = tool(NET, "one", "v1");
+    let modified =
+        async || -> jiff::Timestamp { daemon.json(&one).await["modifiedAt"].as_str().unwrap().parse().unwrap() };
+    assert_eq!(modified().await, old);
+    expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": false})).await;
+    assert_eq!(modified().await, old, "switching is no change");
+
+    file["description"] = json!("other words");
+    write(&home, "one.json", &file.to_string());
+    daemon.until(&one, |answer| answer.json()["description"] == "other words").await;
+    let changed = modified().await;
+    assert!(changed > old, "{changed}");
+    expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": true})).await;
+    expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": false})).await;
+    assert_eq!(modified().await, changed, "switching is no change");
+    daemon.stop().await;
+    let daemon = Daemon::start(config(&home)).await;
+    let again: jiff::Timestamp = daemon.json(&one).await["modifiedAt"].as_str().unwrap().parse().unwrap();
+    assert_eq!(again, changed, "a restart is no change");
+    daemon.stop().await;
+}
+
 /// A broken file costs that tool, and nothing while its last good state is known.
 #[tokio::test]
 async fn a_broken_file_is_a_finding_of_that_tool() {

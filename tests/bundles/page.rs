@@ -22,6 +22,7 @@ async fn the_page_lists_switches_and_adds() {
     let daemon = with_tools(config(&home), &[("weather", content)]).await;
     by_hand(&home, "far", &far);
     daemon.until_tools(&["weather_v1"]).await;
+    daemon.until(&tool(NET, "far", "v1"), |answer| answer.status == 200).await;
     let text = page(&daemon, "/dashboard/bundles").await;
     assert!(text.contains("aria-current=\"page\">Bundles"), "{text}");
     assert!(text.contains("href=\"/dashboard/tool?id=net%2Fweather_v1\""), "it can be tried: {text}");
@@ -66,6 +67,43 @@ async fn the_page_lists_switches_and_adds() {
         expect(&daemon, status, "POST", &target, &body).await;
     }
     expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
+    daemon.stop().await;
+}
+
+/// S1-08: the page renames a bundle, deletes it once it is empty, and restores it.
+#[tokio::test]
+async fn the_page_renames_deletes_and_restores() {
+    let home = Home::new();
+    let content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/"}));
+    let daemon = with_tools(config(&home), &[("weather", content)]).await;
+    let at = format!("/dashboard/bundles/{NET}");
+    let (rename, delete, restore) = (format!("{at}/rename"), format!("{at}/delete"), format!("{at}/restore"));
+    let post = async |target: &str, body: Value| {
+        let answer = expect(&daemon, 204, "POST", target, &body).await;
+        assert_eq!(answer.header("hx-redirect"), "/dashboard/bundles");
+        page(&daemon, "/dashboard/bundles").await
+    };
+    let text = page(&daemon, "/dashboard/bundles").await;
+    assert!(text.contains(&format!("hx-post=\"{rename}\"")) && !text.contains(&delete), "it has a tool: {text}");
+    expect(&daemon, 409, "POST", &delete, &json!({})).await;
+    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": false})).await;
+    let names = json!({"slug": "sky", "displayName": "Sky & sea", "description": "Both"});
+    let text = post(&rename, names).await;
+    assert!(text.contains("Sky &amp; sea") && text.contains("value=\"sky\""), "{text}");
+    let about = daemon.json("/tools/bundles?includeDisabled=true").await["bundles"][0].clone();
+    assert_eq!(about["slug"], "sky");
+    assert_eq!(about["description"], "Both");
+    assert_eq!(about["isEnabled"], false, "its switch stays");
+    expect(&daemon, 400, "POST", &rename, &json!({"slug": "a_b", "displayName": "x"})).await;
+
+    expect(&daemon, 200, "PATCH", &bundle(NET), &json!({"isEnabled": true})).await;
+    expect(&daemon, 204, "DELETE", &tool(NET, "weather", "v1"), &Value::Null).await;
+    let text = page(&daemon, "/dashboard/bundles").await;
+    assert!(text.contains(&format!("hx-post=\"{delete}\"")), "{text}");
+    let text = post(&delete, json!({})).await;
+    assert!(text.contains(&format!("hx-post=\"{restore}\"")) && !text.contains(&delete), "{text}");
+    let text = post(&restore, json!({})).await;
+    assert!(!text.contains(&restore) && text.contains("Sky &amp; sea"), "{text}");
     daemon.stop().await;
 }
 

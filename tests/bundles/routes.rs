@@ -246,6 +246,79 @@ async fn disabled_and_deleted_bundles_refuse_changes() {
     }
     assert_eq!(slugs(&daemon.json("/tools/bundles?includeDisabled=true").await), [""; 0]);
     expect(&daemon, 404, "PATCH", &bundle(OTHER), &json!({"isEnabled": true})).await;
+
+    // Until it is removed for good, that can be taken back.
+    let gone = daemon.json("/tools/bundles?includeDeleted=true").await;
+    assert_eq!(gone["bundles"][0]["softDeletedAt"], deleted["softDeletedAt"], "{gone}");
+    let restore = format!("{}/restore", bundle(NET));
+    for _ in 0..2 {
+        let restored = expect(&daemon, 200, "POST", &restore, &Value::Null).await.json();
+        assert_eq!(restored["slug"], "net", "{restored}");
+        assert_eq!(restored.get("softDeletedAt"), None, "{restored}");
+        assert_eq!(restored["modifiedAt"], deleted["modifiedAt"], "{restored}");
+    }
+    expect(&daemon, 404, "POST", &format!("{}/restore", bundle(OTHER)), &Value::Null).await;
+    expect(&daemon, 201, "PUT", &new, &get()).await;
+    daemon.until_tools(&["new_v1"]).await;
+    daemon.stop().await;
+}
+
+/// S1-07, S1-67: the switch of a file and a preference are two, and both are shown. A tool runs
+/// where both are on.
+#[tokio::test]
+async fn a_tool_runs_where_its_file_and_the_preferences_enable_it() {
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[("weather", get())]).await;
+    daemon.until_tools(&["weather_v1"]).await;
+    let one = tool(NET, "weather", "v1");
+    let prefer = async |enabled: Value| {
+        let body = json!({"scope": "global", "target": "tool:net/weather_v1", "enabled": enabled});
+        expect(&daemon, 200, "PUT", "/api/v1/preferences", &body).await;
+    };
+    let is_listed = async |target: &str| slugs(&daemon.json(target).await).len();
+    let call = json!({"args": {}});
+    for (stored, preferred, runs) in
+        [(true, Value::Null, true), (true, json!(false), false), (false, json!(true), false), (true, json!(true), true)]
+    {
+        let switched = expect(&daemon, 200, "PATCH", &one, &json!({"isEnabled": stored})).await.json();
+        assert_eq!(switched["isEnabled"], stored, "{switched}");
+        prefer(preferred.clone()).await;
+        let what = format!("stored {stored}, preferred {preferred}");
+        let names: &[&str] = if runs { &["weather_v1"] } else { &[] };
+        daemon.until_tools(names).await;
+        let shown = daemon.json(&one).await;
+        assert_eq!(shown["isEnabled"], stored, "{what}");
+        assert_eq!(shown["preferredEnabled"], preferred, "{what}");
+        assert_eq!(is_listed("/tools/tools").await, usize::from(runs), "{what}");
+        assert_eq!(is_listed("/tools/tools/search?q=weather").await, usize::from(runs), "{what}");
+        assert_eq!(is_listed("/tools/tools/search?q=weather&includeDisabled=true").await, 1, "{what}");
+        let called = daemon.send_json("POST", &format!("{one}/invoke"), &call).await;
+        assert_eq!(called.status == 403, !runs, "{what}: {called:?}");
+        let page = String::from_utf8(daemon.get("/dashboard/bundles").await.body).unwrap();
+        assert_eq!(page.contains("a preference says off"), preferred == json!(false), "{what}: {page}");
+        assert_eq!(page.contains("a preference says on"), preferred == json!(true), "{what}: {page}");
+    }
+    // What is shown can be sent back.
+    let shown = daemon.json(&one).await;
+    expect(&daemon, 201, "PUT", &tool(NET, "weather", "v2"), &shown).await;
+    daemon.stop().await;
+}
+
+/// S1-58, S1-60: the addresses of the document lead to those that are used.
+#[tokio::test]
+async fn the_addresses_of_the_document_lead_to_the_lists() {
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[("weather", get())]).await;
+    for (from, to) in [
+        ("/tools", "/tools/tools"),
+        ("/tools?includeDisabled=true&tags=a%20b", "/tools/tools?includeDisabled=true&tags=a%20b"),
+        ("/tools/search?q=weather", "/tools/tools/search?q=weather"),
+    ] {
+        let moved = daemon.get(from).await;
+        assert_eq!(moved.status, 308, "{from}: {moved:?}");
+        assert_eq!(moved.header("location"), to, "{from}: {moved:?}");
+        assert_eq!(daemon.get(to).await.status, 200, "{to}");
+    }
     daemon.stop().await;
 }
 

@@ -410,7 +410,8 @@ async fn the_first_preference_of_a_profile_has_every_list_refuse_names_that_none
     }
     let call = json!({"tool_name": "read", "arguments": {}, "profile": "interm"});
     let refused = daemon.send_json("POST", "/api/v1/tools/execute", &call).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("unknown_profile")), "{refused:?}");
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(refused.json()["code"], "unknown_profile", "{refused:?}");
     for target in ["/api/v1/tools/set?profile=interm", "/api/modules?profile=interm", "/tools/tools?profile=interm"] {
         let refused = daemon.get(target).await;
         assert_eq!(refused.status, 400, "a route that knows no profile takes none: {target}: {refused:?}");

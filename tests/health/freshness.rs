@@ -1,12 +1,16 @@
 //! How long an answer counts, when it is asked for again, and what an answer that says nothing new
 //! changes: nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use callsheet::catalog::{Snapshot, View, ViewQuery};
 use callsheet::formats;
 use callsheet::model::{FindingCode, Health, ScenarioState};
+use callsheet::runtime::Clock;
 use callsheet::views::render;
+use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::support::in_process::{findings, health, listed, name};
@@ -44,6 +48,36 @@ async fn a_fresh_answer_is_asked_for_again_when_nine_tenths_are_over() {
     let shown = health(&now, "long");
     assert!((480.0..=541.0).contains(&next_in(&shown)), "{shown:?}");
     assert!((599.0..=600.0).contains(&lifetime(&shown)), "{shown:?}");
+}
+
+/// S0-57: a scenario that stamps its answers, and then gives an old one, has it from something in
+/// between. A stamp that never moves, and a clock that is wrong, say no such thing.
+#[tokio::test]
+async fn an_old_stamp_is_an_age_once_stamps_were_seen_to_advance() {
+    let behind = Arc::new(AtomicI64::new(1_000));
+    let stamped = {
+        let behind = Arc::clone(&behind);
+        Scripted::start(move |_| {
+            let mut list = manifest("stamped", &["read"]);
+            let stamp = Clock::system().wall() - SignedDuration::from_secs(behind.load(Ordering::SeqCst));
+            list["generated_at"] = json!(stamp.to_string());
+            Reply::json(&list).header("Cache-Control: max-age=3600")
+        })
+    };
+    let fixed = Scripted::start(|_| {
+        let mut list = manifest("fixed", &["write"]);
+        list["generated_at"] = json!("2024-05-14T13:44:00Z");
+        Reply::json(&list).header("Cache-Control: max-age=3600")
+    });
+    let sheet = setting([("stamped", stamped.url()), ("fixed", fixed.url())]).seldom().start().await;
+    sheet.until_listed(&["read", "write"]).await;
+    for (seconds, expected) in [(1_000, 3_600.0), (2_800, 1_800.0), (6_000, 0.0), (1_000, 3_600.0)] {
+        behind.store(seconds, Ordering::SeqCst);
+        let shown = lifetime(&sheet.refresh("stamped").await);
+        assert!((expected - 5.0..=expected).contains(&shown), "{seconds} s behind: {shown}");
+        let shown = lifetime(&sheet.refresh("fixed").await);
+        assert!((3_595.0..=3_600.0).contains(&shown), "{shown}");
+    }
 }
 
 #[tokio::test]

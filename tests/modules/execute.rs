@@ -144,7 +144,8 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     assert_eq!(refused["success"], false, "{refused}");
     assert!(refused["error"].as_str().unwrap().contains("did you mean `assistant`?"), "{refused}");
     let refused = daemon.send_json("POST", "/api/v1/tools/execute", &mistyped).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("unknown_profile")), "{refused:?}");
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(refused.json()["code"], "unknown_profile", "{refused:?}");
     daemon.stop().await;
 }
 

@@ -190,7 +190,8 @@ async fn an_empty_file_is_a_loss_where_there_was_a_state() {
     fs::write(&path, "").unwrap();
     fs::write(path.with_file_name("other.db-wal"), "").unwrap();
     let restored = carry_on(&path).await;
-    assert_eq!((restored.findings, restored.loss), (vec![], None));
+    assert_eq!(restored.findings, []);
+    assert_eq!(restored.loss, None);
     fs::write(&path, "").unwrap();
     assert!(carry_on(&path).await.loss.is_some());
 
@@ -199,7 +200,8 @@ async fn an_empty_file_is_a_loss_where_there_was_a_state() {
         let (_folder, path) = place();
         fs::write(path.with_file_name(beside), "").unwrap();
         let restored = carry_on(&path).await;
-        assert_eq!((restored.findings, restored.loss), (vec![], None), "{beside}");
+        assert_eq!(restored.findings, [], "{beside}");
+        assert_eq!(restored.loss, None, "{beside}");
     }
 
     // A daemon was killed between making the file and writing its first table.

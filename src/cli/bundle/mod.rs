@@ -35,6 +35,8 @@ enum BundleCommand {
     Disable(SubjectArgs),
     /// Delete a bundle without tools, or one version of a tool.
     Delete(SubjectArgs),
+    /// Restore a bundle that was deleted less than two days ago.
+    Restore(RestoreArgs),
     /// Write a bundle with its tools into a ZIP archive.
     Export(archive::ExportArgs),
     /// Store the bundle of a ZIP archive.
@@ -45,11 +47,36 @@ enum BundleCommand {
 struct ListBundlesArgs {
     /// List the tools of this bundle: its id, its slug, or the name of its scenario.
     bundle: Option<String>,
-    /// Also what is disabled, and why tools are left out of the list of tools.
+    /// Also what is disabled or deleted, and why tools are left out of the list of tools.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+struct RestoreArgs {
+    /// The bundle: its id, its slug, or the name of its scenario.
+    bundle: String,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+impl RestoreArgs {
+    async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::for_operator(&self.remote)?;
+        let all = bundles(&daemon, true, true).await?;
+        let deleted: Vec<_> = all.into_iter().filter(|bundle| bundle.get("softDeletedAt").is_some()).collect();
+        let id = named(&deleted, &self.bundle)?;
+        let path = ["bundles", &id, "restore"];
+        let answer = daemon.stored_tools(Method::POST, &path, QueryPairs::new(), None).await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else {
+            output::line(&output::sanitize(&format!("{} is restored", self.bundle)));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +102,7 @@ impl BundleArgs {
             BundleCommand::Enable(subject) => subject.switch(true).await,
             BundleCommand::Disable(subject) => subject.switch(false).await,
             BundleCommand::Delete(subject) => subject.delete().await,
+            BundleCommand::Restore(restore) => restore.run().await,
             BundleCommand::Export(export) => export.run().await,
             BundleCommand::Import(import) => import.run().await,
         }
@@ -85,7 +113,7 @@ impl ListBundlesArgs {
     async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let (member, rows) = match &self.bundle {
-            None => ("bundles", bundles(&daemon, self.all).await?),
+            None => ("bundles", bundles(&daemon, self.all, self.all).await?),
             Some(bundle) => {
                 let id = bundle_id(&daemon, bundle).await?;
                 ("tools", tools(&daemon, &id, self.all).await?)
@@ -98,16 +126,18 @@ impl ListBundlesArgs {
             let folder = if member == "bundles" { "; the daemon keeps them in the folder `bundles.path`" } else { "" };
             output::line(&format!("no {member}{disabled}{folder}"));
         } else if member == "bundles" {
-            let scenario = ("SCENARIO", "/scenario");
-            table(
-                &rows,
-                &[("ID", "/id"), ("SLUG", "/slug"), scenario, ("NAME", "/displayName"), ("ENABLED", "/isEnabled")],
-            );
+            let mut columns =
+                vec![("ID", "/id"), ("SLUG", "/slug"), ("SCENARIO", "/scenario"), ("NAME", "/displayName")];
+            columns.push(("ENABLED", "/isEnabled"));
+            if rows.iter().any(|row| row.get("softDeletedAt").is_some()) {
+                columns.push(("DELETED", "/softDeletedAt"));
+            }
+            table(&rows, &columns);
         } else {
             let mut columns =
                 vec![("SLUG", "/slug"), ("VERSION", "/version"), ("NAME", "/displayName"), ("ENABLED", "/isEnabled")];
             if self.all {
-                columns.push(("LEFT OUT", "/leftOut/message"));
+                columns.extend([("BY PREFERENCES", "/preferredEnabled"), ("LEFT OUT", "/leftOut/message")]);
             }
             table(&rows, &columns);
         }
@@ -153,7 +183,7 @@ impl SubjectArgs {
 
     async fn delete(self) -> Result<(), CommandError> {
         let answer = self.send(Method::DELETE, None).await?;
-        let goes = "is deleted, and is removed for good after two days";
+        let goes = "is deleted, and is removed for good after two days; `callsheet bundle restore` takes that back";
         self.report(&answer, if self.slug.is_some() { "is deleted" } else { goes });
         Ok(())
     }
@@ -184,12 +214,18 @@ async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandE
     if name.parse::<uuid::Uuid>().is_ok() {
         return Ok(name.to_owned());
     }
-    let all = bundles(daemon, true).await?;
+    named(&bundles(daemon, true, false).await?, name)
+}
+
+/// The id of the one of these bundles that is called like that.
+fn named(all: &[Value], name: &str) -> Result<String, CommandError> {
     let with = |member: &str| -> Vec<&str> {
         all.iter().filter(|bundle| bundle[member] == name).filter_map(|bundle| bundle["id"].as_str()).collect()
     };
     let refused = |message: String, hint: &str| CommandError::Refused { message, hint: Some(hint.to_owned()) };
+    let by_id = with("id");
     match (&with("slug")[..], &with("scenario")[..]) {
+        _ if by_id.len() == 1 => Ok(name.to_owned()),
         ([id], _) | ([], [id]) => Ok((*id).to_owned()),
         ([], _) => Err(refused(
             format!("no bundle is called `{}`", output::sanitize(name)),
@@ -202,15 +238,17 @@ async fn bundle_id(daemon: &DaemonClient, name: &str) -> Result<String, CommandE
     }
 }
 
-/// All bundles.
-async fn bundles(daemon: &DaemonClient, all: bool) -> Result<Vec<Value>, CommandError> {
-    let query = vec![("pageSize", PAGE.to_owned()), ("includeDisabled", all.to_string())];
+/// All bundles, also disabled or deleted ones.
+async fn bundles(daemon: &DaemonClient, disabled: bool, deleted: bool) -> Result<Vec<Value>, CommandError> {
+    let flags = [("includeDisabled", disabled), ("includeDeleted", deleted)];
+    let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned()));
+    let query = [("pageSize", PAGE.to_owned())].into_iter().chain(flags).collect();
     pages(daemon, "bundles", query).await
 }
 
 /// The bundle with this id.
 async fn one_bundle(daemon: &DaemonClient, id: &str) -> Result<Value, CommandError> {
-    let bundle = bundles(daemon, true).await?.into_iter().find(|bundle| bundle["id"] == id);
+    let bundle = bundles(daemon, true, false).await?.into_iter().find(|bundle| bundle["id"] == id);
     bundle.ok_or_else(|| CommandError::Refused {
         message: format!("no bundle has the id `{id}`"),
         hint: Some("`callsheet bundle list --all` lists those that there are".to_owned()),

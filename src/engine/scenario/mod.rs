@@ -19,6 +19,7 @@ use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePre
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::polls::Polls;
 use crate::engine::scenario::restart::Restarts;
+use crate::engine::scenario::stamps::AnswerStamps;
 use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
@@ -40,6 +41,7 @@ pub(in crate::engine) mod poll_result;
 mod polls;
 mod restart;
 pub(in crate::engine) mod schedule;
+mod stamps;
 pub(in crate::engine) mod trust;
 
 /// A client that waits for the next answer of a scenario.
@@ -85,6 +87,7 @@ pub(in crate::engine) struct Scenario {
     /// How its latest program ended, if it is one that was started here.
     program_end: Option<Arc<ProgramEnd>>,
     restarts: Restarts,
+    stamps: AnswerStamps,
     polls: Polls,
     /// Clients that wait for its next answer.
     waiters: Vec<Waiter>,
@@ -167,6 +170,7 @@ impl Scenario {
             latency: None,
             program_end: None,
             restarts: Restarts::default(),
+            stamps: AnswerStamps::default(),
             polls: Polls::new(generation),
             waiters: Vec::new(),
             current: CurrentState::new(now.wall),

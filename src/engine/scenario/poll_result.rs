@@ -35,8 +35,9 @@ pub(in crate::engine) fn apply(
         Ok((protocol, Listing::Unchanged(validity))) => {
             succeeded(record, protocol, (&validity, followed), config, now, random);
         }
-        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, validity })) => {
+        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, mut validity })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
+            count_age(record, &manifest, &mut validity);
             let restarted = shows_restart(record, &manifest, &validity);
             let plan = succeeded(record, protocol, (&validity, followed), config, now, random);
             confirm(record, restarted, config, now);
@@ -52,6 +53,14 @@ pub(in crate::engine) fn apply(
             }
         }
     }
+}
+
+/// Takes the age that an answer has by its own time stamp off its lifetime, as far as the
+/// connection has not done so by its `Age`.
+fn count_age(record: &mut Scenario, manifest: &Manifest, fresh: &mut Validity) {
+    let is_equal = record.offer.as_ref().is_some_and(|held| held.manifest.digest == manifest.digest);
+    let age = record.stamps.age(manifest.generated_at, is_equal, (fresh.received, fresh.received_at));
+    fresh.fresh_for = fresh.fresh_for.saturating_sub(age.saturating_sub(fresh.age));
 }
 
 /// The changes that every good answer brings.

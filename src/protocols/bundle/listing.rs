@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 
 use super::usable;
 use crate::bundles::{BundleStore, StoredBundle, StoredTool, ToolImplementation};
-use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest};
+use crate::model::{AcceptedVersions, CappedFindings, Finding, FindingCode, Manifest, Tool};
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::protocols::{ListError, ListRequest};
 
@@ -20,6 +20,10 @@ pub(super) fn decode(
         bundle.findings.iter().cloned().for_each(|finding| findings.push(finding));
         left_out += bundle.findings.iter().filter(|finding| finding.code == FindingCode::ToolQuarantined).count();
         for tool in &bundle.tools {
+            if !tool.is_enabled {
+                findings.push(switched_off(bundle, tool));
+                continue;
+            }
             match usable::left_out(tool, store) {
                 None => tools.push(offer(tool, &tool.name())),
                 Some(finding) => {
@@ -39,6 +43,23 @@ pub(super) fn decode(
     // Findings about the document itself are dropped, because it is generated here.
     decode_findings.into_iter().filter(|finding| finding.tool.is_some()).for_each(|finding| findings.push(finding));
     Ok((manifest, findings.finish(), left_out + quarantined))
+}
+
+/// The finding for a tool that is disabled where it is stored. Its switch is above all preferences,
+/// as that of its bundle is.
+fn switched_off(bundle: &StoredBundle, tool: &StoredTool) -> Finding {
+    let finding = Finding::new(FindingCode::Disabled, "the tool is disabled in its bundle").of_tool(tool.name());
+    finding.hint(format!(
+        "enable it with `callsheet bundle enable {} {} {}`",
+        bundle.definition.id, tool.slug, tool.version
+    ))
+}
+
+/// A tool as the list of its bundle would have it.
+pub(crate) fn listed_tool(bundle: &StoredBundle, tool: &StoredTool) -> Option<Tool> {
+    let document = document(bundle, &[offer(tool, &tool.name())]);
+    let decoded = tool_discovery::decode(document.as_bytes(), &AcceptedVersions::default()).ok()?;
+    decoded.manifest.tools.first().map(|tool| (**tool).clone())
 }
 
 /// The manifest with every tool.
@@ -71,7 +92,7 @@ fn with_raw_member(mut object: String, name: &str, json: &str) -> String {
 /// One tool in the manifest.
 fn offer(tool: &StoredTool, name: &str) -> String {
     let mut metadata = Map::from_iter([
-        ("enabled_by_default".to_owned(), tool.is_enabled.into()),
+        ("enabled_by_default".to_owned(), true.into()),
         ("requires_approval".to_owned(), false.into()),
         ("implementation_digest".to_owned(), tool.implementation_digest.as_str().into()),
     ]);

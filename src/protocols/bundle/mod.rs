@@ -11,6 +11,7 @@ mod call;
 mod listing;
 mod usable;
 
+pub(crate) use listing::listed_tool;
 pub use usable::left_out;
 
 use std::future::ready;

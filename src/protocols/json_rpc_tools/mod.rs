@@ -17,6 +17,7 @@ mod known_identity;
 use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -194,6 +195,7 @@ impl JsonRpcSession {
             received,
             received_at: clock.wall(),
             took: received.saturating_duration_since(begun),
+            age: Duration::ZERO,
             fresh_for: self.transports.default_lifetime(),
             usable_for: None,
             may_store: true,

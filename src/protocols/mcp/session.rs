@@ -250,6 +250,7 @@ impl McpSession {
             received: clock.now(),
             received_at: clock.wall(),
             took,
+            age: Duration::ZERO,
             // Most servers give no lifetime or zero; then the configured one holds.
             fresh_for: lifetime.max(self.transports.default_lifetime()),
             usable_for: None,

@@ -8,10 +8,11 @@ use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::bundles::{BundleChange, BundleError, StoredBundle, StoredTool, ToolContent, new_id};
+use crate::bundles::{BundleChange, BundleDefinition, BundleError, StoredBundle, StoredTool, ToolContent, new_id};
 use crate::model::ToolId;
 use crate::protocols::bundle;
 use crate::server::SharedState;
+use crate::server::compat::bundles;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
@@ -38,7 +39,7 @@ pub(super) async fn page(
         @if shared.bundles.is_on() {
             (new_bundle())
             (import())
-            div id="bundles" hx-get="/dashboard/bundles/now" hx-trigger="sse:catalog, imported" hx-sync="this:replace" hx-disinherit="*" { (bundles(&shared)) }
+            div id="bundles" hx-get="/dashboard/bundles/now" hx-trigger="sse:catalog, imported" hx-sync="this:replace" hx-disinherit="*" { (all_bundles(&shared)) }
         } @else {
             p class="card" id="empty" { "No folder is configured: set " code { "bundles.path" } " to the folder for them, and restart the daemon." }
         }
@@ -53,7 +54,7 @@ pub(super) async fn part(
     _: NoQuery,
     asked: HeaderMap,
 ) -> Result<Response, ErrorPage> {
-    html_response(&asked, bundles(&shared))
+    html_response(&asked, all_bundles(&shared))
 }
 
 fn new_bundle() -> Markup {
@@ -82,12 +83,49 @@ fn import() -> Markup {
     }
 }
 
-fn bundles(shared: &SharedState) -> Markup {
+fn all_bundles(shared: &SharedState) -> Markup {
     let set = shared.bundles.set();
     let all: Vec<_> = set.listed().collect();
+    let deleted: Vec<_> = set.bundles().filter(|bundle| bundle.definition.soft_deleted_at.is_some()).collect();
     html! {
         @if all.is_empty() { p class="card" id="empty" { "There is no bundle yet. Add one above." } }
         @for stored in all { (one(shared, stored)) }
+        @for stored in deleted { (gone(&stored.definition)) }
+    }
+}
+
+/// A bundle that is deleted, and can be restored until it is removed for good.
+fn gone(about: &BundleDefinition) -> Markup {
+    html! {
+        section class="card quiet" id={ "bundle-" (about.id) } {
+            h2 { (foreign(&about.display_name, 100)) " " span class="quiet" { (foreign(about.slug.as_str(), 64)) ", deleted" } }
+            p { "It is removed for good two days after it was deleted, if it is still empty then." }
+            p class="actions" { (act(&about.id.to_string(), "restore", "Restore", about.slug.as_str(), None)) }
+        }
+    }
+}
+
+/// The button for a change of a bundle.
+fn act(id: &str, what: &str, word: &str, name: &str, question: Option<&str>) -> Markup {
+    html! {
+        button type="button" class=[question.map(|_| "danger")] hx-post={ (PAGE) "/" (id) "/" (what) } hx-swap="none" hx-disabled-elt="this"
+            hx-confirm=[question] aria-label={ (word) " " (foreign_plain(name, 64)) } { (word) }
+    }
+}
+
+/// The form that changes what is said about a bundle. What is typed stays when the list is fetched
+/// again.
+fn rename(about: &BundleDefinition) -> Markup {
+    html! {
+        details id={ "rename-" (about.id) } {
+            summary { "Rename" }
+            form id={ "rename-form-" (about.id) } class="filter" hx-preserve hx-post={ (PAGE) "/" (about.id) "/rename" } hx-swap="none" hx-disabled-elt="find button" {
+                label { "Slug" input name="slug" required maxlength="64" value=(about.slug.as_str()); }
+                label { "Name" input class="long" name="displayName" required value=(about.display_name); }
+                label { "Description" input class="long" name="description" value=(about.description); }
+                button type="submit" { "Save" }
+            }
+        }
     }
 }
 
@@ -102,7 +140,9 @@ fn one(shared: &SharedState, stored: &StoredBundle) -> Markup {
                 (switch(&id, None, about.is_enabled, about.slug.as_str()))
                 @if !about.is_built_in && about.is_enabled { a href={ (PAGE) "/" (id) "/edit" } { "Add a tool" } " " }
                 @if !about.is_built_in { a href={ "/tools/bundles/" (id) "/archive" } download aria-label={ "Export " (foreign_plain(about.slug.as_str(), 64)) } { "Export" } }
+                @if !about.is_built_in && stored.tools.is_empty() { " " (act(&id, "delete", "Delete", about.slug.as_str(), Some("Delete this bundle? It can be restored for two days."))) }
             }
+            @if !about.is_built_in { (rename(about)) }
             @if !stored.tools.is_empty() {
                 table class="cards" {
                     thead { tr { @for head in ["Tool", "Version", "What it does", "Enabled", "Actions"] { th scope="col" { (head) } } } }
@@ -118,14 +158,15 @@ fn row(shared: &SharedState, stored: &StoredBundle, tool: &StoredTool) -> Markup
     let (id, slug, version) = (stored.definition.id.to_string(), tool.slug.as_str(), tool.version.as_str());
     let listed = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
     let finding = bundle::left_out(tool, &shared.bundles);
+    let preferred = bundles::preferred(&shared.reader.snapshot().catalog, stored, tool);
     html! {
         tr data-tool=(tool.name()) {
             th scope="row" data-label="Tool" { (foreign(slug, 64)) }
             td data-label="Version" { (foreign(version, 64)) }
             td data-label="What it does" { p { (foreign(&tool.description, 200)) } @if let Some(finding) = &finding { p class="quiet" { "Cannot run here: " (foreign(&finding.message, 300)) } } }
-            td data-label="Enabled" { span { @if tool.is_enabled { "on" } @else { "off" } } }
+            td data-label="Enabled" { span { @if tool.is_enabled { "on" } @else { "off" } } @if let Some(is_on) = preferred { p class="quiet" { "a preference says " @if is_on { "on" } @else { "off" } } } }
             td data-label="Actions" class="actions" {
-                @if finding.is_none() && stored.definition.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
+                @if finding.is_none() && stored.definition.is_enabled && tool.is_enabled { a href=(links::tool(&listed)) { "Try" } " " }
                 (switch(&id, Some((slug, version)), tool.is_enabled, slug))
                 @if !stored.definition.is_built_in {
                     @if stored.definition.is_enabled { a href={ (PAGE) "/" (id) "/edit?tool=" (segment(slug)) "&version=" (segment(version)) } { "New version" } " " }
@@ -197,6 +238,41 @@ fn example() -> Value {
 pub(super) async fn create(State(shared): State<SharedState>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
     let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
     shared.bundles.put_bundle(new_id(shared.clock.wall()), content).await?;
+    Ok(gone_to_page())
+}
+
+/// `POST /dashboard/bundles/{id}/rename` with `slug`, `displayName` and `description`.
+pub(super) async fn change(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    mut body: JsonBody,
+) -> Result<Response, Problem> {
+    let id = bundle_id(&id)?;
+    let is_enabled = shared.bundles.set().bundle(id).map_err(Problem::from)?.definition.is_enabled;
+    body.0.insert("isEnabled".to_owned(), is_enabled.into());
+    let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
+    shared.bundles.put_bundle(id, content).await?;
+    Ok(gone_to_page())
+}
+
+/// `POST /dashboard/bundles/{id}/delete`.
+pub(super) async fn delete(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    shared.bundles.delete_bundle(bundle_id(&id)?).await?;
+    Ok(gone_to_page())
+}
+
+/// `POST /dashboard/bundles/{id}/restore`.
+pub(super) async fn restore(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    shared.bundles.restore_bundle(bundle_id(&id)?).await?;
     Ok(gone_to_page())
 }
 

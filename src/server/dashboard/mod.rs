@@ -138,6 +138,9 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
     page_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
     page_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
+    page_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
+    page_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
+    page_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
     page_route("/dashboard/configuration", Read, || get(configuration::page)),
     page_route("/docs", Read, || get(docs::page)),
 ];

@@ -35,8 +35,8 @@ pub struct LockHolder {
 pub(super) struct Lock {
     file: File,
     /// Whether an empty file has lost its data: a daemon has used the state before, or left other
-    /// files beside it. A daemon that was killed while it made the file leaves a lock file without a
-    /// note of use, and a file that was made for the first start (`touch`, a mounted file) has no
+    /// files beside it. A daemon that was killed while it made the file leaves a lock file without
+    /// a note of use, and a file that was made for the first start (`touch`, a mounted file) has no
     /// other one beside it: emptying that cannot be told from making it.
     pub(super) empty_is_lost: bool,
 }
@@ -307,9 +307,9 @@ fn has_traces(path: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|held| held.filter_map(Result::ok).any(|entry| is_trace(&entry.file_name())))
 }
 
-/// Whether the write-ahead log beside the file holds changes. An empty one holds none, and the index
-/// of a log (`-shm`) is made anew from it: a missing file beside them has lost no data that is still
-/// there, and is a new one.
+/// Whether the write-ahead log beside the file holds changes. An empty one holds none, and the
+/// index of a log (`-shm`) is made anew from it: a missing file beside them has lost no data that
+/// is still there, and is a new one.
 pub(super) fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }

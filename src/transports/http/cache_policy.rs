@@ -159,6 +159,11 @@ impl HttpValidators {
 }
 
 impl HttpFreshness {
+    /// How old the answer was on arrival.
+    pub(crate) fn age(&self) -> Duration {
+        self.basis.age
+    }
+
     /// Until when it counts as fresh.
     pub fn fresh_until(&self) -> Instant {
         self.received + self.lifetime

@@ -1,12 +1,12 @@
 //! Bundles and stored tools in JSON, and their descriptions for the document of the API.
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::bundles::{StoredBundle, StoredDocument, StoredTool};
+use super::switches;
+use crate::bundles::{StoredBundle, StoredDocument, StoredTool, time};
 use crate::model::{MemberTexts, ToolId};
 use crate::protocols::bundle::left_out;
 use crate::server::ServerState;
@@ -109,6 +109,9 @@ pub(super) struct StoredToolJson {
     created_at: String,
     /// The tool in the list of tools, as `scenario/tool`.
     tool: String,
+    /// Whether preferences for all clients enable or disable it; `null` where none says so. It can
+    /// be called if it is enabled here, and no preference disables it.
+    preferred_enabled: Option<bool>,
     /// Why the list of tools leaves it out, if it cannot be run here.
     #[schemars(skip_serializing_if = "Option::is_none")]
     left_out: Option<LeftOutJson>,
@@ -195,19 +198,27 @@ pub(super) struct InvokedJson {
 
 /// The document of a bundle, with the name of its scenario.
 pub(super) fn bundle(bundle: &StoredBundle) -> Result<Box<RawValue>, Problem> {
-    with_members(&bundle.definition.document, &[("scenario", json!(bundle.scenario.as_str()))])
+    let about = &bundle.definition;
+    let own = [("modifiedAt", time(about.modified_at)), ("scenario", json!(bundle.scenario.as_str()))];
+    with_members(&about.document, &own)
 }
 
 /// The document of a tool, with its name in the list of tools and what was counted of it.
 pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Result<Box<RawValue>, Problem> {
     let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
     let usage = shared.calls.usage(&id);
-    let mut own = vec![("bundleID", json!(bundle.definition.id)), ("tool", json!(id.to_string()))];
+    let preferred = switches::preferred(&shared.reader.snapshot().catalog, bundle, tool);
+    let mut own = vec![
+        ("bundleID", json!(bundle.definition.id)),
+        ("modifiedAt", time(tool.modified_at)),
+        ("tool", json!(id.to_string())),
+        ("preferredEnabled", json!(preferred)),
+    ];
     if let Some(finding) = left_out(tool, &shared.bundles) {
         own.push(("leftOut", json!({"message": &*finding.message, "hint": finding.hint.as_deref()})));
     }
     own.push(("callCount", json!(usage.as_ref().map_or(0, |usage| usage.calls))));
-    own.push(("lastCalledAt", json!(usage.map(|usage| time(usage.last)))));
+    own.push(("lastCalledAt", json!(usage.map(|usage| usage.last.to_string()))));
     with_members(&tool.document, &own)
 }
 
@@ -224,10 +235,6 @@ fn with_members(document: &StoredDocument, own: &[(&str, Value)]) -> Result<Box<
     }
     text.push('}');
     RawValue::from_string(text).map_err(|error| Problem::internal(&error))
-}
-
-fn time(at: Timestamp) -> String {
-    at.to_string()
 }
 
 /// A bundle, for the description of the API.
@@ -296,6 +303,7 @@ pub(super) fn tool_example() -> Value {
         "createdAt": "2026-03-01T09:00:00Z",
         "modifiedAt": "2026-03-01T09:00:00Z",
         "tool": "net/weather_v2",
+        "preferredEnabled": null,
         "callCount": 3,
         "lastCalledAt": "2026-03-01T10:30:00Z",
     });

@@ -48,6 +48,17 @@ pub(super) async fn switch_bundle(
     show_bundle(&shared, id, StatusCode::OK)
 }
 
+/// `POST /tools/bundles/{bundleID}/restore`: takes back that it was deleted.
+pub(super) async fn restore_bundle(
+    State(shared): State<SharedState>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let id = bundle_id(&id)?;
+    shared.bundles.restore_bundle(id).await?;
+    show_bundle(&shared, id, StatusCode::OK)
+}
+
 /// `DELETE /tools/bundles/{bundleID}`: marks an empty bundle as deleted.
 pub(super) async fn delete_bundle(
     State(shared): State<SharedState>,

@@ -45,6 +45,9 @@ pub(super) async fn invoke(
     if !stored.definition.is_enabled {
         return Ok(failed(StatusCode::FORBIDDEN, "the bundle is disabled", "disabled"));
     }
+    if !tool.is_enabled {
+        return Ok(failed(StatusCode::FORBIDDEN, "the tool is disabled in its bundle", "disabled"));
+    }
     let arguments = match arguments(&body) {
         Ok(arguments) => arguments,
         Err(why) => return Ok(failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments")),
@@ -106,8 +109,7 @@ async fn settled(shared: &ServerState, bundle: &StoredBundle, tool: &Arc<StoredT
     let (name, url) = (tool.name(), format!("bundle:{}", bundle.definition.id));
     let is_listed = |now: &Snapshot| {
         let is_own = now.health.get(&bundle.scenario).is_some_and(|health| health.url.as_deref() == Some(url.as_str()));
-        let listed = now.catalog.entry(&bundle.scenario).and_then(|entry| entry.tool(&name));
-        is_own && listed.is_some_and(|listed| listed.tool.facts.enabled_by_default == tool.is_enabled)
+        is_own && now.catalog.entry(&bundle.scenario).is_some_and(|entry| entry.tool(&name).is_some())
     };
     let mut reader = shared.reader.clone();
     let wait = async {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::bundle_json::{self, BundleListJson, ToolListJson};
 use super::page_token::{PAGE_TOKEN, WantedPage, page_size};
 use super::path_names::bundle_id;
+use super::switches;
 use crate::bundles::{StoredBundle, StoredTool};
 use crate::server::ServerState;
 use crate::server::api::shared_json;
@@ -23,8 +24,14 @@ const BUNDLE_IDS: Param = many("bundleIDs")
 pub(super) const INCLUDE_DISABLED: Param =
     once("includeDisabled").takes(ParamType::Flag).about("Also what is disabled, or in a disabled bundle.", "true");
 
+/// Adds what is deleted.
+const INCLUDE_DELETED: Param = once("includeDeleted")
+    .takes(ParamType::Flag)
+    .about("Also what is deleted and can still be restored; it has `softDeletedAt`.", "true");
+
 /// The parameters of the list of bundles.
-pub(super) const BUNDLE_FILTERS: &[Param] = &[BUNDLE_IDS, INCLUDE_DISABLED, page_size("pageSize"), PAGE_TOKEN];
+pub(super) const BUNDLE_FILTERS: &[Param] =
+    &[BUNDLE_IDS, INCLUDE_DISABLED, INCLUDE_DELETED, page_size("pageSize"), PAGE_TOKEN];
 /// The parameters of the list of tools.
 pub(super) const TOOL_FILTERS: &[Param] = &[
     many("tags").about("Only tools with one of these tags.", "weather"),
@@ -56,9 +63,12 @@ impl BundleFilter {
 pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw, BUNDLE_FILTERS)?;
     let filter = BundleFilter::parse(&query)?;
-    let page = WantedPage::parse(&query, "pageSize", &format!("bundles {:?} {}", filter.ids, filter.with_disabled))?;
+    let with_deleted = query.flag("includeDeleted")?;
+    let filters = format!("bundles {:?} {} {with_deleted}", filter.ids, filter.with_disabled);
+    let page = WantedPage::parse(&query, "pageSize", &filters)?;
     let set = shared.bundles.set();
-    let all = set.listed().filter(|bundle| filter.takes(bundle));
+    let is_there = |bundle: &StoredBundle| with_deleted || bundle.definition.soft_deleted_at.is_none();
+    let all = set.bundles().filter(|bundle| is_there(bundle) && filter.takes(bundle));
     let (page, next) = page.cut(all, |bundle| bundle.definition.id.to_string());
     let bundles = page.into_iter().map(|bundle| bundle_json::bundle(bundle)).collect::<Result<_, _>>()?;
     shared_json::json(&BundleListJson { bundles, next_page_token: next })
@@ -70,13 +80,14 @@ pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response,
     let (filter, tags) = (BundleFilter::parse(&query)?, query.list("tags")?);
     let filters = format!("tools {:?} {:?} {}", tags, filter.ids, filter.with_disabled);
     let page = WantedPage::parse(&query, "recommendedPageSize", &filters)?;
-    let is_wanted = |tool: &StoredTool| {
-        (filter.with_disabled || tool.is_enabled)
-            && (tags.is_empty() || tool.tags.iter().any(|tag| tags.contains(&tag.as_str())))
+    let snapshot = shared.reader.snapshot();
+    let is_wanted = |bundle: &StoredBundle, tool: &StoredTool| {
+        (tags.is_empty() || tool.tags.iter().any(|tag| tags.contains(&tag.as_str())))
+            && (filter.with_disabled || switches::both_on(&snapshot.catalog, bundle, tool))
     };
     let set = shared.bundles.set();
     let of_bundle = |bundle: &Arc<StoredBundle>| -> Vec<(Arc<StoredBundle>, Arc<StoredTool>)> {
-        let wanted = bundle.tools.iter().filter(|tool| is_wanted(tool));
+        let wanted = bundle.tools.iter().filter(|tool| is_wanted(bundle, tool));
         wanted.map(|tool| (Arc::clone(bundle), Arc::clone(tool))).collect()
     };
     let all = set.listed().filter(|bundle| filter.takes(bundle)).flat_map(of_bundle);

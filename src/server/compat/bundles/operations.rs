@@ -11,7 +11,7 @@ use super::bundle_json::{
 };
 use super::handlers::{
     MOVED, REMOVED, delete_bundle, delete_tool, get_tool, list_bundles, list_tools, moved_list, moved_search,
-    put_bundle, put_tool, search_tools, switch_bundle, switch_tool,
+    put_bundle, put_tool, restore_bundle, search_tools, switch_bundle, switch_tool,
 };
 use super::invoke::invoke;
 use super::lists::{BUNDLE_FILTERS, TOOL_FILTERS};
@@ -46,6 +46,14 @@ pub(in crate::server) const BUNDLE_OPERATIONS: &[OperationSpec] = &[
     operation(Delete, Operate, Bundles, "deleteBundle", "deletes a bundle without tools", json::<BundleJson>("the bundle with `softDeletedAt`").with_example(bundle_example), || delete(delete_bundle))
         .about("It is removed for good after two days, if it is still empty then.")
         .refuses(&[UNKNOWN, READ_ONLY, IN_THE_WAY, LOCKED]).stores(),
+];
+
+/// Of a bundle that is deleted.
+#[rustfmt::skip]
+pub(in crate::server) const RESTORE_OPERATIONS: &[OperationSpec] = &[
+    operation(Post, Operate, Bundles, "restoreBundle", "takes back that a bundle was deleted", json::<BundleJson>("the bundle as it is now").with_example(bundle_example), || post(restore_bundle))
+        .about("A deleted bundle is there for two days. One that is not deleted stays as it is.")
+        .refuses(&[UNKNOWN, LOCKED]).stores(),
 ];
 
 /// Of a bundle as an archive.

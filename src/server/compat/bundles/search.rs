@@ -10,8 +10,9 @@ use axum::response::Response;
 use super::bundle_json::{self, ToolListJson};
 use super::lists::INCLUDE_DISABLED;
 use super::page_token::{PAGE_TOKEN, WantedPage, page_size};
+use super::switches;
 use crate::bundles::{BundleSet, StoredBundle, StoredTool};
-use crate::catalog::{self, Inputs, Offer, View, ViewQuery, Visibility};
+use crate::catalog::{self, Catalog, Inputs, Offer, View, ViewQuery, Visibility};
 use crate::model::ToolId;
 use crate::protocols::bundle;
 use crate::server::SharedState;
@@ -38,7 +39,8 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
     let (typed, with_disabled) = (question(query.required("q")?).to_owned(), query.flag("includeDisabled")?);
     let page = WantedPage::parse(&query, "pageSize", &format!("search {typed} {with_disabled}"))?;
     let set = shared.bundles.set();
-    let found = shared.tasks.off_thread(move || find(&set, &typed, with_disabled)).await;
+    let snapshot = shared.reader.snapshot();
+    let found = shared.tasks.off_thread(move || find(&set, &snapshot.catalog, &typed, with_disabled)).await;
     let (page, next) = page.cut(found.into_iter().enumerate(), |(at, _)| format!("{at:08}"));
     let tools =
         page.iter().map(|(_, (bundle, tool))| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
@@ -46,14 +48,15 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
 }
 
 /// The tools that fit, the best first.
-fn find(set: &BundleSet, typed: &str, with_disabled: bool) -> Vec<FoundTool> {
+fn find(set: &BundleSet, now: &Catalog, typed: &str, with_disabled: bool) -> Vec<FoundTool> {
     let (mut inputs, mut tools) = (Inputs::default(), BTreeMap::new());
     for stored in set.listed().filter(|bundle| with_disabled || bundle.definition.is_enabled) {
         if let Some(manifest) = bundle::whole_manifest(stored) {
             let offer = Offer { manifest: Arc::new(manifest), visibility: Visibility::Published };
             inputs.offers.insert(stored.scenario.clone(), offer);
         }
-        for tool in stored.tools.iter().filter(|tool| with_disabled || tool.is_enabled) {
+        let is_wanted = |tool: &StoredTool| with_disabled || switches::both_on(now, stored, tool);
+        for tool in stored.tools.iter().filter(|tool| is_wanted(tool)) {
             let id = ToolId { scenario: stored.scenario.clone(), tool: tool.name().into() };
             tools.insert(id, (Arc::clone(stored), Arc::clone(tool)));
         }

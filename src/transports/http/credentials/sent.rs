@@ -73,8 +73,8 @@ fn add_header(value: &[u8], secrets: &mut Vec<Vec<u8>>) {
     let Ok(pair) = BASE64_STANDARD.decode(credential) else { return };
     if let Some(colon) = pair.iter().position(|byte| *byte == b':') {
         let password = &pair[colon + 1..];
-        // A client of an authorization server writes it as in a form (RFC 6749 section 2.3.1), and the
-        // server reads it decoded.
+        // A client of an authorization server writes it as in a form (RFC 6749 section 2.3.1), and
+        // the server reads it decoded.
         let spaced: Vec<u8> = password.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         secrets.extend([password.to_vec(), percent_decode(&spaced).collect()]);
     }
