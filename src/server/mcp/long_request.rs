@@ -189,7 +189,7 @@ impl AnswerWriter {
     ) -> impl Future<Output = Result<Answer, Refusal>> + use<W, F>
     where
         W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
-        F: Future<Output = CallEnd> + Send + 'static,
+        F: Future<Output = LongRequestEnd> + Send + 'static,
     {
         let begun = self.begin(context, client, parts, work);
         async move {
