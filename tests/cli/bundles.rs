@@ -86,13 +86,21 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
     assert!(bundle(&home, &daemon, &["delete", ID]).ok().contains("removed for good after two days"));
     let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
     assert!(refused.contains("is being deleted") && refused.contains("`--new`"), "{refused}");
+}
+
+#[test]
+fn a_deleted_bundle_is_restored() {
+    let home = home();
+    let daemon = with_tools(&home, &[]);
+    bundle(&home, &daemon, &["delete", "net"]).ok();
     let listed = bundle(&home, &daemon, &["list", "--all"]).ok();
     assert!(listed.contains("DELETED"), "{listed}");
     let none = bundle(&home, &daemon, &["restore", "nothing"]).failed(1);
     assert!(none.contains("no bundle is called `nothing`"), "{none}");
-    assert_eq!(bundle(&home, &daemon, &["restore", ID]).ok(), format!("{ID} is restored\n"));
-    bundle(&home, &daemon, &["import", &archive]).ok();
-    let listed = bundle(&home, &daemon, &["list", ID, "--all"]).ok();
+    assert_eq!(bundle(&home, &daemon, &["restore", "net"]).ok(), "net is restored\n");
+    let file = write(&home, "tool.json", &tool_file("tides"));
+    bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).ok();
+    let listed = bundle(&home, &daemon, &["list", "net", "--all"]).ok();
     assert!(listed.contains("BY PREFERENCES") && listed.contains("tides"), "{listed}");
 }
 
