@@ -101,7 +101,7 @@ fn a_deleted_bundle_is_restored() {
     let file = write(&home, "tool.json", &tool_file("tides"));
     bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).ok();
     let listed = bundle(&home, &daemon, &["list", "net", "--all"]).ok();
-    assert!(listed.contains("BY PREFERENCES") && listed.contains("tides"), "{listed}");
+    assert!(listed.contains("tides"), "{listed}");
 }
 
 /// A daemon with the bundle `net` and these tools in it.
@@ -192,7 +192,8 @@ fn a_tool_that_is_left_out_is_explained() {
     let daemon = with_tools(&home, &[]);
     let file = write(&home, "tool.json", &tool_file("weather"));
     let refused = bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).failed(1);
-    assert!(refused.contains("which is not allowed; add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{refused}");
+    assert!(refused.contains("`127.0.0.1`, which is not allowed"), "{refused}");
+    assert!(refused.contains("add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{refused}");
     let mut by_hand = tool_file("weather");
     (by_hand["schemaVersion"], by_hand["createdAt"]) = (json!("2025-07-01"), json!("2026-03-01T09:00:00Z"));
     write(&home, &format!("bundles/{ID}/weather.json"), &by_hand);
