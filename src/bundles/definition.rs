@@ -2,8 +2,8 @@
 //!
 //! A file is kept as the text of its document: a member that is not known here stays when another
 //! one changes, and neither of it nor of a schema is there ever a tree. `createdAt` is the time of
-//! the first insertion. `modifiedAt` changes with the content, and not when something is switched on
-//! or off.
+//! the first insertion. `modifiedAt` changes with the content, and not when something is switched
+//! on or off.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -86,14 +86,22 @@ fn a_bundle_is_stored_switched_exported_and_imported() {
     assert!(bundle(&home, &daemon, &["delete", ID]).ok().contains("removed for good after two days"));
     let refused = bundle(&home, &daemon, &["import", &archive]).failed(1);
     assert!(refused.contains("is being deleted") && refused.contains("`--new`"), "{refused}");
+}
+
+#[test]
+fn a_deleted_bundle_is_restored() {
+    let home = home();
+    let daemon = with_tools(&home, &[]);
+    bundle(&home, &daemon, &["delete", "net"]).ok();
     let listed = bundle(&home, &daemon, &["list", "--all"]).ok();
     assert!(listed.contains("DELETED"), "{listed}");
     let none = bundle(&home, &daemon, &["restore", "nothing"]).failed(1);
     assert!(none.contains("no bundle is called `nothing`"), "{none}");
-    assert_eq!(bundle(&home, &daemon, &["restore", ID]).ok(), format!("{ID} is restored\n"));
-    bundle(&home, &daemon, &["import", &archive]).ok();
-    let listed = bundle(&home, &daemon, &["list", ID, "--all"]).ok();
-    assert!(listed.contains("BY PREFERENCES") && listed.contains("tides"), "{listed}");
+    assert_eq!(bundle(&home, &daemon, &["restore", "net"]).ok(), "net is restored\n");
+    let file = write(&home, "tool.json", &tool_file("tides"));
+    bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).ok();
+    let listed = bundle(&home, &daemon, &["list", "net", "--all"]).ok();
+    assert!(listed.contains("tides"), "{listed}");
 }
 
 /// A daemon with the bundle `net` and these tools in it.
@@ -184,7 +192,8 @@ fn a_tool_that_is_left_out_is_explained() {
     let daemon = with_tools(&home, &[]);
     let file = write(&home, "tool.json", &tool_file("weather"));
     let refused = bundle(&home, &daemon, &["put", &file, "--bundle", "net"]).failed(1);
-    assert!(refused.contains("which is not allowed; add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{refused}");
+    assert!(refused.contains("`127.0.0.1`, which is not allowed"), "{refused}");
+    assert!(refused.contains("add \"127.0.0.1\" to `bundles.allowed_hosts`"), "{refused}");
     let mut by_hand = tool_file("weather");
     (by_hand["schemaVersion"], by_hand["createdAt"]) = (json!("2025-07-01"), json!("2026-03-01T09:00:00Z"));
     write(&home, &format!("bundles/{ID}/weather.json"), &by_hand);

@@ -70,12 +70,14 @@ async fn an_old_stamp_is_an_age_once_stamps_were_seen_to_advance() {
         Reply::json(&list).header("Cache-Control: max-age=3600")
     });
     let sheet = setting([("stamped", stamped.url()), ("fixed", fixed.url())]).seldom().start().await;
-    sheet.until_listed(&["read", "write"]).await;
+    sheet.until_listed(&["write", "read"]).await;
     for (seconds, expected) in [(1_000, 3_600.0), (2_800, 1_800.0), (6_000, 0.0), (1_000, 3_600.0)] {
         behind.store(seconds, Ordering::SeqCst);
-        let shown = lifetime(&sheet.refresh("stamped").await);
+        let shown = sheet.refresh("stamped").await;
+        let shown = lifetime(&shown);
         assert!((expected - 5.0..=expected).contains(&shown), "{seconds} s behind: {shown}");
-        let shown = lifetime(&sheet.refresh("fixed").await);
+        let shown = sheet.refresh("fixed").await;
+        let shown = lifetime(&shown);
         assert!((3_595.0..=3_600.0).contains(&shown), "{shown}");
     }
 }

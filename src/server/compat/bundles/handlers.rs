@@ -14,7 +14,7 @@ use crate::bundles::{BundleChange, BundleError, Slug, ToolContent, ToolVersion};
 use crate::server::api::shared_json;
 use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
-use crate::server::http::query::NoQuery;
+use crate::server::http::query::{NoQuery, QueryParams};
 use crate::server::openapi::ResponseSpec;
 use crate::server::{ServerState, SharedState};
 
@@ -79,13 +79,15 @@ pub(super) const MOVED: ResponseSpec = ResponseSpec {
 };
 
 /// `GET /tools`, as the document of stored tools writes it.
-pub(super) async fn moved_list(RawQuery(raw): RawQuery) -> Response {
-    moved("/tools/tools", raw)
+pub(super) async fn moved_list(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    QueryParams::parse(raw.as_deref(), lists::TOOL_FILTERS)?;
+    Ok(moved("/tools/tools", raw))
 }
 
 /// `GET /tools/search`, in the same way.
-pub(super) async fn moved_search(RawQuery(raw): RawQuery) -> Response {
-    moved("/tools/tools/search", raw)
+pub(super) async fn moved_search(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    QueryParams::parse(raw.as_deref(), search::SEARCH_PARAMS)?.required("q")?;
+    Ok(moved("/tools/tools/search", raw))
 }
 
 fn moved(to: &str, raw: Option<String>) -> Response {

@@ -119,11 +119,13 @@ pub(in crate::server) const STORED_TOOL_SEARCH_OPERATIONS: &[OperationSpec] = &[
 /// Of the list where the document of stored tools has it.
 #[rustfmt::skip]
 pub(in crate::server) const MOVED_LIST_OPERATIONS: &[OperationSpec] = &[
-    operation(Get, Read, Bundles, "findStoredTools", "leads to the list of all stored tools", MOVED, || get(moved_list)),
+    operation(Get, Read, Bundles, "findStoredTools", "leads to the list of all stored tools", MOVED, || get(moved_list))
+        .query(TOOL_FILTERS),
 ];
 
 /// Of the search where the document of stored tools has it.
 #[rustfmt::skip]
 pub(in crate::server) const MOVED_SEARCH_OPERATIONS: &[OperationSpec] = &[
-    operation(Get, Read, Bundles, "findStoredToolSearch", "leads to the search over all stored tools", MOVED, || get(moved_search)),
+    operation(Get, Read, Bundles, "findStoredToolSearch", "leads to the search over all stored tools", MOVED, || get(moved_search))
+        .query(SEARCH_PARAMS),
 ];
