@@ -216,8 +216,9 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
     }
     let guard = http::guard::Guard::new(&server, routes::body_rules());
     let front = http_service::HttpService::new(guard, shared, server.max_body);
-    let serve = move |stream: &TcpStream, let_go| {
-        front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))
+    let serve = move |stream: &TcpStream, let_go, load: &http::accept::ConnectionLoad| {
+        let local = stream.local_addr().unwrap_or(local).ip();
+        front.connection(local, events::DisconnectTrigger(Arc::new(let_go)), load)
     };
     tracing::info!(address = %local, "serving");
     match http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop)).await {

@@ -14,6 +14,7 @@ use http::Response;
 use hyper::body::{Body, Frame, SizeHint};
 
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
+use crate::server::http::accept::{ClientWait, ConnectionLoad};
 
 /// Bodies of requests get this part of the budget: what is made of them takes several times as
 /// much.
@@ -44,6 +45,7 @@ pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
 
 #[derive(Debug)]
 struct ConnectionShares {
+    load: ConnectionLoad,
     whole: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
@@ -63,8 +65,9 @@ impl ClientBytes {
     }
 
     /// The shares of a new connection.
-    pub(in crate::server) fn connection(&self) -> ConnectionBytes {
+    pub(in crate::server) fn connection(&self, load: ConnectionLoad) -> ConnectionBytes {
         ConnectionBytes(Arc::new(ConnectionShares {
+            load,
             whole: self.whole.clone(),
             bodies: self.bodies.client_part(CONNECTION_BODIES_DIVISOR, self.body_max),
             archives: self.archives.clone(),
@@ -82,6 +85,11 @@ impl ConnectionBytes {
     /// What the bodies of requests are reserved from.
     pub(in crate::server) fn bodies(&self) -> &ByteBudget {
         &self.0.bodies
+    }
+
+    /// Counts a request as one that waits for its client, while its body is read.
+    pub(in crate::server) fn reads_body(&self) -> ClientWait {
+        self.0.load.waits_for_client()
     }
 
     /// What archives of bundles are reserved from.
