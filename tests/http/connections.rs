@@ -1,4 +1,4 @@
-//! A full table of connections: others are answered.
+//! A full table of connections, and clients that send what requests no work: others are answered.
 
 use std::time::Duration;
 
@@ -96,4 +96,45 @@ async fn a_new_connection_waits_while_all_have_a_request_under_way() {
     assert!(early.is_err(), "it came in beside the stream");
     drop(follower);
     assert_eq!(begun(&mut new).await, "HTTP/1.1 200");
+}
+
+/// One frame of HTTP/2 on the whole connection.
+fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).unwrap();
+    [&[0, 0, length, kind, 0, 0, 0, 0, 0][..], content].concat()
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+#[tokio::test]
+async fn a_client_that_sends_frames_without_end_that_request_no_work_is_disconnected() {
+    let server = served(100).await;
+    let kinds = [frame(6, b"12345678"), frame(4, b"\0\x04\0\0\xff\xff"), frame(8, b"\0\0\0\x01")];
+    for kind in kinds {
+        let flood = async {
+            let stream = sent(&server, PREFACE).await;
+            let (mut reading, mut writing) = stream.into_split();
+            let many = kind.repeat(100);
+            let send = async { while writing.write_all(&many).await.is_ok() {} };
+            let read = async {
+                let mut rest = [0; 4_096];
+                while reading.read(&mut rest).await.is_ok_and(|read| read > 0) {}
+            };
+            tokio::join!(send, read);
+        };
+        tokio::time::timeout(PATIENCE, flood).await.unwrap_or_else(|_| panic!("{kind:?} go on"));
+    }
+    // A few are answered.
+    let mut stream = sent(&server, &[PREFACE, &frame(6, b"12345678").repeat(100)].concat()).await;
+    let mut pongs = 0;
+    let reading = async {
+        let mut head = [0; 9];
+        while pongs < 100 {
+            stream.read_exact(&mut head).await.unwrap();
+            let mut content = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            stream.read_exact(&mut content).await.unwrap();
+            pongs += usize::from(head[3] == 6);
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("every ping is answered");
 }

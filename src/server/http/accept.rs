@@ -3,7 +3,7 @@
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
 //! connections, of which the longest resting one gives way to a new one, a deadline for clients
 //! that send no request or read no answer (also of one stream), an end for HTTP/2 connections that
-//! stay without a request, and a graceful stop with a deadline.
+//! stay without a request or flood the daemon with frames, and a graceful stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -28,10 +28,12 @@ use tokio_io_timeout::TimeoutStream;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
 mod connections;
+mod frames;
 mod listener;
 
 pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
 use connections::{ConnectionTable, ConnectionWork, OpenRequest};
+use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
 
 /// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
@@ -236,7 +238,7 @@ async fn serve_connection<I, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut stream = TimeoutStream::new(stream);
+    let mut stream = TimeoutStream::new(MeteredStream::new(stream, clock));
     stream.set_write_timeout(Some(limits.read_timeout));
     let requested = Notify::new();
     let service = service_fn(|request| {
