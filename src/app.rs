@@ -115,7 +115,8 @@ impl Callsheet {
     }
 
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on
-    /// the local network when `discovery.mdns.announce` is on.
+    /// the local network when `discovery.mdns.announce` is on. On Unix it also serves a socket
+    /// beside the state, for the command line of this user.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let listen = listener.local_addr().map_err(server::ServeError::Address)?;
         let parts = server::ServerParts {
@@ -131,6 +132,7 @@ impl Callsheet {
             settings: self.settings.subscribe(),
             load_options: self.load_options.get().cloned(),
             key: self.server_key.clone(),
+            command_socket: Some(self.config.borrow().state.command_socket()),
             connections: self.connections.clone(),
             clock: self.clock,
             tasks: self.tasks.clone(),

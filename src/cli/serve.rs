@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -53,6 +53,7 @@ impl ServeArgs {
         let configured = loaded.config.static_scenarios().len() + loaded.config.mcp.servers.len();
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
+        let socket = loaded.config.state.command_socket();
         let address = listener.local_addr()?;
         let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
         app.follow_configuration(options.clone(), loaded)?;
@@ -65,7 +66,7 @@ impl ServeArgs {
         if self.until_unused {
             app.stop_when_unused();
         }
-        let record = published(address, config, &options);
+        let record = published(address, &options, config, &socket);
         let (served, ()) = tokio::join!(app.serve(listener), greet(&app, configured, address));
         match served {
             // Cut connections are no error here: the operator asked for the stop.
@@ -131,9 +132,15 @@ async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
 }
 
 /// Says where the daemon is, for commands in any folder.
-fn published(address: SocketAddr, config: Option<PathBuf>, options: &LoadOptions) -> Option<PublishedRecord> {
+fn published(
+    address: SocketAddr,
+    options: &LoadOptions,
+    config: Option<PathBuf>,
+    socket: &Path,
+) -> Option<PublishedRecord> {
     let url = address_of(address).ok()?.to_string();
-    let record = DaemonRecord { url, pid: std::process::id(), config };
+    let socket = std::path::absolute(socket).ok();
+    let record = DaemonRecord { url, pid: std::process::id(), config, socket };
     record.publish(options).unwrap_or_else(|error| {
         tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
         None

@@ -301,6 +301,15 @@ pub struct StateConfig {
     pub path: PathBuf,
 }
 
+impl StateConfig {
+    /// The Unix socket by which the command line reaches the daemon that has this state.
+    pub(crate) fn command_socket(&self) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".sock");
+        name.into()
+    }
+}
+
 /// Prepared answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewsConfig {
