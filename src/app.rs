@@ -54,9 +54,11 @@ mod builder;
 mod logins;
 mod reload;
 mod service;
+mod stopping;
 mod unused;
 
 pub use builder::Builder;
+pub use stopping::StopProgress;
 
 /// How long the engine's own tasks may take to end; they only have to finish saves.
 const FINISH: Duration = Duration::from_secs(5);
@@ -283,6 +285,16 @@ impl Callsheet {
     /// Completes its waits when stopping was requested.
     pub fn stopping(&self) -> Stop {
         self.stop.clone()
+    }
+
+    /// Says what a stop waits for, also while [`finish`](Self::finish) does.
+    pub fn stop_progress(&self) -> StopProgress {
+        StopProgress {
+            reader: self.reader.clone(),
+            calls: self.calls.clone(),
+            children: Arc::clone(&self.children),
+            connections: self.connections.subscribe(),
+        }
     }
 
     /// Stops all parts; [`finish`](Self::finish) waits for them.
