@@ -54,9 +54,11 @@ mod builder;
 mod logins;
 mod reload;
 mod service;
+mod stopping;
 mod unused;
 
 pub use builder::Builder;
+pub use stopping::StopProgress;
 
 /// How long the engine's own tasks may take to end; they only have to finish saves.
 const FINISH: Duration = Duration::from_secs(5);
@@ -115,7 +117,8 @@ impl Callsheet {
     }
 
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on
-    /// the local network when `discovery.mdns.announce` is on.
+    /// the local network when `discovery.mdns.announce` is on. On Unix it also serves a socket
+    /// beside the state, for the command line of this user.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let listen = listener.local_addr().map_err(server::ServeError::Address)?;
         let parts = server::ServerParts {
@@ -131,6 +134,7 @@ impl Callsheet {
             settings: self.settings.subscribe(),
             load_options: self.load_options.get().cloned(),
             key: self.server_key.clone(),
+            command_socket: Some(self.config.borrow().state.command_socket()),
             connections: self.connections.clone(),
             clock: self.clock,
             tasks: self.tasks.clone(),
@@ -281,6 +285,16 @@ impl Callsheet {
     /// Completes its waits when stopping was requested.
     pub fn stopping(&self) -> Stop {
         self.stop.clone()
+    }
+
+    /// Says what a stop waits for, also while [`finish`](Self::finish) does.
+    pub fn stop_progress(&self) -> StopProgress {
+        StopProgress {
+            reader: self.reader.clone(),
+            calls: self.calls.clone(),
+            children: Arc::clone(&self.children),
+            connections: self.connections.subscribe(),
+        }
     }
 
     /// Stops all parts; [`finish`](Self::finish) waits for them.

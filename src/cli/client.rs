@@ -1,5 +1,6 @@
 //! The client of a running daemon. The only part of the command line that knows HTTP.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -47,7 +48,10 @@ const REVISION: &str = "callsheet-revision";
 #[derive(Debug)]
 pub(super) struct DaemonClient {
     base: Url,
+    /// By its address, for what may take as long as the daemon allows.
     http: reqwest::Client,
+    /// By its Unix socket, for all else: it has a few connections of its own, for operators.
+    by_socket: Option<reqwest::Client>,
     /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
     cache: AnswerCache,
@@ -85,8 +89,12 @@ impl DaemonClient {
         if let Some(url) = remote.address() {
             return Ok(Self { cache, ..Self::at(remote.parsed(&url)?)? });
         }
-        let LocatedDaemon { url, is_in_doubt } = located(remote, options)?;
-        Ok(Self { cache, is_in_doubt: is_in_doubt.into(), ..Self::at(url)? })
+        let LocatedDaemon { url, socket, is_in_doubt } = located(remote, options)?;
+        let daemon = Self { cache, is_in_doubt: is_in_doubt.into(), ..Self::at(url)? };
+        match socket {
+            Some(socket) => daemon.with_socket(&socket),
+            None => Ok(daemon),
+        }
     }
 
     /// The same for what an operator does: the token that this may need is that of the
@@ -108,23 +116,37 @@ impl DaemonClient {
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
-        let http = reqwest::Client::builder()
-            // The environment's proxy for the web does not lead to a daemon on this machine.
-            .no_proxy()
-            .user_agent(concat!("callsheet/", env!("CARGO_PKG_VERSION")))
-            // A daemon never redirects; what does is something else.
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .timeout(TIMEOUT)
-            .tcp_keepalive(PROBE)
-            .build()
-            .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
-        Ok(Self { base, http, token: None, cache: AnswerCache::default(), is_in_doubt: AtomicBool::new(false) })
+        let http = built(builder())?;
+        let is_in_doubt = AtomicBool::new(false);
+        Ok(Self { base, http, by_socket: None, token: None, cache: AnswerCache::default(), is_in_doubt })
+    }
+
+    /// The same daemon, which listens on this Unix socket too.
+    #[cfg(unix)]
+    pub(super) fn with_socket(self, socket: &Path) -> Result<Self, CommandError> {
+        let by_socket = Some(built(builder().unix_socket(socket))?);
+        Ok(Self { by_socket, ..self })
+    }
+
+    /// There are no such sockets.
+    #[cfg(not(unix))]
+    pub(super) fn with_socket(self, _socket: &Path) -> Result<Self, CommandError> {
+        Ok(self)
+    }
+
+    /// The same daemon by its address only, for a client that stays: the socket is for operators.
+    pub(super) fn by_address(self) -> Self {
+        Self { by_socket: None, ..self }
+    }
+
+    /// The way for a request that is answered soon.
+    fn soon(&self) -> &reqwest::Client {
+        self.by_socket.as_ref().unwrap_or(&self.http)
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
     pub(super) async fn version(&self) -> Result<String, CommandError> {
-        let request = self.http.get(self.base.clone()).header(ACCEPT, "application/json");
+        let request = self.soon().get(self.base.clone()).header(ACCEPT, "application/json");
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let about = self.parse_json(&body)?;
@@ -166,7 +188,7 @@ impl DaemonClient {
             url.query_pairs_mut().extend_pairs(query);
         }
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let request = self.http.post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
+        let request = self.soon().post(url).header(CONTENT_TYPE, "application/json").body(request.to_string());
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
         let mut answer = self.parse_json(&body)?;
@@ -262,7 +284,7 @@ impl DaemonClient {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.http.request(method, url);
+        let mut request = self.soon().request(method, url);
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
@@ -280,7 +302,7 @@ impl DaemonClient {
             url.query_pairs_mut().extend_pairs(query);
         }
         let kept = self.cache.read(&url);
-        let mut request = self.http.get(url.clone());
+        let mut request = self.soon().get(url.clone());
         if let Some(kept) = &kept {
             request = request.header(IF_NONE_MATCH, kept.etag.clone());
         }
@@ -395,4 +417,22 @@ impl DaemonClient {
             hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
         }
     }
+}
+
+/// What all clients of a daemon have in common.
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        // The environment's proxy for the web does not lead to a daemon on this machine.
+        .no_proxy()
+        .user_agent(concat!("callsheet/", env!("CARGO_PKG_VERSION")))
+        // A daemon never redirects; what does is something else.
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .timeout(TIMEOUT)
+        .tcp_keepalive(PROBE)
+}
+
+fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CommandError> {
+    let built = builder.build();
+    Ok(built.map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?)
 }

@@ -30,6 +30,9 @@ pub(super) struct DaemonRecord {
     pub(super) pid: u32,
     /// The configuration file that it follows, absolute.
     pub(super) config: Option<PathBuf>,
+    /// The Unix socket by which commands reach it too, absolute. Earlier versions have none.
+    #[serde(default)]
+    pub(super) socket: Option<PathBuf>,
 }
 
 /// A record that is published until it is dropped.
@@ -43,7 +46,9 @@ impl DaemonRecord {
     /// The record of the daemon that runs, if one does.
     pub(super) fn running(options: &LoadOptions) -> Option<Self> {
         let record = read(&options.runtime_folder()?.join(FILE))?;
-        Url::parse(&record.url).is_ok_and(|url| accepts(&url)).then_some(record)
+        // While all its connections are in use, it may accept none at its address.
+        let is_served = record.socket.as_deref().is_some_and(serves);
+        (is_served || Url::parse(&record.url).is_ok_and(|url| accepts(&url))).then_some(record)
     }
 
     /// Whether the daemon follows this configuration file. Without a file every daemon does.
@@ -93,6 +98,19 @@ fn read(path: &Path) -> Option<DaemonRecord> {
         return None;
     }
     serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+/// Whether a daemon listens on this socket, which is trusted with a token.
+#[cfg(unix)]
+pub(super) fn serves(socket: &Path) -> bool {
+    use crate::runtime::socket_file;
+    socket_file::is_trusted(socket) && socket_file::is_served(socket)
+}
+
+/// There are no such sockets.
+#[cfg(not(unix))]
+pub(super) fn serves(_socket: &Path) -> bool {
+    false
 }
 
 /// Whether something accepts connections at an address of this machine.

@@ -89,7 +89,7 @@ struct StdioFront {
 
 impl McpArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
-        let daemon = Arc::new(start::daemon(&self.remote).await?);
+        let daemon = Arc::new(start::daemon(&self.remote).await?.by_address());
         let front = StdioFront {
             daemon,
             profile: self.profile.map(Into::into),

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,11 +13,15 @@ use super::client::address_of;
 use super::instance::{DaemonRecord, PublishedRecord};
 use super::watchdog;
 use super::{CommandError, log, output};
-use crate::app::Callsheet;
+use crate::app::{Callsheet, StopProgress};
 use crate::config::{self, LoadOptions};
 use crate::runtime::tasks::Finish;
-use crate::runtime::{Clock, open_files};
+use crate::runtime::{Clock, Stop, open_files, signal};
 use crate::server::ServeError;
+
+/// How long a stop may take before it says what it waits for, and how often it says so then.
+const FIRST_REPORT: Duration = Duration::from_secs(1);
+const NEXT_REPORT: Duration = Duration::from_secs(5);
 
 /// How long the sources may take to find something before the daemon says what to do next.
 const FIRST_SOURCES: Duration = Duration::from_secs(1);
@@ -53,6 +57,7 @@ impl ServeArgs {
         let configured = loaded.config.static_scenarios().len() + loaded.config.mcp.servers.len();
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
+        let socket = loaded.config.state.command_socket();
         let address = listener.local_addr()?;
         let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
         app.follow_configuration(options.clone(), loaded)?;
@@ -65,20 +70,14 @@ impl ServeArgs {
         if self.until_unused {
             app.stop_when_unused();
         }
-        let record = published(address, config, &options);
-        let (served, ()) = tokio::join!(app.serve(listener), greet(&app, configured, address));
-        match served {
-            // Cut connections are no error here: the operator asked for the stop.
-            Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
-            served => served.context("serving HTTP")?,
-        }
-        drop(record);
-        match app.finish().await {
-            Finish::Clean => tracing::info!("stopped"),
-            Finish::Cut(tasks) => tracing::warn!(tasks, "stopped before everything had ended"),
-        }
+        let record = published(address, &options, config, &socket);
+        let (stopping, progress) = (app.stopping(), app.stop_progress());
+        let ended = tokio::select! {
+            ended = serve(app, listener, configured, record) => ended,
+            error = watch_stop(&stopping, &progress) => Err(error),
+        };
         log.finish().await;
-        Ok(())
+        ended
     }
 
     fn options(&self) -> LoadOptions {
@@ -94,6 +93,59 @@ impl ServeArgs {
             }
         }
         options
+    }
+}
+
+/// Serves until the stop, and waits until all has ended.
+async fn serve(
+    app: Callsheet,
+    listener: TcpListener,
+    configured: usize,
+    record: Option<PublishedRecord>,
+) -> Result<(), CommandError> {
+    let address = listener.local_addr()?;
+    let (served, ()) = tokio::join!(app.serve(listener), greet(&app, configured, address));
+    match served {
+        // Cut connections are no error here: the operator asked for the stop.
+        Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
+        served => served.context("serving HTTP")?,
+    }
+    drop(record);
+    match app.finish().await {
+        Finish::Clean => tracing::info!("stopped"),
+        Finish::Cut(tasks) => tracing::warn!(tasks, "stopped before everything had ended"),
+    }
+    Ok(())
+}
+
+/// Says what a stop waits for while it takes long. Completes at a second signal, as the error of a
+/// daemon that ended at once.
+async fn watch_stop(stopping: &Stop, progress: &StopProgress) -> CommandError {
+    stopping.wait().await;
+    let report = async {
+        let mut wait = FIRST_REPORT;
+        loop {
+            Clock::system().sleep(wait).await;
+            wait = NEXT_REPORT;
+            let awaited = progress.awaited();
+            let awaited = if awaited.is_empty() { "work that is being saved".to_owned() } else { awaited.join(", ") };
+            tracing::warn!("still stopping, waiting for {awaited}; a second Ctrl-C or SIGTERM ends it at once");
+        }
+    };
+    // The first signal has come: this is registered for those after it.
+    let second = async {
+        match signal::stop_signal() {
+            Ok(second) => second.await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        never = report => never,
+        name = second => {
+            let awaited = progress.awaited().join(", ");
+            let error = anyhow::anyhow!("ended at once by a second {name}, without waiting for {awaited}");
+            CommandError::Daemon { error, hint: None }
+        }
     }
 }
 
@@ -131,9 +183,15 @@ async fn greet(app: &Callsheet, configured: usize, address: SocketAddr) {
 }
 
 /// Says where the daemon is, for commands in any folder.
-fn published(address: SocketAddr, config: Option<PathBuf>, options: &LoadOptions) -> Option<PublishedRecord> {
+fn published(
+    address: SocketAddr,
+    options: &LoadOptions,
+    config: Option<PathBuf>,
+    socket: &Path,
+) -> Option<PublishedRecord> {
     let url = address_of(address).ok()?.to_string();
-    let record = DaemonRecord { url, pid: std::process::id(), config };
+    let socket = std::path::absolute(socket).ok();
+    let record = DaemonRecord { url, pid: std::process::id(), config, socket };
     record.publish(options).unwrap_or_else(|error| {
         tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
         None

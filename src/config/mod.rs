@@ -139,7 +139,8 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// `max_body`: bytes of a request body.
     pub max_body: usize,
-    /// `max_connections`: how many connections are open at once; further ones wait.
+    /// `max_connections`: how many connections are open at once; for a further one the longest
+    /// resting one is closed.
     pub max_connections: usize,
     /// `held_bytes`: bytes that are held for clients at once: bodies being read, calls that wait,
     /// turns, results, answers being written.
@@ -298,6 +299,15 @@ pub struct StateConfig {
     /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or
     /// `~/.local/state/callsheet/state.db` by default.
     pub path: PathBuf,
+}
+
+impl StateConfig {
+    /// The Unix socket by which the command line reaches the daemon that has this state.
+    pub(crate) fn command_socket(&self) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".sock");
+        name.into()
+    }
 }
 
 /// Prepared answers.

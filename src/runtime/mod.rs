@@ -1,5 +1,5 @@
-//! What every part needs in one process: the clock, tasks, stopping, signals, watched files, the
-//! limit of open files, readiness, the budget of bytes for clients.
+//! What every part needs in one process: the clock, tasks, stopping, signals, watched files, files
+//! of sockets, the limit of open files, readiness, the budget of bytes for clients.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
 //! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is
@@ -15,6 +15,8 @@ pub mod open_files;
 pub mod ready;
 pub mod service;
 pub mod signal;
+#[cfg(unix)]
+pub mod socket_file;
 pub mod stop;
 pub mod tasks;
 

@@ -21,7 +21,7 @@ pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + '
 
 /// Completes at the first Ctrl-C.
 #[cfg(not(unix))]
-pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
+pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
     Ok(async {
         // Without a handler there is no request to stop; Ctrl-C then ends the process by default.
         if tokio::signal::ctrl_c().await.is_err() {

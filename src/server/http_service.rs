@@ -31,6 +31,7 @@ use crate::runtime::BudgetExceeded;
 use crate::runtime::tasks::panic_text;
 use crate::server::api::tools;
 use crate::server::events::DisconnectTrigger;
+use crate::server::http::accept::ConnectionLoad;
 use crate::server::http::error::Problem;
 use crate::server::http::guard::{Guard, Pass};
 use crate::server::http::held::{ClientBytes, ConnectionBytes, HeldBody};
@@ -100,14 +101,15 @@ impl HttpService {
     }
 
     /// The service of one connection, which came to the address `local`. `let_go` cuts the
-    /// connection.
+    /// connection, and `load` is what is under way on it.
     pub(super) fn connection(
         &self,
         local: IpAddr,
         let_go: DisconnectTrigger,
+        load: &ConnectionLoad,
     ) -> impl Service<Request<Incoming>, Response = HeldResponse, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
-        let bytes = inner.bytes.connection();
+        let bytes = inner.bytes.connection(load.clone());
         service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go, &bytes))
     }
 }

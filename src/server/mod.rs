@@ -11,6 +11,7 @@
 //! (those go to the log).
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +31,8 @@ use crate::views::ViewCache;
 
 mod api;
 mod auth;
+#[cfg(unix)]
+mod command_socket;
 mod compat;
 mod dashboard;
 mod events;
@@ -74,6 +77,8 @@ pub struct ServerParts {
     /// The key with which it signs and encrypts what MCP clients give back, as the store keeps it.
     /// Without one they begin anew after each start.
     pub key: Option<Secret>,
+    /// The path of the Unix socket on which it listens too, for the command line.
+    pub command_socket: Option<PathBuf>,
     /// Counts the open connections.
     pub connections: OpenConnections,
     /// For ages and waits.
@@ -98,7 +103,7 @@ pub enum ServeError {
     #[error("`server.rpc_socket`: cannot make the socket {}: {error}", path.display())]
     Socket {
         /// The path of the socket.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// The reason.
         error: io::Error,
     },
@@ -161,6 +166,7 @@ impl ServerState {
             settings,
             load_options,
             key,
+            command_socket: _,
             connections: _,
             clock,
             tasks,
@@ -198,13 +204,16 @@ impl ServerState {
 /// Serves until `stop`. Then no more connections are accepted, answers that have begun may finish
 /// within `server.stop_timeout`, and the remaining connections are cut.
 ///
-/// Speaks HTTP/1.1 and HTTP/2 with prior knowledge (RFC 9113 section 3.3), both without TLS.
+/// Speaks HTTP/1.1 and HTTP/2 with prior knowledge (RFC 9113 section 3.3), both without TLS, on the
+/// listener and on the Unix socket of the command line.
 ///
 /// # Errors
 /// [`ServeError::Cut`] if connections had to be cut; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let server = parts.config.borrow().server.clone();
+    #[cfg(unix)]
+    let socket = parts.command_socket.clone();
     let limits = http::accept::ConnectionLimits {
         connections: server.max_connections,
         stop_timeout: server.stop_timeout,
@@ -219,11 +228,23 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
     }
     let guard = http::guard::Guard::new(&server, routes::body_rules());
     let front = http_service::HttpService::new(guard, shared, server.max_body);
-    let serve = move |stream: &TcpStream, let_go| {
-        front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))
+    #[cfg(unix)]
+    let by_socket = async {
+        match socket.and_then(|path| command_socket::CommandSocket::bind(&path)) {
+            Some(socket) => socket.serve(front.clone(), local.ip(), limits, clock, &tasks, (&connections, &stop)).await,
+            None => 0,
+        }
+    };
+    #[cfg(not(unix))]
+    let by_socket = std::future::ready(0);
+    let serve = |stream: &TcpStream, let_go, load: &http::accept::ConnectionLoad| {
+        let local = stream.local_addr().unwrap_or(local).ip();
+        front.connection(local, events::DisconnectTrigger(Arc::new(let_go)), load)
     };
     tracing::info!(address = %local, "serving");
-    match http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop)).await {
+    let by_address = http::accept::serve(listener, serve, limits, clock, &tasks, (&connections, &stop));
+    let (by_address, by_socket) = tokio::join!(by_address, by_socket);
+    match by_address + by_socket {
         0 => Ok(()),
         connections => Err(ServeError::Cut { connections }),
     }

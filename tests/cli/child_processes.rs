@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::support::command::{Home, until};
+use crate::support::command::{Home, Running, until};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/mcp_server.py");
 
@@ -28,32 +28,57 @@ fn is_running(id: &str) -> bool {
     status.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// Ends a daemon with a child by a signal; returns its exit code.
-fn ended_by(signal: &str) -> Option<i32> {
+/// A daemon with that child, and the ids of the processes.
+fn with_child() -> (Home, Running, [String; 3]) {
     let home = Home::with(
         "[[scenarios]]\nname = \"child\"\ncommand = \"./wrapper.sh\"\ncwd = \".\"\n\
          env = { PATH = \"/usr/local/bin:/usr/bin:/bin\" }\n",
     );
     let script = home.write("wrapper.sh", &wrapper());
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut daemon = home.serve(&[]);
+    let daemon = home.serve(&[]);
     until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\""));
     let ids = ["wrapper", "server", "away"].map(|name| fs::read_to_string(home.path(name)).unwrap().trim().to_owned());
     assert!(ids.iter().all(|id| is_running(id)), "{ids:?}");
+    (home, daemon, ids)
+}
+
+/// Ends a daemon with a child by a signal; returns its exit code and log.
+fn ended_by(signal: &str) -> (Option<i32>, String) {
+    let (_home, mut daemon, ids) = with_child();
     daemon.signal(signal);
-    let (code, _) = daemon.ended();
+    let ended = daemon.ended();
     until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
-    code
+    ended
 }
 
 #[test]
 fn a_daemon_that_is_killed_leaves_no_child_behind() {
-    assert_eq!(ended_by("KILL"), None);
+    assert_eq!(ended_by("KILL").0, None);
 }
 
 #[test]
 fn a_daemon_that_is_stopped_waits_for_stubborn_children() {
-    assert_eq!(ended_by("TERM"), Some(0));
+    let (code, log) = ended_by("TERM");
+    assert_eq!(code, Some(0), "{log}");
+    let line = log.lines().find(|line| line.contains("still stopping")).unwrap_or_default();
+    assert!(line.contains("waiting for the program of `child`; a second Ctrl-C"), "{log}");
+}
+
+#[test]
+fn a_second_signal_ends_a_daemon_that_waits_for_them_at_once_and_leaves_none_behind() {
+    let (_home, mut daemon, ids) = with_child();
+    daemon.signal("INT");
+    let daemon_id = daemon.id().to_string();
+    // One that comes before the first was seen counts as the first.
+    until("it has ended", || {
+        daemon.signal("INT");
+        !is_running(&daemon_id)
+    });
+    let (code, log) = daemon.ended();
+    assert_eq!(code, Some(5), "{log}");
+    assert!(log.contains("ended at once by a second SIGINT, without waiting for the program of `child`"), "{log}");
+    until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
 }
 
 /// Signals that stop a service come to the watchdog, too, while the daemon may still need it.

@@ -276,7 +276,9 @@ fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
     let home = Home::with("");
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     // Nobody can tell where it listens.
-    until("the record", || fs::remove_file(home.path(".state/callsheet/daemon.json")).is_ok());
+    for file in ["daemon.json", "state.db.sock"] {
+        until("the file", || fs::remove_file(home.path(".state/callsheet").join(file)).is_ok());
+    }
     let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
     let [status, _, message, hint] = only(&judged(&ran, 1), "state");
     assert_eq!(status, "error");

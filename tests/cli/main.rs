@@ -40,6 +40,7 @@ mod service;
 mod service_manager;
 mod state;
 mod turn;
+mod unix_socket;
 mod unreachable;
 mod upgrade;
 mod watch;

@@ -7,6 +7,7 @@
 mod support;
 
 mod configured;
+mod connections;
 mod dashboard;
 mod dashboard_bulk;
 mod dashboard_findings;

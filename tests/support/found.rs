@@ -130,6 +130,7 @@ impl Home {
             settings: tokio::sync::watch::Sender::default().subscribe(),
             load_options: None,
             key: None,
+            command_socket: None,
             connections: server::OpenConnections::default(),
             clock,
             tasks: tasks.clone(),

@@ -149,6 +149,7 @@ pub(crate) async fn serve_configured(first: Snapshot, most: u64, server: config:
         settings: watch::Sender::default().subscribe(),
         load_options: None,
         key: None,
+        command_socket: None,
         connections: server::OpenConnections::default(),
         clock: Clock::system(),
         tasks: tasks.clone(),

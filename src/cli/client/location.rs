@@ -2,6 +2,7 @@
 //! not stop them: a daemon that runs has an earlier one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use url::Url;
 
@@ -21,33 +22,58 @@ pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<L
     let running = DaemonRecord::running(&options);
     let is_in_doubt = problems.is_empty() && !process_problems.is_empty();
     note(problems, running.is_some())?;
-    let url = address(&loaded, running)?;
-    Ok(LocatedDaemon { url, is_in_doubt })
+    let DaemonPlace { url, socket } = place(&loaded, running)?;
+    Ok(LocatedDaemon { url, socket, is_in_doubt })
 }
 
 /// The daemon that the clients on this machine use.
 pub(super) struct LocatedDaemon {
     /// Its address.
     pub(super) url: Url,
+    /// The Unix socket on which it listens too.
+    pub(super) socket: Option<PathBuf>,
     /// Whether this process lacks what the configuration names, so that only the daemon knows
     /// whether it can be used.
     pub(super) is_in_doubt: bool,
 }
 
-/// The address of the daemon that runs, or else the configured one.
-fn address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<Url, CommandError> {
+/// Where a daemon is reached.
+struct DaemonPlace {
+    url: Url,
+    /// The Unix socket on which it listens too.
+    socket: Option<PathBuf>,
+}
+
+impl DaemonPlace {
+    /// Where the daemon that runs says it is.
+    fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
+        let socket = record.socket.filter(|socket| instance::serves(socket));
+        Ok(Self { url: parse_url(&record.url)?, socket })
+    }
+}
+
+/// Where the daemon is that runs, or else the configured one.
+fn place(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonPlace, CommandError> {
     let of_variable = loaded
         .values
         .iter()
         .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
     let listen = loaded.config.server.listen;
+    // A variable with an address names the daemon there, and not the one that has the state.
+    let socket = (!of_variable).then(|| loaded.config.state.command_socket());
     match running {
-        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => parse_url(&record.url),
+        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => DaemonPlace::recorded(record),
         Some(record) => match configured(listen) {
-            Ok(url) if instance::accepts(&url) => Ok(url),
-            _ => parse_url(&record.url),
+            Ok(url) if instance::accepts(&url) => {
+                let is_other = |socket: &PathBuf| record.socket.as_ref() != Some(socket) && instance::serves(socket);
+                Ok(DaemonPlace { url, socket: socket.filter(is_other) })
+            }
+            _ => DaemonPlace::recorded(record),
         },
-        None => configured(listen),
+        None => {
+            let socket = socket.filter(|socket| instance::serves(socket));
+            Ok(DaemonPlace { url: configured(listen)?, socket })
+        }
     }
 }
 

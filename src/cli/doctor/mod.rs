@@ -21,6 +21,7 @@ mod port;
 mod port_owner;
 mod report;
 mod scenarios;
+mod socket;
 mod state;
 
 /// Arguments of `doctor`.
@@ -47,6 +48,7 @@ impl DoctorArgs {
         let config = &loaded.config;
         if usable {
             let here = port::check(config.server.listen, daemon::recorded(&options, &loaded), &mut report).await;
+            let here = socket::check(config, here, &mut report).await;
             let named = self.named(&mut report).await?;
             let daemon = named.as_ref().or(here.as_ref());
             state::check(&config.state.path, here.is_some(), &mut report);

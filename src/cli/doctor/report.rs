@@ -17,6 +17,8 @@ pub(super) enum CheckArea {
     Port,
     /// A daemon that was named.
     Daemon,
+    /// The Unix socket of the command line.
+    Socket,
     /// Where the database is.
     State,
     /// The local network.
@@ -62,6 +64,7 @@ impl CheckArea {
             Self::Configuration => "configuration",
             Self::Port => "port",
             Self::Daemon => "daemon",
+            Self::Socket => "socket",
             Self::State => "state",
             Self::Mdns => "mdns",
             Self::Scenarios => "scenarios",

@@ -1,15 +1,15 @@
 //! Accepts, limits and closes connections. Knows no routes.
 //!
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
-//! connections, a deadline for clients that send no request or read no answer (also of one stream),
-//! an end for HTTP/2 connections that stay without a request, and a graceful stop with a deadline.
+//! connections, of which the longest resting one gives way to a new one, a deadline for clients
+//! that send no request or read no answer (also of one stream), an end for HTTP/2 connections that
+//! stay without a request or flood the daemon with frames, and a graceful stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,11 +21,20 @@ use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
+
+mod connections;
+mod frames;
+mod listener;
+
+pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
+use connections::{ConnectionTable, ConnectionWork, OpenRequest};
+use frames::MeteredStream;
+pub(in crate::server) use listener::Listener;
 
 /// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
 /// retry without a wait would only use CPU.
@@ -59,8 +68,9 @@ struct StreamProgress {
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct ConnectionLimits {
-    /// Connections at once; further ones wait in the queue of the kernel. If the system allows
-    /// fewer open files, that limit is reached first, and accepting waits until files are free.
+    /// Connections at once. For a further one the longest resting one is closed; if all have a
+    /// request under way, it waits. If the system allows fewer open files, that limit is reached
+    /// first, and accepting waits until files are free.
     pub(in crate::server) connections: usize,
     /// How long a client may take for the head of a request, and may keep a connection without any
     /// request. 30 s is what proxies and client pools expect.
@@ -157,10 +167,10 @@ where
 }
 
 /// Accepts connections until `stop`, and answers each with the service that `service` makes for it.
-/// Returns how many connections had to be cut. `service` also gets a trigger that cuts its
-/// connection at once, even while the client is sending or reading.
-pub(in crate::server) async fn serve<M, S, B>(
-    listener: TcpListener,
+/// Returns how many connections had to be cut. `service` also gets what is under way on its
+/// connection, and a trigger that cuts it at once, even while the client is sending or reading.
+pub(in crate::server) async fn serve<L, M, S, B>(
+    listener: L,
     service: M,
     limits: ConnectionLimits,
     clock: Clock,
@@ -168,7 +178,8 @@ pub(in crate::server) async fn serve<M, S, B>(
     (open, stop): (&OpenConnections, &Stop),
 ) -> usize
 where
-    M: Fn(&TcpStream, StopTrigger) -> S,
+    L: Listener,
+    M: Fn(&L::Stream, StopTrigger, &ConnectionLoad) -> S,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -176,23 +187,24 @@ where
 {
     let (cut_trigger, cut) = StopTrigger::new();
     let builder = builder(limits, clock, tasks);
-    let slots = Arc::new(Semaphore::new(limits.connections));
-    while let Some((stream, slot)) = next_connection(&listener, &slots, clock, stop).await {
+    let table = ConnectionTable::new(limits.connections, clock);
+    while let Some((stream, slot)) = next_connection(&listener, &table, clock, stop).await {
         let (disconnect, disconnected) = cut.child();
-        let service = service(&stream, disconnect);
-        let ends = (disconnected, stop.clone());
-        let connection = serve_connection(builder.clone(), stream, service, limits, clock, ends);
+        let admitted = table.admit(slot, disconnect.clone());
+        let service = service(&stream, disconnect, &admitted.load);
+        let (ends, load) = ((disconnected, stop.clone()), admitted.load.clone());
+        let connection = serve_connection(builder.clone(), stream, service, limits, (clock, load), ends);
         let counted = open.count();
         tasks.spawn(async move {
             connection.await;
             drop(counted);
             // The slot is held until the connection ends.
-            drop(slot);
+            drop(admitted);
         });
     }
     // The port is free from here on: another process may bind it while this one finishes.
     drop(listener);
-    drain(limits, clock, &cut_trigger, &slots).await
+    drain(limits, clock, &cut_trigger, &table).await
 }
 
 fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
@@ -212,39 +224,41 @@ fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Build
 
 /// Answers one client until its connection ends or has to end. After `stop` only requests that have
 /// begun are finished.
-async fn serve_connection<S, B>(
+async fn serve_connection<I, S, B>(
     builder: auto::Builder<TaskExecutor>,
-    stream: TcpStream,
+    stream: I,
     service: S,
     limits: ConnectionLimits,
-    clock: Clock,
+    (clock, load): (Clock, ConnectionLoad),
     (disconnected, stop): (Stop, Stop),
 ) where
+    I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut stream = TimeoutStream::new(stream);
+    let mut stream = TimeoutStream::new(MeteredStream::new(stream, clock));
     stream.set_write_timeout(Some(limits.read_timeout));
-    let (requested, open) = (Notify::new(), watch::Sender::new(0_usize));
+    let requested = Notify::new();
     let service = service_fn(|request| {
         requested.notify_one();
-        let under_way = OpenRequest::begin(&open);
-        let answer = service.call(request);
+        let begun = load.begin().map(|under_way| (under_way, service.call(request)));
         async move {
-            answer.await.map(|response| response.map(|body| OpenBody { body, rest: Bytes::new(), _request: under_way }))
+            // The connection is being closed for another one, and the request was not begun.
+            let Some((request, answer)) = begun else { return std::future::pending().await };
+            answer.await.map(|response| response.map(|body| OpenBody { body, rest: Bytes::new(), request }))
         }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
-    let mut idle = pin!(without_requests(open.subscribe(), limits.idle_timeout, clock));
+    let mut idle = pin!(without_requests(load.subscribe(), limits.idle_timeout, clock));
     let mut cut = pin!(OptionFuture::from(None));
     let (mut may_be_silent, mut stopping) = (true, false);
     let ended = loop {
         tokio::select! {
             biased;
-            () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read"),
+            () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read, or it gives way"),
             // hyper has no deadline of its own until it knows the version of HTTP.
             first = &mut first_request, if may_be_silent => match first {
                 Ok(()) => may_be_silent = false,
@@ -270,30 +284,14 @@ async fn serve_connection<S, B>(
 }
 
 /// Waits until there was no request under way for so long.
-async fn without_requests(mut open: watch::Receiver<usize>, longest: Duration, clock: Clock) {
+async fn without_requests(mut work: watch::Receiver<ConnectionWork>, longest: Duration, clock: Clock) {
     loop {
-        let ended = open.wait_for(|count| *count == 0).await.is_err();
+        let ended = work.wait_for(ConnectionWork::rests).await.is_err();
         tokio::select! {
             () = clock.sleep(longest) => return,
             // The sender lives as long as the connection.
-            changed = open.changed() => if changed.is_err() || ended { return },
+            changed = work.changed() => if changed.is_err() || ended { return },
         }
-    }
-}
-
-/// A request under way, until its answer was sent or dropped.
-struct OpenRequest(watch::Sender<usize>);
-
-impl OpenRequest {
-    fn begin(open: &watch::Sender<usize>) -> Self {
-        open.send_modify(|count| *count += 1);
-        Self(open.clone())
-    }
-}
-
-impl Drop for OpenRequest {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
     }
 }
 
@@ -302,7 +300,8 @@ struct OpenBody<B> {
     body: B,
     /// What follows the part that was given to hyper last.
     rest: Bytes,
-    _request: OpenRequest,
+    /// It rests while the client takes a part.
+    request: OpenRequest,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
@@ -313,6 +312,25 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.request.rests(false);
+        let part = self.as_mut().poll_part(context);
+        self.request.rests(matches!(part, Poll::Ready(Some(Ok(_)))));
+        part
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // hyper reads it before the first part only.
+        self.body.size_hint()
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> OpenBody<B> {
+    /// The next part of the answer.
+    fn poll_part(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let of_stream = STREAM.try_with(|progress| progress.waits.set(false)).is_ok();
         if self.rest.is_empty() {
             match Pin::new(&mut self.body).poll_frame(context) {
@@ -332,28 +350,19 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
         });
         Poll::Ready(Some(Ok(Frame::data(part))))
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // hyper reads it before the first part only.
-        self.body.size_hint()
-    }
 }
 
 /// The next connection with its slot; `None` after the stop.
-async fn next_connection(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
+async fn next_connection<L: Listener>(
+    listener: &L,
+    table: &ConnectionTable,
     clock: Clock,
     stop: &Stop,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(L::Stream, OwnedSemaphorePermit)> {
     let accepted = async {
-        // The semaphore is never closed.
-        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
-        Some((accept(listener, clock).await, slot))
+        // A connection gives way only to one that is there.
+        let stream = accept(listener, clock).await;
+        Some((stream, table.slot().await?))
     };
     tokio::select! {
         biased;
@@ -362,16 +371,11 @@ async fn next_connection(
     }
 }
 
-async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
+async fn accept<L: Listener>(listener: &L, clock: Clock) -> L::Stream {
     let [mut wait, longest] = ACCEPT_BACKOFF;
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // Answers are written whole; waiting to fill a packet only delays them. If this
-                // fails, only that delay remains.
-                let _ = stream.set_nodelay(true);
-                return stream;
-            }
+        match listener.next().await {
+            Ok(stream) => return stream,
             Err(error) if is_client_gone(&error) => {}
             Err(error) => {
                 tracing::warn!(error = %error, wait_ms = wait.as_millis(), "cannot accept connections");
@@ -391,18 +395,15 @@ fn is_client_gone(error: &io::Error) -> bool {
 
 /// Lets answers finish that are being sent, and cuts the rest at the deadline. Returns how many
 /// connections were cut.
-async fn drain(limits: ConnectionLimits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
+async fn drain(limits: ConnectionLimits, clock: Clock, cut: &StopTrigger, table: &ConnectionTable) -> usize {
     let deadline = clock.now() + limits.stop_timeout;
-    // Every connection returns its slot when it ends; if all slots are free, no connection still
-    // writes.
-    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
     tokio::select! {
         biased;
-        _ = slots.acquire_many(all) => 0,
+        () = table.ended() => 0,
         () = clock.sleep_until(deadline) => {
-            let open = limits.connections - slots.available_permits();
+            let open = table.len();
             cut.stop();
-            let _ = slots.acquire_many(all).await;
+            table.ended().await;
             open
         }
     }

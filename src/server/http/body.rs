@@ -39,10 +39,11 @@ pub(in crate::server) struct ZipBody(pub(in crate::server) Bytes);
 /// A layer of the router limits the size.
 async fn read_body(
     request: Request,
-    budget: &ByteBudget,
+    (shares, budget): (&ConnectionBytes, &ByteBudget),
     limit: Duration,
     too_large: fn() -> Problem,
 ) -> Result<Bytes, Problem> {
+    let _waiting = shares.reads_body();
     match tokio::time::timeout(limit, collect(request, budget, too_large)).await {
         Ok(read) => read,
         Err(_) => Err(body_timeout()),
@@ -87,7 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
-        read_body(request, shares.bodies(), BODY_TIMEOUT, too_large).await.map(Self)
+        read_body(request, (&shares, shares.bodies()), BODY_TIMEOUT, too_large).await.map(Self)
     }
 }
 
@@ -97,7 +98,7 @@ impl<S: Send + Sync> FromRequest<S> for ZipBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
         let too_large = || Problem::larger_than_taken(ARCHIVE_MAX);
-        read_body(request, shares.archives(), ARCHIVE_TIMEOUT, too_large).await.map(Self)
+        read_body(request, (&shares, shares.archives()), ARCHIVE_TIMEOUT, too_large).await.map(Self)
     }
 }
 

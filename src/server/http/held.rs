@@ -13,6 +13,7 @@ use http::Response;
 use hyper::body::{Body, Frame, SizeHint};
 
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
+use crate::server::http::accept::{ClientWait, ConnectionLoad};
 
 /// A body is reserved in steps of so many bytes.
 pub(in crate::server) const BODY_STEP_BYTES: usize = 16 * 1024;
@@ -45,6 +46,7 @@ pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
 
 #[derive(Debug)]
 struct ConnectionShares {
+    load: ConnectionLoad,
     whole: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
@@ -66,8 +68,9 @@ impl ClientBytes {
     }
 
     /// The shares of a new connection.
-    pub(in crate::server) fn connection(&self) -> ConnectionBytes {
+    pub(in crate::server) fn connection(&self, load: ConnectionLoad) -> ConnectionBytes {
         ConnectionBytes(Arc::new(ConnectionShares {
+            load,
             whole: self.whole.clone(),
             bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
@@ -85,6 +88,11 @@ impl ConnectionBytes {
     /// What the bodies of requests are reserved from.
     pub(in crate::server) fn bodies(&self) -> &ByteBudget {
         &self.0.bodies
+    }
+
+    /// Counts a request as one that waits for its client, while its body is read.
+    pub(in crate::server) fn reads_body(&self) -> ClientWait {
+        self.0.load.waits_for_client()
     }
 
     /// What archives of bundles are reserved from.

@@ -4,11 +4,9 @@
 //! 0600). A connection whose first line is no JSON object is closed: its client speaks something
 //! else. So is one with a line that is too long. Answers come in the order in which they are ready.
 
-use std::fs::{self, Permissions};
 use std::future::ready;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,11 +15,12 @@ use futures_util::{StreamExt as _, stream};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
+use crate::runtime::socket_file;
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::http::held::with_reservation;
@@ -33,22 +32,12 @@ const CONNECTIONS: usize = 64;
 /// Lines of one connection that are worked on at a time.
 const AT_A_TIME: usize = 8;
 
-/// The file of the socket. It goes with the listener.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// Serves the socket at this path until the daemon stops. Lines have at most `longest` bytes.
 ///
 /// # Errors
-/// The socket cannot be made: the folder is missing or not writable, something else is at the path,
-/// or another process serves it.
+/// The socket cannot be made ([`socket_file::bind`]).
 pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedState) -> io::Result<()> {
-    let (listener, file) = bind(path)?;
+    let (listener, file) = socket_file::bind(path)?;
     let shared = Arc::clone(shared);
     let tasks = shared.tasks.clone();
     tasks.spawn(async move {
@@ -81,29 +70,6 @@ pub(in crate::server) fn listen(path: &Path, longest: usize, shared: &SharedStat
     });
     tracing::info!(path = %path.display(), "serving JSON-RPC");
     Ok(())
-}
-
-/// Makes the socket under another name first, so that no other user can open it before its mode is
-/// set.
-fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something else than a socket is there"));
-        }
-        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process serves it"));
-        }
-        // The file of a process that has ended, which the new one replaces.
-        Ok(_) | Err(_) => {}
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let file = SocketFile(name.into());
-    let _ = fs::remove_file(&file.0);
-    let listener = UnixListener::bind(&file.0)?;
-    fs::set_permissions(&file.0, Permissions::from_mode(0o600))?;
-    fs::rename(&file.0, path)?;
-    Ok((listener, SocketFile(path.to_owned())))
 }
 
 /// One connection.

@@ -1,9 +1,10 @@
 //! Starts child processes, and waits for all of them at the end.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -35,8 +36,20 @@ pub struct Children {
     mark: ProgramMark,
     /// Programs that were started.
     started: AtomicU64,
+    /// The command lines of those that have not ended with all that they started.
+    running: Arc<RunningPrograms>,
     closing: StopTrigger,
     closes: Stop,
+}
+
+/// Command lines by the number of their start.
+#[derive(Debug, Default)]
+struct RunningPrograms(std::sync::Mutex<BTreeMap<u64, Arc<str>>>);
+
+impl RunningPrograms {
+    fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Children {
@@ -51,7 +64,8 @@ impl Children {
         let (closing, closes) = StopTrigger::new();
         let mark = ProgramMark::of_daemon();
         let watchdog = Arc::new(Watchdog::new(watchdog, mark.clone()));
-        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, mark, started: AtomicU64::new(0), closing, closes })
+        let started = AtomicU64::new(0);
+        Arc::new(Self { clock, tasks: Tasks::new(), watchdog, mark, started, running: Arc::default(), closing, closes })
     }
 
     /// Starts a process. Fails with [`TransportError::CommandNotFound`] or
@@ -66,7 +80,8 @@ impl Children {
         let mut command = Command::new(program);
         command.args(target.args()).env_clear().envs(environment::passed(std::env::vars_os()));
         command.envs(target.env().iter().map(|(name, value)| (name, value.expose())));
-        let mark = self.mark.of_program(self.started.fetch_add(1, Ordering::Relaxed));
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let mark = self.mark.of_program(number);
         command.env(ProgramMark::name(), mark.text());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = target.cwd() {
@@ -76,14 +91,19 @@ impl Children {
         command.process_group(0);
         self.watchdog.start();
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
-        self.supervised(child, mark, target).ok_or_else(|| failed("it ended at once".to_owned()))
+        self.supervised(child, (number, mark), target).ok_or_else(|| failed("it ended at once".to_owned()))
+    }
+
+    /// The command lines of the programs that run, or of which some process does.
+    pub fn running(&self) -> Vec<Arc<str>> {
+        self.running.programs().values().cloned().collect()
     }
 
     /// Starts what watches over a new process.
     fn supervised(
         &self,
         mut child: tokio::process::Child,
-        mark: ProgramMark,
+        (number, mark): (u64, ProgramMark),
         target: &StdioTarget,
     ) -> Option<ChildProcess> {
         let group = ProcessGroup::led_by(child.id()?);
@@ -113,8 +133,14 @@ impl Children {
             tasks: self.tasks.clone(),
             clock: self.clock,
         };
-        self.tasks.spawn(supervised.run());
-        let (command, tasks) = (target.to_string().into(), self.tasks.clone());
+        let command: Arc<str> = target.to_string().into();
+        self.running.programs().insert(number, Arc::clone(&command));
+        let running = Arc::clone(&self.running);
+        self.tasks.spawn(async move {
+            supervised.run().await;
+            running.programs().remove(&number);
+        });
+        let tasks = self.tasks.clone();
         Some(ChildProcess { command, input, lines: Some(lines), stderr: tail, masks, end: ended, fault, tasks })
     }
 

@@ -4,7 +4,9 @@ use super::*;
 use http_body_util::Full;
 use hyper::service::service_fn;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// A server that answers `/` at once, and `/slow` after a `release`. `entered` counts requests.
@@ -22,7 +24,7 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
     let (stop, stopping) = StopTrigger::new();
     let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
-    let service = move |_: &TcpStream, _| {
+    let service = move |_: &TcpStream, _, _: &ConnectionLoad| {
         let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
         service_fn(move |request: Request<Incoming>| {
             let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));

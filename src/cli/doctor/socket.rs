@@ -1,0 +1,41 @@
+//! Checks the Unix socket of the command line, beside the state.
+
+use super::super::client::{self, DaemonClient};
+use super::super::instance;
+use super::daemon::{self, DaemonProbe};
+use super::report::{CheckArea, DoctorReport};
+use super::shown;
+use crate::config::Config;
+
+/// Checks the socket. `here` is the daemon that answers at its address; returns it, or else the one
+/// that answers on the socket.
+pub(super) async fn check(
+    config: &Config,
+    here: Option<DaemonClient>,
+    report: &mut DoctorReport,
+) -> Option<DaemonClient> {
+    let path = config.state.command_socket();
+    let subject = shown(&path);
+    if !instance::serves(&path) {
+        if here.is_some() {
+            let message = "the running daemon does not listen there; commands reach it by its address only";
+            let hint = "the log of the daemon has the reason; a path that is too long needs another `state.path`";
+            report.warning(CheckArea::Socket, &subject, message, hint);
+        }
+        return here;
+    }
+    let by_socket = client::address_of(config.server.listen).and_then(DaemonClient::at);
+    let Ok(by_socket) = by_socket.and_then(|daemon| daemon.with_socket(&path)) else { return here };
+    match daemon::probe(&by_socket).await {
+        DaemonProbe::Version(version) => {
+            let message = format!("a callsheet daemon {version} answers, also while all its connections are in use");
+            report.ok(CheckArea::Socket, &subject, message);
+            Some(here.unwrap_or(by_socket))
+        }
+        DaemonProbe::Other(why) => {
+            let hint = "look at the log of the daemon, or start it again";
+            report.error(CheckArea::Socket, &subject, why, hint);
+            here
+        }
+    }
+}
