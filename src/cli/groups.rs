@@ -25,7 +25,7 @@ const NAMES: usize = 12;
 pub(super) fn grouped(command: Command) -> Command {
     let mut listed = String::from("Commands:\n");
     for (title, names) in GROUPS {
-        listed.push_str(&format!(" {title}:\n"));
+        listed.extend([" ", title, ":\n"]);
         for name in names {
             let below = command.find_subcommand(name);
             let about = below.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();

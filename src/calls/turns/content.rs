@@ -219,6 +219,9 @@ mod tests {
         assert!(is_cut);
         let ModelBlock::Text(named) = &named[0] else { panic!("{named:?}") };
         assert!(named.contains("image/png, 6 bytes: it is too large"), "{named}");
+        // Several share the room.
+        let (shown, is_cut) = fitted(vec![png("AAAA"), png("BBBB")], 0, 4);
+        assert!(is_cut && shown[0] == png("AAAA") && matches!(shown[1], ModelBlock::Text(_)), "{shown:?}");
     }
 
     #[test]

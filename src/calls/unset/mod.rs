@@ -108,6 +108,16 @@ mod tests {
         Some((left.arguments.get().to_owned(), left.removed))
     }
 
+    /// `OpenAPI` 3.0 wrote it so, and many generators still do.
+    #[test]
+    fn a_null_that_a_nullable_type_allows_has_a_meaning() {
+        let schema = json!({"type": "object", "properties": {
+            "end": {"type": "string", "nullable": true}, "start": {"type": "string", "nullable": false}}});
+        let (text, removed) = left(&schema, r#"{"end":null,"start":null}"#).unwrap();
+        assert_eq!(text, r#"{"end":null}"#);
+        assert_eq!(removed, ["/start"]);
+    }
+
     #[test]
     fn only_what_is_neither_required_nor_allowed_to_be_null_is_taken_out() {
         let schema = json!({"type": "object", "required": ["must"], "properties": {

@@ -69,7 +69,9 @@ pub(in crate::cli) async fn inspect_scenario(
     }
     findings.extend(asker.single(UNKNOWN_TOOL, serving::unknown_tool).await);
     // How it is served comes first: it is of the scenario, not of one tool.
-    findings.iter_mut().for_each(|finding| inspected.names.write_in(finding));
+    for finding in &mut findings {
+        inspected.names.write_in(finding);
+    }
     inspected.findings.splice(0..0, findings);
     Ok((subject, inspected))
 }

@@ -80,7 +80,7 @@ impl InitArgs {
             if was_there {
                 return exists(place, true);
             }
-            self.write_file(place, servers)?;
+            Self::write_file(place, servers)?;
         }
         let mut report = servers.to_json();
         let endpoint = |found: &FoundEndpoint| {
@@ -97,19 +97,19 @@ impl InitArgs {
 
     /// Writes the file with an entry for each server of a client. The daemon finds the rest by
     /// itself.
-    fn write_file(&self, place: &Path, servers: &ImportedServers) -> Result<WrittenConfig, CommandError> {
+    fn write_file(place: &Path, servers: &ImportedServers) -> Result<WrittenConfig, CommandError> {
         let mut edit = ConfigEdit::open(place, &LoadOptions::from_process());
         edit.begin_with(&if servers.taken.is_empty() { format!("{BEGINNING}{EXAMPLE}") } else { BEGINNING.to_owned() });
         for server in &servers.taken {
             let comment = format!("From {}.", servers.shown(&server.from));
             edit.add(server.name.as_str(), &server.entry.target, Some(&comment)).map_err(edited::failed)?;
         }
-        Ok(edit.write().map_err(edited::failed)?)
+        edit.write().map_err(edited::failed)
     }
 
     /// Writes the file, and prints what to do next.
     fn write(&self, place: &Path, servers: &ImportedServers) -> Result<(), CommandError> {
-        let written = self.write_file(place, servers)?;
+        let written = Self::write_file(place, servers)?;
         let count = output::count(servers.taken.len(), "scenario");
         output::wrapped("", &format!("written to {}, with {count}", written.path.display()));
         edited::print_secrets(&written);

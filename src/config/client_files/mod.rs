@@ -157,6 +157,8 @@ mod tests {
         let entry = one(r#"{"command": "x", "alwaysAllow": ["a"], "timeout": 60, "surprise": 1}"#).unwrap();
         assert_eq!(entry.ignored, ["alwaysAllow", "timeout", "surprise"]);
         assert!(one(r#"{"command": "x", "disabled": true}"#).unwrap().disabled);
+        assert!(one(r#"{"command": "x", "enabled": false}"#).unwrap().disabled);
+        assert!(!one(r#"{"command": "x", "enabled": true}"#).unwrap().disabled);
         for (entry, part) in [
             ("{}", "neither a `command` nor a `url`"),
             ("7", "is not an object"),
