@@ -104,3 +104,21 @@ pub fn is_trusted(path: &Path) -> bool {
     let is_of_folder = |folder: &Metadata| folder.uid() == socket.uid() && folder.mode() & WRITABLE_BY_OTHERS == 0;
     user.is_root() && folder.as_ref().is_some_and(is_of_folder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_another_daemon_serves_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rpc.sock");
+        let (listener, file) = bind(&path).unwrap();
+        let taken = bind(&path).err().map(|error| error.kind());
+        assert_eq!(taken, Some(ErrorKind::AddrInUse));
+        // The file of a daemon that was killed stays.
+        drop(listener);
+        std::mem::forget(file);
+        assert!(bind(&path).is_ok());
+    }
+}

@@ -433,7 +433,7 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
     house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
     let refused = house.call("read", &json!({})).await.unwrap_err();
     assert_eq!(refused.kind(), "unavailable");
-    assert_eq!(refused.status().as_u16(), 503);
+    assert_eq!(refused.status_number(), 503);
     let text = refused.to_string();
     assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
     house.finish().await;

@@ -114,21 +114,3 @@ async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> 
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_socket_that_another_daemon_serves_is_not_taken() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rpc.sock");
-        let (listener, file) = bind(&path).unwrap();
-        let taken = bind(&path).err().map(|error| error.kind());
-        assert_eq!(taken, Some(io::ErrorKind::AddrInUse));
-        // The file of a daemon that was killed stays.
-        drop(listener);
-        std::mem::forget(file);
-        assert!(bind(&path).is_ok());
-    }
-}

@@ -57,7 +57,7 @@ async fn a_process_that_ends_says_how() {
 
     let crash = "printf 'Traceback (most recent call last):\\n  File \"a.py\", line 1\\n    1/0\\n    ~^~\\nZeroDivisionError: division by zero\\n' >&2; exit 1";
     let (child, ..) = start(&script(crash));
-    let how = soon(child.ended()).await;
+    let how = soon(child.ended()).await.to_string();
     let error = "the process ended with exit code 1: ZeroDivisionError: division by zero; its last lines on stderr: ";
     assert!(how.starts_with(error) && !how.contains("~^~"), "{how}");
 
