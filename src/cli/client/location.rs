@@ -22,7 +22,7 @@ pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<L
     let running = DaemonRecord::running(&options);
     let is_in_doubt = problems.is_empty() && !process_problems.is_empty();
     note(problems, running.is_some())?;
-    let DaemonPlace { url, socket } = place(&loaded, running)?;
+    let DaemonAddress { url, socket } = address(&loaded, running)?;
     Ok(LocatedDaemon { url, socket, is_in_doubt })
 }
 
@@ -38,13 +38,13 @@ pub(super) struct LocatedDaemon {
 }
 
 /// Where a daemon is reached.
-struct DaemonPlace {
+struct DaemonAddress {
     url: Url,
     /// The Unix socket on which it listens too.
     socket: Option<PathBuf>,
 }
 
-impl DaemonPlace {
+impl DaemonAddress {
     /// Where the daemon that runs says it is.
     fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
         let socket = record.socket.filter(|socket| instance::serves(socket));
@@ -53,7 +53,7 @@ impl DaemonPlace {
 }
 
 /// Where the daemon is that runs, or else the configured one.
-fn place(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonPlace, CommandError> {
+fn address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonAddress, CommandError> {
     let of_variable = loaded
         .values
         .iter()
@@ -62,17 +62,17 @@ fn place(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonP
     // A variable with an address names the daemon there, and not the one that has the state.
     let socket = (!of_variable).then(|| loaded.config.state.command_socket());
     match running {
-        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => DaemonPlace::recorded(record),
+        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => DaemonAddress::recorded(record),
         Some(record) => match configured(listen) {
             Ok(url) if instance::accepts(&url) => {
                 let is_other = |socket: &PathBuf| record.socket.as_ref() != Some(socket) && instance::serves(socket);
-                Ok(DaemonPlace { url, socket: socket.filter(is_other) })
+                Ok(DaemonAddress { url, socket: socket.filter(is_other) })
             }
-            _ => DaemonPlace::recorded(record),
+            _ => DaemonAddress::recorded(record),
         },
         None => {
             let socket = socket.filter(|socket| instance::serves(socket));
-            Ok(DaemonPlace { url: configured(listen)?, socket })
+            Ok(DaemonAddress { url: configured(listen)?, socket })
         }
     }
 }

@@ -5,7 +5,7 @@
 //! an answer. Half a head is no request. A connection whose requests the daemon works on never
 //! gives way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +15,9 @@ use tokio::time::Instant;
 
 use crate::runtime::{Clock, StopTrigger};
 
+/// How many of the longest resting connections are found in one pass over all.
+const FOUND_AT_ONCE: usize = 64;
+
 /// How often the log says at most that there is no slot for another connection.
 const FULL_NOTE: Duration = Duration::from_secs(60);
 
@@ -23,12 +26,21 @@ const FULL_NOTE: Duration = Duration::from_secs(60);
 pub(super) struct ConnectionTable {
     slots: Arc<Semaphore>,
     size: usize,
-    open: Mutex<HashMap<u64, OpenEntry>>,
+    open: Mutex<OpenEntries>,
     opened: AtomicU64,
     /// Signals that a connection might give way that did not before.
     rested: Arc<Notify>,
     full_noted: Mutex<Option<Instant>>,
     clock: Clock,
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+struct OpenEntries {
+    by_number: HashMap<u64, OpenEntry>,
+    /// Those that rested longest when they were last looked at, the longest first. All others began
+    /// to rest later.
+    longest: VecDeque<(Instant, u64)>,
 }
 
 /// One connection as the table has it.
@@ -123,7 +135,7 @@ impl ConnectionTable {
             rested: Arc::clone(&self.rested),
             clock: self.clock,
         };
-        self.open().insert(number, OpenEntry { load: load.clone(), cut });
+        self.open().by_number.insert(number, OpenEntry { load: load.clone(), cut });
         AdmittedConnection { table: Arc::clone(self), number, load, _slot: slot }
     }
 
@@ -142,17 +154,23 @@ impl ConnectionTable {
     /// Closes the connection that has rested longest. Returns whether there is one.
     fn close_longest_resting(&self) -> bool {
         let mut open = self.open();
+        let mut was_looked_at = false;
         loop {
-            let resting = open.iter().filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
-            let Some(longest) = resting.min() else { return false };
-            // It is out of the table, so that it does not give way twice.
-            let Some(entry) = open.remove(&longest.1) else { return false };
-            if entry.load.give_way() {
+            let Some((since, number)) = open.longest.pop_front() else {
+                if was_looked_at {
+                    return false;
+                }
+                was_looked_at = true;
+                open.find_longest();
+                continue;
+            };
+            // It may have ended, or begun a request, since it was found.
+            if open.by_number.get(&number).is_some_and(|entry| entry.load.give_way(since))
+                && let Some(entry) = open.by_number.remove(&number)
+            {
                 entry.cut.stop();
                 return true;
             }
-            // A request has begun meanwhile.
-            open.insert(longest.1, entry);
         }
     }
 
@@ -167,14 +185,28 @@ impl ConnectionTable {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, OpenEntry>> {
+    fn open(&self) -> MutexGuard<'_, OpenEntries> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenEntries {
+    /// Finds those that have rested longest.
+    fn find_longest(&mut self) {
+        let resting = self.by_number.iter().filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
+        let mut resting: Vec<_> = resting.collect();
+        if resting.len() > FOUND_AT_ONCE {
+            resting.select_nth_unstable(FOUND_AT_ONCE);
+            resting.truncate(FOUND_AT_ONCE);
+        }
+        resting.sort_unstable();
+        self.longest = resting.into();
     }
 }
 
 impl Drop for AdmittedConnection {
     fn drop(&mut self) {
-        self.table.open().remove(&self.number);
+        self.table.open().by_number.remove(&self.number);
     }
 }
 
@@ -222,10 +254,10 @@ impl ConnectionLoad {
         (work.rests() && !work.gives_way).then_some(work.rests_since)
     }
 
-    /// Begins no request from now on, unless one is worked on.
-    fn give_way(&self) -> bool {
+    /// Begins no request from now on, if it has rested since this time.
+    fn give_way(&self, since: Instant) -> bool {
         self.work.send_if_modified(|work| {
-            work.gives_way = work.rests();
+            work.gives_way = work.rests() && work.rests_since == since;
             work.gives_way
         })
     }
