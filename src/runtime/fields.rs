@@ -41,6 +41,5 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("tools", "how many tools"),
     ("total", "how far a call has to come, in the same unit"),
     ("trace", "the id of the trace that a call belongs to, as its client gave it"),
-    ("turn", "the id of a turn: the tool calls of one response of a model"),
     ("wait_ms", "how long is waited, in milliseconds"),
 ];

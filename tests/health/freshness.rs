@@ -75,7 +75,8 @@ async fn an_old_stamp_is_an_age_once_stamps_were_seen_to_advance() {
         behind.store(seconds, Ordering::SeqCst);
         let shown = sheet.refresh("stamped").await;
         let shown = lifetime(&shown);
-        assert!((expected - 5.0..=expected).contains(&shown), "{seconds} s behind: {shown}");
+        // The stamp is read a moment after it was written.
+        assert!((expected - 5.0..expected + 1.0).contains(&shown), "{seconds} s behind: {shown}");
         let shown = sheet.refresh("fixed").await;
         let shown = lifetime(&shown);
         assert!((3_595.0..=3_600.0).contains(&shown), "{shown}");

@@ -225,7 +225,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 21] = [
+    const RESERVED: [&str; 22] = [
         "acceptStateLoss",
         "addScenario",
         "approveCall",
@@ -242,6 +242,7 @@ mod tests {
         "putStoredTool",
         "rejectCall",
         "removeScenario",
+        "restoreBundle",
         "switchBundle",
         "switchStoredTool",
         "trustScenario",
