@@ -97,7 +97,7 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
             return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
         }
         left -= text.len() as u64;
-        // Each takes at least the bytes of its text: what is too large is refused without reading it.
+        // Each takes at least the bytes of its text: what is too large is refused unread.
         texts += text.len();
         if texts > most_bytes {
             return Err(too_large(most_bytes));

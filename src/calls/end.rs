@@ -11,16 +11,11 @@ use super::track::FollowUp;
 use super::{CallResponse, ExecuteError, Failure, FailureCode};
 use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, StoredAnswer};
 
-/// The number of the HTTP status of a call that was answered and goes on, or waits for approval.
-pub(super) const GOES_ON: u16 = 202;
-/// The number of the HTTP status of a call that was answered.
-pub(super) const ANSWERED: u16 = 200;
-
 /// What a call came to, as far as its caller waits for it.
 #[derive(Debug, Clone)]
 pub enum CallEnd {
     /// The tool answered. It succeeded, or it failed in its own words; perhaps it goes on.
-    Answered(CallAnswer),
+    Answered(ToolAnswer),
     /// A human has to approve the call, or did so and it is under way.
     AwaitsApproval(AwaitedApproval),
     /// The tool waits for input of its caller.
@@ -31,7 +26,7 @@ pub enum CallEnd {
 
 /// The answer of a tool.
 #[derive(Debug, Clone)]
-pub struct CallAnswer {
+pub struct ToolAnswer {
     /// Whether the tool succeeded.
     pub success: bool,
     /// What it answered.
@@ -97,8 +92,8 @@ impl CallEnd {
             ApprovalState::Waiting => Self::AwaitsApproval(AwaitedApproval { request, is_under_way: false, adjusted }),
             ApprovalState::Started => Self::AwaitsApproval(AwaitedApproval { request, is_under_way: true, adjusted }),
             ApprovalState::Answered | ApprovalState::Failed => {
-                let answer = request.answer.as_ref().map_or_else(CallAnswer::failed, CallAnswer::from_stored);
-                Self::Answered(CallAnswer { approval: Some(Arc::clone(&request.id)), adjusted, ..answer })
+                let answer = request.answer.as_ref().map_or_else(ToolAnswer::failed, ToolAnswer::from_stored);
+                Self::Answered(ToolAnswer { approval: Some(Arc::clone(&request.id)), adjusted, ..answer })
             }
             ApprovalState::Rejected => ended_without_answer(FailureCode::Rejected, request, adjusted),
             ApprovalState::Expired => ended_without_answer(FailureCode::ApprovalExpired, request, adjusted),
@@ -108,7 +103,7 @@ impl CallEnd {
 
     /// The bytes of the answer that are kept with it.
     pub(super) fn weight(&self) -> usize {
-        let Self::Answered(CallAnswer { response: Some(response), .. }) = self else { return 0 };
+        let Self::Answered(ToolAnswer { response: Some(response), .. }) = self else { return 0 };
         response.outcome.bytes()
     }
 
@@ -122,7 +117,7 @@ impl CallEnd {
     }
 }
 
-impl CallAnswer {
+impl ToolAnswer {
     /// The tool failed without a word.
     fn failed() -> Self {
         Self {
@@ -197,7 +192,7 @@ impl CallAnswer {
 impl From<Result<CallResponse, ExecuteError>> for CallEnd {
     fn from(ended: Result<CallResponse, ExecuteError>) -> Self {
         match ended {
-            Ok(response) => Self::Answered(CallAnswer::from_response(Arc::new(response))),
+            Ok(response) => Self::Answered(ToolAnswer::from_response(Arc::new(response))),
             Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), adjusted, .. }) => {
                 Self::of_approval(waiting, adjusted)
             }

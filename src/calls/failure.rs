@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::status_numbers::GOES_ON;
 use super::{ExecuteError, Violation};
 use crate::model::{ApprovalRequest, ToolId};
 use crate::protocols::CallError;
@@ -262,7 +263,7 @@ impl ExecuteError {
     /// The number of the HTTP status that a call over HTTP gets.
     pub fn status_number(&self) -> u16 {
         match self {
-            Self::ApprovalRequired { waiting: Some(_), .. } => super::end::GOES_ON,
+            Self::ApprovalRequired { waiting: Some(_), .. } => GOES_ON,
             refused => status_number(refused.code(), refused.was_sent()),
         }
     }

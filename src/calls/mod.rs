@@ -72,6 +72,7 @@ mod routing;
 pub mod send;
 mod settle;
 mod several;
+mod status_numbers;
 pub mod track;
 pub mod turns;
 pub mod unset;
@@ -83,7 +84,7 @@ pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
-pub use end::{AwaitedApproval, CallAnswer, CallEnd, EndedOperation, GoingOn};
+pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
 pub use error::{ExecuteError, Violation};
 pub use failure::{Failure, FailureCode};
@@ -93,7 +94,7 @@ pub use log::{
 };
 pub use relay::RelayRequest;
 pub use request::{CallResponse, PreparedCall, Request};
-pub use settle::Patience;
+pub use settle::WaitLimits;
 pub use several::run_several;
 
 use active::ActiveCalls;

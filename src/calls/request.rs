@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ExecuteError;
-use super::end::{ANSWERED, GOES_ON};
+use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
@@ -151,6 +151,11 @@ impl CallResponse {
     /// The tool as it was called: the definition, or else the tool that ran.
     pub fn called(&self) -> &ViewTool {
         self.definition.as_ref().unwrap_or(&self.tool)
+    }
+
+    /// The same, without what is reserved for its outcome: another table counts it.
+    pub(super) fn without_reservation(self) -> Self {
+        Self { _held: None, ..self }
     }
 
     /// Whether work goes on after the answer, as far as the scenario said so.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::active::ActiveCall;
-use super::end::{AwaitedApproval, CallAnswer, CallEnd, GoingOn};
+use super::end::{AwaitedApproval, CallEnd, GoingOn, ToolAnswer};
 use super::{Caller, Calls, Request};
 
 /// How long the end of a call is waited for, beyond its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct WaitLimits {
     /// For the decision about a call that needs approval.
     pub decision: Duration,
     /// For an approved call that is under way.
@@ -24,14 +24,14 @@ pub struct Patience {
 /// What a wait for an operation came to.
 pub(super) enum OperationWait {
     /// It is over, with this answer.
-    Over(CallAnswer),
+    Over(ToolAnswer),
     /// It goes on.
     GoesOn,
     /// It is not known any more.
     Forgotten,
 }
 
-impl Patience {
+impl WaitLimits {
     /// The answer alone is waited for.
     pub const NONE: Self = Self { decision: Duration::ZERO, approved: Duration::ZERO, operation: Duration::ZERO };
 
@@ -44,19 +44,19 @@ impl Patience {
 impl Calls {
     /// Makes a call, and waits for its end as long as `patience` says. The head of
     /// [`calls`](super) says what dropping this future does.
-    pub async fn settle(&self, request: Request, patience: Patience) -> CallEnd {
+    pub async fn settle(&self, request: Request, patience: WaitLimits) -> CallEnd {
         let ended = self.execute(request).await;
         self.wait_for_end(ended.into(), patience).await
     }
 
     /// The same for a caller that takes part while the call runs.
-    pub async fn settle_for(&self, request: Request, caller: Arc<dyn Caller>, patience: Patience) -> CallEnd {
+    pub async fn settle_for(&self, request: Request, caller: Arc<dyn Caller>, patience: WaitLimits) -> CallEnd {
         let ended = self.execute_for(request, Some(caller)).await;
         self.wait_for_end(ended.into(), patience).await
     }
 
     /// The same for a call that was begun for a caller that takes part over HTTP.
-    pub async fn settle_attended(&self, request: Request, call: Arc<ActiveCall>, patience: Patience) -> CallEnd {
+    pub async fn settle_attended(&self, request: Request, call: Arc<ActiveCall>, patience: WaitLimits) -> CallEnd {
         let end = self.execute_attended(request, call).await;
         self.wait_for_end(CallEnd::clone(&end), patience).await
     }
@@ -64,7 +64,7 @@ impl Calls {
     /// Waits for the end of a call that goes on as an operation, or that was approved and is under
     /// way. An end after an approval is handed out with this: the same call is a new one from then
     /// on.
-    pub async fn wait_for_end(&self, end: CallEnd, patience: Patience) -> CallEnd {
+    pub async fn wait_for_end(&self, end: CallEnd, patience: WaitLimits) -> CallEnd {
         let end = match end {
             CallEnd::Answered(answer) => CallEnd::Answered(self.followed(answer, patience.operation).await),
             CallEnd::AwaitsApproval(awaited) => self.approved(awaited, patience).await,
@@ -79,7 +79,7 @@ impl Calls {
     }
 
     /// The answer of an operation that is over in time, or else the answer that it followed from.
-    async fn followed(&self, answer: CallAnswer, limit: Duration) -> CallAnswer {
+    async fn followed(&self, answer: ToolAnswer, limit: Duration) -> ToolAnswer {
         if limit.is_zero() || answer.approval.is_some() {
             return answer;
         }
@@ -90,7 +90,7 @@ impl Calls {
     }
 
     /// Waits for at most `limit` until the operation of an answer is over.
-    pub(super) async fn wait_for_operation(&self, answer: &CallAnswer, limit: Duration) -> OperationWait {
+    pub(super) async fn wait_for_operation(&self, answer: &ToolAnswer, limit: Duration) -> OperationWait {
         let (GoingOn::As(id), Some(operations)) = (&answer.going, self.operations()) else {
             return OperationWait::Forgotten;
         };
@@ -100,7 +100,7 @@ impl Calls {
         }
     }
 
-    async fn approved(&self, awaited: AwaitedApproval, patience: Patience) -> CallEnd {
+    async fn approved(&self, awaited: AwaitedApproval, patience: WaitLimits) -> CallEnd {
         let limit = if awaited.is_under_way { patience.approved } else { patience.decision };
         let Some(approvals) = self.approvals().filter(|_| !limit.is_zero()) else {
             return CallEnd::AwaitsApproval(awaited);

@@ -55,7 +55,12 @@ pub(super) struct LogsArgs {
 impl LogsArgs {
     pub(super) async fn run(mut self) -> Result<(), CommandError> {
         self.scenario = self.scenario.take().or(self.name.take());
-        let daemon = DaemonClient::from_args(&self.remote)?;
+        // Arguments and results are for operators, and only JSON has them.
+        let daemon = if self.remote.json {
+            DaemonClient::for_operator(&self.remote)?
+        } else {
+            DaemonClient::from_args(&self.remote)?
+        };
         // Subscribes before it lists, so that no change is missed.
         let mut events = if self.follow {
             let mut query = vec![("kind", "scenario".to_owned())];

@@ -14,6 +14,8 @@ use tokio::net::UnixListener;
 /// Bytes of the path of a socket at most (unix(7), `sun_path` without its last byte).
 pub const SOCKET_PATH_MAX_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
+/// Bytes of the name of that folder and of the file in it, with their slashes: `/.xxxxxx/s`.
+const MADE_AT_BYTES: usize = 10;
 /// The mode of a folder that only its user can enter.
 const FOLDER_MODE: u32 = 0o700;
 /// The mode of a socket that only its user can connect to.
@@ -57,7 +59,9 @@ impl Drop for SocketFile {
 /// The path is too long, the folder is missing or not writable, something else than a socket is at
 /// the path, or another process serves it.
 pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    let length = path.as_os_str().len();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // It is made in a folder of its own, whose path may be the longer one.
+    let length = path.as_os_str().len().max(folder.as_os_str().len() + MADE_AT_BYTES);
     if length > SOCKET_PATH_MAX_BYTES {
         let why = format!("its path has {length} bytes, and that of a socket has {SOCKET_PATH_MAX_BYTES} at most");
         return Err(io::Error::new(ErrorKind::InvalidFilename, why));
@@ -72,7 +76,6 @@ pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     }
     // A new socket has the mode that the umask leaves it. It gets its own in a folder that no other
     // user can enter.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let private = Permissions::from_mode(FOLDER_MODE);
     let private = tempfile::Builder::new().prefix(".").permissions(private).tempdir_in(folder)?;
     let made = private.path().join("s");
@@ -85,7 +88,11 @@ pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
 
 /// Whether a process listens on the socket at this path.
 pub fn is_served(path: &Path) -> bool {
-    UnixStream::connect(path).is_ok()
+    match UnixStream::connect(path) {
+        Ok(_) => true,
+        // What cannot be known, such as that of another user, is not replaced.
+        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+    }
 }
 
 /// Whether the socket at this path was made by this user, so that a secret may be sent there. The

@@ -7,10 +7,13 @@ mod support;
 
 mod approvals;
 mod audit;
+mod call_end_cases;
+mod call_end_faces;
+mod call_end_stage;
+mod call_ends;
 mod chained_operations;
 mod default_profile;
 mod definitions;
-mod ends;
 mod limits;
 mod log;
 mod mcp_operations;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ActiveCalls;
 use super::call::{ActiveCall, CallPhase, NewCall};
 use crate::calls::caller::Caller;
-use crate::calls::{CallEnd, Calls, Request};
+use crate::calls::{CallEnd, CallResponse, Calls, Request};
 use crate::model::CallerInfo;
 use crate::protocols::{InputReply, LogLevel};
 
@@ -95,7 +95,9 @@ impl Calls {
             input = call.first_input() => input,
         };
         self.0.tasks.spawn(async move {
-            let end = CallEnd::from(running.await);
+            // The table of calls counts the result from here on.
+            let ended = running.await.map(CallResponse::without_reservation);
+            let end = CallEnd::from(ended);
             let bytes = end.weight();
             attendance.call.set(CallPhase::Over(Arc::new(end)));
             attendance.all.keep(attendance.call.id(), bytes);

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::pace::EventPace;
+use super::pending_input::PendingInput;
 use crate::calls::CallEnd;
 use crate::calls::caller::Caller;
 use crate::events::{Event, Hub};
-use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
+use crate::model::{CallEvent, CallEventKind, CallerInfo};
 use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
@@ -51,19 +51,6 @@ pub enum CallPhase {
     Over(Arc<CallEnd>),
     /// Its caller went away: no input comes.
     Abandoned,
-}
-
-/// Input that a tool waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingInput {
-    /// The id by which it is given.
-    pub id: Arc<str>,
-    /// The message for the user.
-    pub message: String,
-    /// The JSON Schema of the input, if the tool gives one.
-    pub schema: Option<JsonText>,
-    /// Until when it can be given; then it is declined.
-    pub expires_at: Timestamp,
 }
 
 /// What a call is made of when it begins.

@@ -15,9 +15,11 @@ use uuid::Uuid;
 mod attend;
 mod call;
 mod pace;
+mod pending_input;
 
 pub use attend::{AttendError, InputError};
-pub use call::{ActiveCall, CallPhase, PendingInput};
+pub use call::{ActiveCall, CallPhase};
+pub use pending_input::PendingInput;
 
 /// The most calls that take part at a time.
 const MOST: usize = 10_000;

@@ -178,8 +178,10 @@ impl ApprovalTable {
         for (index, entry) in lasting {
             let weight = weight(&entry.request);
             taken = taken.add(weight);
-            if entry.request.state == ApprovalState::Waiting {
-                let group = groups.entry(group_key(&entry.request)).or_default();
+            // Those of others that cannot give way do not make their group larger.
+            let key = group_key(&entry.request);
+            if entry.waits() || (entry.request.state == ApprovalState::Waiting && key == own_key) {
+                let group = groups.entry(key).or_default();
                 group.taken = group.taken.add(weight);
                 group.members.extend(entry.waits().then_some(index));
             }

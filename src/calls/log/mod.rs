@@ -29,10 +29,12 @@ mod seen;
 pub use payload::{CallPayload, KeptText};
 use seen::SeenEvents;
 
-/// How many numbers a log may use beyond those that the store has: more than lines that can wait to
-/// be stored, so that numbers do not go back after a crash.
-const NUMBERS_AHEAD: u64 = 16_384;
+/// How many numbers a log may use beyond those that the store has: more than the lines of a day on
+/// which the store refuses all of them, so that numbers do not go back after a crash.
+const NUMBERS_AHEAD: u64 = 1 << 24;
 
+/// Bytes of the arguments and results in one page. A page with more has fewer lines.
+const PAGE_MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of the arguments and results that are kept, of all calls together.
 const PAYLOADS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -154,6 +156,8 @@ pub(super) struct ActivityLog {
     ended: watch::Sender<u64>,
     /// Whether the store refused the latest lines.
     failing: AtomicBool,
+    /// Whether arguments and results were switched off and may still be in the store.
+    forgets_payloads: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -263,6 +267,7 @@ impl ActivityLog {
         }
         if rings.limits.payload == 0 {
             rings.drop_payloads();
+            self.forgets_payloads.store(true, Ordering::Relaxed);
         }
         rings.prune(now);
     }
@@ -273,6 +278,8 @@ impl ActivityLog {
         rings.last.line += 1;
         rings.last.call += 1;
         let LogNumbers { line, call: number } = rings.last;
+        // The operator may have switched them off since the call was made.
+        let payload = payload.filter(|_| rings.limits.payload > 0);
         let call = NumberedCall { number, line, ended: now, call: Arc::new(call), payload };
         rings.push_call(call.clone());
         rings.prune(now);
@@ -297,8 +304,19 @@ impl ActivityLog {
         rings.limits = limits;
         if limits.payload == 0 {
             rings.drop_payloads();
+            self.forgets_payloads.store(true, Ordering::Relaxed);
         }
         rings.prune(now);
+    }
+
+    /// Whether the store has to delete the arguments and results that it may have.
+    fn forgets_payloads(&self) -> bool {
+        self.forgets_payloads.load(Ordering::Relaxed) && !self.keeps_payloads()
+    }
+
+    /// The store has deleted them.
+    fn set_payloads_forgotten(&self) {
+        self.forgets_payloads.store(false, Ordering::Relaxed);
     }
 
     /// Whether arguments and results are kept.
@@ -351,6 +369,7 @@ impl ActivityLog {
             states_since: rings.states_since(now),
             ..LogPage::default()
         };
+        let mut bytes = 0;
         loop {
             let from_calls = match (calls.peek(), changes.peek()) {
                 (Some(call), Some(change)) => call.line() > change.line(),
@@ -361,7 +380,9 @@ impl ActivityLog {
             if rings.is_old(entry.at(), now) || !wanted.takes(&entry) {
                 continue;
             }
-            if page.lines.len() == wanted.limit {
+            bytes += entry.payload_bytes();
+            let is_full = page.lines.len() == wanted.limit || bytes > PAGE_MAX_BYTES;
+            if is_full && !page.lines.is_empty() {
                 page.more = true;
                 break;
             }
@@ -393,6 +414,14 @@ impl NumberedCall {
 }
 
 impl LogEntry {
+    /// Bytes of the arguments and the result of a call.
+    fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Call(call) => call.payload_bytes(),
+            _ => 0,
+        }
+    }
+
     /// Its number among all lines.
     pub fn line(&self) -> u64 {
         match self {

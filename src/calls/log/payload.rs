@@ -54,6 +54,7 @@ impl KeptText {
         let kept = beginning(&text, most).len();
         let cut = kept < text.len() || read.len() < whole.len();
         text.truncate(kept);
+        text.shrink_to_fit();
         Self { text, bytes: whole.len() as u64, cut }
     }
 }

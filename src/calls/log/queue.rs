@@ -189,8 +189,12 @@ impl LogWriter {
     async fn store(&self, lines: &[LogLine], ahead: u64) {
         let Some(store) = self.store.0.get() else { return };
         self.log.prune(self.clock.wall());
+        let keeps_payloads = self.log.keeps_payloads();
         let entry = |line: &LogLine| match line {
-            LogLine::Call(call, _) => Some(LogEntry::Call(call.clone())),
+            LogLine::Call(call, _) => {
+                let payload = call.payload.clone().filter(|_| keeps_payloads);
+                Some(LogEntry::Call(NumberedCall { payload, ..call.clone() }))
+            }
             LogLine::Change(change) => Some(change.clone()),
             LogLine::Trim => None,
         };
@@ -200,11 +204,15 @@ impl LogWriter {
         let stored = rows.len();
         let mut writes = vec![Write::Log(rows)];
         writes.extend(LogKind::ALL.map(|kind| Write::TrimLog(kind, self.log.first(kind))));
-        if lines.iter().any(|line| matches!(line, LogLine::Trim)) && !self.log.keeps_payloads() {
+        let forgets_payloads = self.log.forgets_payloads();
+        if forgets_payloads {
             writes.push(Write::ForgetLogPayloads);
         }
         writes.push(Write::LogNumbers(self.log.numbers(ahead)));
         let saved = store.save(writes).await;
+        if forgets_payloads && saved.is_ok() {
+            self.log.set_payloads_forgotten();
+        }
         for _ in 0..stored {
             if saved.is_ok() { self.logged.written() } else { self.logged.failed() }
         }

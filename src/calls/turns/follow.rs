@@ -14,7 +14,7 @@ use super::turn::{Turn, TurnPhase};
 use super::words;
 use crate::calls::active::{ActiveCall, CallPhase, PendingInput};
 use crate::calls::settle::OperationWait;
-use crate::calls::{CallAnswer, CallEnd, Calls, GoingOn, Patience};
+use crate::calls::{CallEnd, Calls, GoingOn, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalState, ToolId};
 use crate::runtime::Stop;
 
@@ -77,7 +77,7 @@ impl Calls {
     }
 
     /// A call goes on as an operation.
-    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, answer: &CallAnswer) -> Option<Following> {
+    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, answer: &ToolAnswer) -> Option<Following> {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }
@@ -85,7 +85,9 @@ impl Calls {
         if !self.enter(&call.turn, call.number, TurnPhase::GoesOn(Arc::clone(&settled))).await {
             return None;
         }
-        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, answer.clone())))
+        // The turn counts the result.
+        let begun = ToolAnswer { response: None, result: None, content: None, ..answer.clone() };
+        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, begun)))
     }
 
     /// Sets a phase in which a call waits. If its turn does not need it any more, what it waits for
@@ -121,7 +123,10 @@ impl Calls {
             };
             match phase {
                 CallPhase::Over(ended) => {
-                    if let Some(following) = self.ended(&call, &ended).await {
+                    let following = self.ended(&call, &ended).await;
+                    // They hold the result of the tool.
+                    drop((ended, attended));
+                    if let Some(following) = following {
                         following.await;
                     }
                     return;
@@ -141,7 +146,7 @@ impl Calls {
     pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
         let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        let patience = Patience { decision: LOOK, approved: LOOK, operation: Duration::ZERO };
+        let patience = WaitLimits { decision: LOOK, approved: LOOK, operation: Duration::ZERO };
         let settled = loop {
             let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
             let end = tokio::select! {
@@ -160,7 +165,7 @@ impl Calls {
     }
 
     /// Waits until an operation is over.
-    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, answer: CallAnswer) {
+    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, answer: ToolAnswer) {
         let Some(parts) = self.parts() else { return };
         let TurnCallRun { turn, number, unneeded, .. } = &call;
         loop {

@@ -193,9 +193,13 @@ impl Calls {
         attended.cancel_on(call.unneeded.clone());
         let end = self.execute_attended(request, Arc::clone(&attended)).await;
         let following = match &*end {
-            CallEnd::NeedsInput(input) => Some(self.clone().needs_input(call.clone(), attended, Arc::clone(input))),
+            CallEnd::NeedsInput(input) => {
+                Some(self.clone().needs_input(call.clone(), Arc::clone(&attended), Arc::clone(input)))
+            }
             end => self.ended(&call, end).await,
         };
+        // They hold the result of the tool.
+        drop((end, attended));
         match following {
             Some(following) if turn.mode == CallMode::All || turn.reports_approval(*number) => {
                 // Other calls are not kept waiting by a person.

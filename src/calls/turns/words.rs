@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::settled::{Settled, TurnCallStatus};
 use crate::calls::request::UNTRACKED;
-use crate::calls::{CallAnswer, Failure, FailureCode, GoingOn, Violation};
+use crate::calls::{Failure, FailureCode, GoingOn, ToolAnswer, Violation};
 use crate::model::{ApprovalRequest, ToolId};
 use crate::runtime::BudgetExceeded;
 
@@ -28,7 +28,7 @@ pub(super) fn of_failure(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) 
 }
 
 /// What became of a call whose tool answered.
-pub(super) fn of_answer(answer: &CallAnswer) -> Settled {
+pub(super) fn of_answer(answer: &ToolAnswer) -> Settled {
     let settled = Settled {
         result: answer.result.clone(),
         content: answer.content.clone().filter(|whole| whole.get().starts_with('{')),
@@ -258,7 +258,7 @@ fn not_approved(name: &str, code: FailureCode, request: &ApprovalRequest) -> Set
 }
 
 /// What became of a call that went on as an operation, once that is over.
-pub(super) fn of_operation(begun: &Settled, answer: &CallAnswer) -> Settled {
+pub(super) fn of_operation(begun: &Settled, answer: &ToolAnswer) -> Settled {
     let over = Settled { note: None, content: None, ..begun.clone() };
     match &answer.operation {
         Some(operation) if !answer.success => {

@@ -17,6 +17,16 @@ use crate::config;
 use crate::model::{CappedFindings, Finding, FindingCode, Manifest, ScenarioName, ViewTool};
 use crate::runtime::tasks::start_detached_thread;
 
+/// How far the schemas of one manifest were examined.
+enum JudgeProgress {
+    /// All of them were.
+    Complete,
+    /// The rest of this manifest is left to the next request.
+    EntryLeft,
+    /// No thread is free, so every further manifest is left to the next request too.
+    ThreadsBusy,
+}
+
 impl ArgumentValidator {
     /// Findings about the tools of these entries whose arguments are not checked, whatever they
     /// are.
@@ -25,18 +35,26 @@ impl ArgumentValidator {
         entries: &[Arc<CatalogEntry>],
         rules: &config::CallsConfig,
     ) -> Vec<Finding> {
-        let mut judged = self.judged.lock().await;
         let mut findings = Vec::new();
+        let mut is_busy = false;
         for entry in entries {
             let digest = entry.manifest.digest;
-            if let Some(known) = judged.get(&entry.name).filter(|known| known.digest == digest) {
+            if let Some(known) = self.judged.lock().await.get(&entry.name).filter(|known| known.digest == digest) {
                 findings.extend(known.findings.iter().cloned());
                 continue;
             }
-            let (found, is_complete) = self.judge_schemas(entry, rules).await;
+            if is_busy {
+                continue;
+            }
+            let (found, progress) = self.judge_schemas(entry, rules).await;
             findings.extend(found.iter().cloned());
-            if is_complete {
-                judged.insert(entry.name.clone(), JudgedManifest { digest, findings: found });
+            match progress {
+                JudgeProgress::Complete => {
+                    let judged = JudgedManifest { digest, findings: found };
+                    self.judged.lock().await.insert(entry.name.clone(), judged);
+                }
+                JudgeProgress::EntryLeft => {}
+                JudgeProgress::ThreadsBusy => is_busy = true,
             }
         }
         findings
@@ -49,38 +67,44 @@ impl ArgumentValidator {
 
     /// The findings about the tools of one entry, and whether all tools were examined: while the
     /// threads are busy with calls, the rest is left to the next request.
-    async fn judge_schemas(&self, entry: &CatalogEntry, rules: &config::CallsConfig) -> (Vec<Finding>, bool) {
+    async fn judge_schemas(&self, entry: &CatalogEntry, rules: &config::CallsConfig) -> (Vec<Finding>, JudgeProgress) {
         let mut findings = CappedFindings::default();
-        let mut is_complete = true;
+        let mut progress = JudgeProgress::Complete;
         for tool in entry.tools.iter() {
             match self.judge_schema(tool, rules).await {
                 Ok(None) => {}
                 Ok(Some(reason)) => findings.push_with(FindingCode::SchemaUnchecked, || {
                     SchemaNote::unchecked(&reason).of_tool(Arc::clone(&tool.id.tool))
                 }),
-                Err(_) => {
-                    is_complete = false;
+                Err(error) => {
+                    let is_of_entry = matches!(error, PoolError::OwnerOverdue);
+                    progress = if is_of_entry { JudgeProgress::EntryLeft } else { JudgeProgress::ThreadsBusy };
                     break;
                 }
             }
         }
         let own = |finding: Finding| finding.of_scenario(&entry.name);
-        (findings.finish().into_iter().map(own).collect(), is_complete)
+        (findings.finish().into_iter().map(own).collect(), progress)
     }
 
     /// Why the schema of a tool cannot be used; `None` if it can. Fails where no thread was free.
     async fn judge_schema(&self, tool: &ViewTool, rules: &config::CallsConfig) -> Result<Option<Arc<str>>, PoolError> {
         let schema = &tool.tool.parameters;
-        if let Some(known) = self.known(xxh3_128(schema.get().as_bytes())) {
+        let digest = xxh3_128(schema.get().as_bytes());
+        if let Some(known) = self.known(digest) {
             return Ok(known.unusable_reason());
         }
         let text = schema.clone();
         let work = move || CompiledSchema::compile(&text).unusable_reason();
         let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
         match self.pool.run(&tool.id.scenario, limits, work).await {
-            Err(PoolError::Overdue) => Ok(Some(GIVEN_UP_OVERDUE.into())),
+            Err(PoolError::Overdue) => {
+                self.give_up(digest, GIVEN_UP_OVERDUE, rules);
+                Ok(Some(GIVEN_UP_OVERDUE.into()))
+            }
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
+                self.give_up(digest, GIVEN_UP_PANICKED, rules);
                 Ok(Some(GIVEN_UP_PANICKED.into()))
             }
             judged => judged,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::calls::active::{ActiveCall, PendingInput};
-use crate::calls::{AwaitedApproval, CallAnswer, CallResponse, GoingOn};
+use crate::calls::{AwaitedApproval, CallResponse, GoingOn, ToolAnswer};
 use crate::model::{JsonText, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::call_event_json;
@@ -44,7 +44,7 @@ fn beside_result(document: Option<&JsonText>) -> Value {
 
 /// The answer of a tool. Its result is passed on byte for byte. Where operations are followed, the
 /// rest of what its scenario answered is passed on too: another daemon reads the status there.
-pub(super) fn answered(shared: &ServerState, answer: &CallAnswer, call_id: &str) -> CallHttpResponse {
+pub(super) fn answered(shared: &ServerState, answer: &ToolAnswer, call_id: &str) -> CallHttpResponse {
     let response = answer.response.as_deref();
     let running = response.and_then(|response| response.outcome.running.as_ref());
     let goes_on = running.is_some() || answer.going != GoingOn::No;

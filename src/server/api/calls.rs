@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError, checked_id};
 use crate::calls::{
-    CallEnd, ExecuteError, Failure, FailureCode, GivenArgumentsError, Patience, Request, parse_arguments,
+    CallEnd, ExecuteError, Failure, FailureCode, GivenArgumentsError, Request, WaitLimits, parse_arguments,
 };
 use crate::model::{CallerInfo, JsonText, Scope, ToolId};
 use crate::protocols::{CallError, LogLevel};
@@ -83,7 +83,7 @@ async fn call(
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, access.owner(), call_id, log_level)?;
-    let end = shared.calls.settle_attended(request, Arc::clone(&call), Patience::NONE).await;
+    let end = shared.calls.settle_attended(request, Arc::clone(&call), WaitLimits::NONE).await;
     answer_of(shared, &call, &end)
 }
 

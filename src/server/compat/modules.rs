@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::calls::{CallEnd, Failure, FailureCode, Patience};
+use crate::calls::{CallEnd, Failure, FailureCode, WaitLimits};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
@@ -122,21 +122,23 @@ pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
-    body: RawBody,
+    RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
-    let mut request = calls::parse_request(&body.0)?;
+    let mut request = calls::parse_request(&body)?;
+    // Frees the buffer of the body for other requests while the call waits.
+    drop(body);
     let (tool, scope) = (request.name.clone(), request.scope());
     let snapshot = shared.reader.snapshot();
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
     let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error), &[]));
-    let Some((owner, _)) = tool.split_once('.') else {
+    if !tool.contains('.') {
         return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
-    };
+    }
     if !known(&name) {
         return failed(&format!("Unknown module: {name}"));
     }
     request.scenario = Some(name.parse()?);
-    match shared.calls.settle(request, Patience::NONE).await {
+    match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(answer) => {
             let is_running = answer.response.as_ref().is_some_and(|response| response.outcome.running.is_some());
             let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
@@ -149,21 +151,23 @@ pub(in crate::server) async fn execute(
             Ok(tool_result(StatusCode::ACCEPTED, &tool, false, None, Some(&why), &awaited.adjusted))
         }
         CallEnd::NeedsInput(input) => failed(&input.message),
-        CallEnd::Failed(failure) => failed(&failure_message(&snapshot, &scope, owner, &failure)),
+        CallEnd::Failed(failure) => failed(&failure_message(&snapshot, &scope, &tool, &failure)),
     }
 }
 
-/// The reason of a failure, with the texts of the first client of modules where it has one.
-fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, owner: &str, failure: &Failure) -> String {
-    match (failure.code, &failure.cause, &failure.tool, &failure.reason) {
-        (FailureCode::UnknownTool, _, _, Some(name))
-            if modules(snapshot).any(|health| health.name.as_str() == owner) =>
-        {
-            format!("Unknown tool: {name}")
+/// The reason of a failure, with the texts of the first client of modules where it has one. `tool`
+/// is the name that the client used.
+fn failure_message(snapshot: &Snapshot, scope: &ViewQuery, tool: &str, failure: &Failure) -> String {
+    if failure.code == FailureCode::UnknownTool {
+        let owner = tool.split_once('.').map_or(tool, |(owner, _)| owner);
+        let is_known = modules(snapshot).any(|health| health.name.as_str() == owner);
+        return if is_known { format!("Unknown tool: {tool}") } else { format!("Unknown module: {owner}") };
+    }
+    match (&failure.cause, &failure.tool, &failure.reason) {
+        (Some(cause), ..) => module::error_message(cause),
+        (None, Some(id), Some(reason)) if failure.code == FailureCode::NotAllowed => {
+            denial_message(snapshot, scope, id, reason)
         }
-        (FailureCode::UnknownTool, ..) => format!("Unknown module: {owner}"),
-        (FailureCode::NotAllowed, _, Some(id), Some(reason)) => denial_message(snapshot, scope, id, reason),
-        (_, Some(cause), ..) => module::error_message(cause),
         _ => failure.text.clone(),
     }
 }

@@ -50,6 +50,9 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 128 * 1024;
 /// Answers of HTTP/2 are given to hyper in parts of so many bytes, the size of a frame, so that
 /// each part that a client takes is seen.
 const HTTP2_PART_BYTES: usize = 16 * 1024;
+/// The same for HTTP/1, which asks for the next part when little of the others is unsent: a
+/// download is no connection that rests.
+const HTTP1_PART_BYTES: usize = 64 * 1024;
 
 tokio::task_local! {
     /// What a stream of HTTP/2 waits for; each has a task of its own. Not set for HTTP/1.
@@ -334,16 +337,17 @@ impl<B: Body<Data = Bytes> + Unpin> OpenBody<B> {
         let of_stream = STREAM.try_with(|progress| progress.waits.set(false)).is_ok();
         if self.rest.is_empty() {
             match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) if of_stream => match frame.into_data() {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.rest = data,
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 other => return other,
             }
         }
-        let most = self.rest.len().min(HTTP2_PART_BYTES);
+        let most = if of_stream { HTTP2_PART_BYTES } else { HTTP1_PART_BYTES };
+        let most = self.rest.len().min(most);
         let part = self.rest.split_to(most);
-        // It is set, because `rest` is used for HTTP/2 only.
+        // It is set for HTTP/2 only.
         let _ = STREAM.try_with(|progress| {
             progress.parts.set(progress.parts.get() + 1);
             progress.waits.set(true);

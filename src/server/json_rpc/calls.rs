@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
-use crate::calls::{AwaitedApproval, CallAnswer, CallEnd, Failure, FailureCode, GoingOn, Patience, Request};
+use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
@@ -35,7 +35,7 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
     drop(params);
     let refused = |error: AttendError| AnswerError::refused(error.to_string());
     let call = shared.calls.attend(&request, context.owner, None, LogLevel::Info).map_err(refused)?;
-    let patience = Patience::for_work(shared.config.borrow().mcp_face.wait);
+    let patience = WaitLimits::for_work(shared.config.borrow().mcp_face.wait);
     match shared.calls.settle_attended(request, Arc::clone(&call), patience).await {
         CallEnd::Answered(answer) => answered(&answer),
         CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
@@ -81,7 +81,7 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
 }
 
 /// The answer of a tool.
-fn answered(answer: &CallAnswer) -> Result<String, AnswerError> {
+fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
     match &answer.going {
         GoingOn::As(operation) if answer.approval.is_none() => {
             Ok(json!({"status": "running", "operation_id": &**operation}).to_string())
@@ -92,7 +92,7 @@ fn answered(answer: &CallAnswer) -> Result<String, AnswerError> {
 }
 
 /// A tool that failed.
-fn failed_by_tool(answer: &CallAnswer) -> AnswerError {
+fn failed_by_tool(answer: &ToolAnswer) -> AnswerError {
     let failed = AnswerError::invalid_request(answer.error.as_deref().unwrap_or("the tool failed"));
     match (&answer.operation, &answer.code) {
         (Some(operation), _) => failed.with_data(json!({"operation_id": &*operation.id, "state": operation.state})),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::{AwaitedApproval, CallAnswer, Failure, FailureCode, GoingOn};
+use crate::calls::{AwaitedApproval, Failure, FailureCode, GoingOn, ToolAnswer};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
 use crate::protocols::json_rpc::RpcError;
@@ -74,7 +74,7 @@ fn with_code(error: &str, code: Option<&str>) -> String {
 }
 
 /// The answer of a tool as a result.
-pub(super) fn result(answer: &CallAnswer) -> String {
+pub(super) fn result(answer: &ToolAnswer) -> String {
     if let Some(whole) = answer.content.as_ref().filter(|whole| whole.get().starts_with('{')) {
         return complete(whole.get());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::calls::{AwaitedApproval, CallAnswer, CallEnd, FailureCode, Patience, Request};
+use crate::calls::{AwaitedApproval, CallEnd, FailureCode, Request, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::{InputReply, InputWanted};
 use crate::server::SharedState;
@@ -33,7 +33,7 @@ impl CallWork {
     /// Makes the call.
     pub(super) async fn run(self) -> LongRequestEnd {
         let calls = &self.shared.calls;
-        let patience = Patience::for_work(self.shared.config.borrow().mcp_face.wait);
+        let patience = WaitLimits::for_work(self.shared.config.borrow().mcp_face.wait);
         let caller = Arc::clone(&self.caller);
         let mut end = calls.settle_for(self.request.clone(), caller, patience).await;
         if let CallEnd::AwaitsApproval(awaited) = &end
@@ -97,7 +97,7 @@ impl CallWork {
 }
 
 /// The result of a tool, or the error of the protocol with which its MCP server answered.
-fn answered(answer: CallAnswer) -> LongRequestEnd {
+fn answered(answer: ToolAnswer) -> LongRequestEnd {
     if let Some(response) = &answer.response {
         if let Some(required) = &response.outcome.input_required {
             return Ok(LongRequestResult::NeedsInput(required.clone()));

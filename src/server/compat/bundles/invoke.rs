@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
-use crate::calls::{CallEnd, Patience, Request};
+use crate::calls::{CallEnd, Request, WaitLimits};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
@@ -52,6 +52,8 @@ pub(super) async fn invoke(
         Ok(arguments) => arguments,
         Err(why) => return Ok(failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments")),
     };
+    // Frees the buffer of the body for other requests while the call waits.
+    drop(body);
     if let Some(finding) = left_out(&tool, &shared.bundles) {
         return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &finding.message, "unavailable"));
     }
@@ -61,7 +63,7 @@ pub(super) async fn invoke(
         return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable"));
     }
     let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
-    Ok(match shared.calls.settle(request, Patience::NONE).await {
+    Ok(match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
             match broken(&shared, &stored, &tool, &value).await {

@@ -22,6 +22,8 @@ const HEAD_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
+/// The type of the frames that cancel a request.
+const RST_STREAM: u8 = 3;
 
 /// Frames without work that a client may send at once.
 const FRAMES_AT_ONCE: i64 = 1_000;
@@ -124,6 +126,8 @@ impl FrameMeter {
             HEADERS => self.allow(FRAMES_EACH_REQUEST),
             CONTINUATION => {}
             DATA if length > 0 => {}
+            // A request that is cancelled brings no work that other limits hold for.
+            RST_STREAM => self.allowance -= FRAMES_EACH_REQUEST + 1,
             _ => self.allowance -= 1,
         }
     }

@@ -7,6 +7,11 @@ use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use tokio::net::{UnixListener, UnixStream};
 
+/// The unsent bytes below which a connection can be written to again (tcp(7),
+/// `TCP_NOTSENT_LOWAT`).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNSENT_BYTES: u32 = 128 * 1024;
+
 /// A listener for connections of one kind.
 pub(in crate::server) trait Listener {
     /// A connection.
@@ -24,9 +29,22 @@ impl Listener for TcpListener {
         // Answers are written whole; waiting to fill a packet only delays them. If this fails, only
         // that delay remains.
         let _ = accepted.0.set_nodelay(true);
+        report_small_progress(&accepted.0);
         Ok(accepted.0)
     }
 }
+
+/// Has the system report that a connection can be written to as soon as little is unsent. Without
+/// that, Linux waits until a third of some MiB was taken, and a client that reads steadily but
+/// slowly looks as if it did not read. If this fails, only such clients suffer.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn report_small_progress(stream: &TcpStream) {
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
+}
+
+/// Other systems report it as they do.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn report_small_progress(_: &TcpStream) {}
 
 #[cfg(unix)]
 impl Listener for UnixListener {

@@ -12,8 +12,8 @@ use callsheet::runtime::Tasks;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::Row;
-use super::faces::{Face, Wanted, line, masked, post};
+use crate::call_end_faces::{Face, Wanted, line, masked, post};
+use crate::call_ends::Row;
 use crate::support::callee::{Callee, Ran, answer, done, manifest, text, tool, tool_with};
 use crate::support::house::House;
 use crate::support::module::{self, Module};
@@ -27,8 +27,8 @@ const HELD: usize = 2;
 /// A bundle of stored tools.
 const BUNDLE: &str = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
 
-pub(super) struct Stage {
-    pub(super) address: SocketAddr,
+pub(crate) struct Stage {
+    pub(crate) address: SocketAddr,
     house: House,
     callees: Vec<Callee>,
     script: Script,
@@ -37,7 +37,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let script = Script::of(&["inert", "input"]);
         let module =
             Module::start("box", &["box.open", "box.off", "box.lock"].map(|name| module::tool(name, "guest"))).await;
@@ -89,13 +89,13 @@ impl Stage {
     }
 
     /// The id of the one approval that waits.
-    pub(super) async fn waiting(&self) -> String {
+    pub(crate) async fn waiting(&self) -> String {
         let all = ask(self.address, "GET", "/api/v1/approvals?state=waiting", &[], "").await.json();
         assert_eq!(all["approvals"].as_array().unwrap().len(), 1, "{all:#}");
         all["approvals"][0]["id"].as_str().unwrap().to_owned()
     }
 
-    pub(super) async fn finish(self) {
+    pub(crate) async fn finish(self) {
         self.held.iter().for_each(JoinHandle::abort);
         drop(self.script);
         drop(self.module);
@@ -189,7 +189,7 @@ fn long_running(status_tool: &Value) -> Value {
 
 impl Stage {
     /// The rows of the modules' own route.
-    pub(super) async fn of_modules(&self) -> Vec<Row> {
+    pub(crate) async fn of_modules(&self) -> Vec<Row> {
         let require = json!({"scope": "global", "target": "tool:box/box.lock", "approval": "require"});
         self.prefer(&require).await;
         let off = json!({"scope": "global", "target": "tool:box/box.off", "enabled": false});
@@ -221,7 +221,7 @@ impl Stage {
     }
 
     /// The rows of the route of stored tools.
-    pub(super) async fn of_stored_tools(&self) -> Vec<Row> {
+    pub(crate) async fn of_stored_tools(&self) -> Vec<Row> {
         self.store("", &json!({"slug": "net", "displayName": "Net", "isEnabled": true})).await;
         for slug in ["get", "off", "fails", "lock", "strict"] {
             let schema = if slug == "strict" { numbers() } else { json!({}) };

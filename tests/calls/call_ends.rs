@@ -1,24 +1,21 @@
 //! How each face reports each way in which a call can end: the status and the body, as clients
 //! read them.
 //!
-//! The table is `fixtures/contract/call-ends.txt`; `CALLSHEET_BLESS=1 cargo test --test calls ends`
-//! writes it anew. Whatever differs from one run to the next (ids, times, ports) stands as a word in
-//! angle brackets.
-
-mod cases;
-mod faces;
-mod stage;
+//! The table is `fixtures/contract/call-ends.txt`. `CALLSHEET_BLESS=1 cargo test --test calls
+//! call_ends` writes it anew. Whatever differs from one run to the next (ids, times, ports) stands
+//! as a word in angle brackets.
 
 use std::path::PathBuf;
 
-use faces::{Face, masked};
-use stage::Stage;
+use crate::call_end_cases;
+use crate::call_end_faces::{Face, masked};
+use crate::call_end_stage::Stage;
 
 /// The rows of one face and one way.
-struct Row {
-    face: &'static str,
-    way: &'static str,
-    answer: String,
+pub(crate) struct Row {
+    pub(crate) face: &'static str,
+    pub(crate) way: &'static str,
+    pub(crate) answer: String,
 }
 
 fn written(rows: &[Row]) -> String {
@@ -34,7 +31,7 @@ async fn each_face_reports_each_end_of_a_call_as_the_table_says() {
     let stage = Stage::start().await;
     let mut rows = Vec::new();
     for face in Face::ALL {
-        for case in cases::ALL {
+        for case in call_end_cases::ALL {
             for (way, answer) in case.run(&stage, face).await {
                 rows.push(Row { face: face.name(), way, answer: masked(&answer) });
             }

@@ -3,13 +3,13 @@
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
 
-use super::faces::{Face, Wanted, line, post};
-use super::stage::Stage;
+use crate::call_end_faces::{Face, Wanted, line, post};
+use crate::call_end_stage::Stage;
 use crate::support::callee::PATIENCE;
 use crate::support::serving::{Answer, ask};
 
 /// One way, or several that follow on one call.
-pub(super) struct Case {
+pub(crate) struct Case {
     way: &'static str,
     tool: &'static str,
     arguments: fn() -> Value,
@@ -68,7 +68,7 @@ fn not_a_number() -> Value {
     json!({"n": "many", "m": true})
 }
 
-pub(super) const ALL: &[Case] = &[
+pub(crate) const ALL: &[Case] = &[
     case("done", "give", disk, Then::Ends),
     case("failed by the tool", "fail", none, Then::Fails),
     case("unknown tool", "nope", none, Then::Ends),
@@ -103,7 +103,7 @@ pub(super) const ALL: &[Case] = &[
 
 impl Case {
     /// The answers that a face gives, each with the name of its row.
-    pub(super) async fn run(&self, stage: &Stage, face: Face) -> Vec<(&'static str, String)> {
+    pub(crate) async fn run(&self, stage: &Stage, face: Face) -> Vec<(&'static str, String)> {
         let mut arguments = (self.arguments)();
         if matches!(self.then, Then::Approved | Then::Rejected) {
             // Equal calls wait for one approval.

@@ -10,7 +10,7 @@ use crate::support::serving::{Answer, ask};
 
 /// A face that calls any tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Face {
+pub(crate) enum Face {
     /// `POST /api/v1/tools/execute`.
     Http,
     /// `POST /mcp`, a client of 2026-07-28 without capabilities.
@@ -23,25 +23,25 @@ pub(super) enum Face {
 
 /// A call.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) tool: String,
-    pub(super) arguments: Value,
-    pub(super) profile: Option<&'static str>,
+pub(crate) struct Wanted {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) profile: Option<&'static str>,
     /// How many seconds a turn waits for what goes on.
-    pub(super) wait: u64,
+    pub(crate) wait: u64,
 }
 
 impl Wanted {
     /// A call of this tool without arguments.
-    pub(super) fn of(tool: &str) -> Self {
+    pub(crate) fn of(tool: &str) -> Self {
         Self { tool: tool.to_owned(), arguments: json!({}), profile: None, wait: 0 }
     }
 }
 
 impl Face {
-    pub(super) const ALL: [Self; 4] = [Self::Http, Self::Mcp, Self::JsonRpc, Self::Turns];
+    pub(crate) const ALL: [Self; 4] = [Self::Http, Self::Mcp, Self::JsonRpc, Self::Turns];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Mcp => "mcp",
@@ -51,7 +51,7 @@ impl Face {
     }
 
     /// Calls a tool, and gives the answer as it came.
-    pub(super) async fn call(self, address: SocketAddr, wanted: &Wanted) -> Answer {
+    pub(crate) async fn call(self, address: SocketAddr, wanted: &Wanted) -> Answer {
         match self {
             Self::Http => by_http(address, wanted).await,
             Self::Mcp => by_mcp(address, wanted).await,
@@ -62,7 +62,7 @@ impl Face {
 }
 
 /// Sends a JSON body.
-pub(super) async fn post(address: SocketAddr, target: &str, body: &Value) -> Answer {
+pub(crate) async fn post(address: SocketAddr, target: &str, body: &Value) -> Answer {
     ask(address, "POST", target, &[("content-type", "application/json")], &body.to_string()).await
 }
 
@@ -108,13 +108,13 @@ async fn by_turn(address: SocketAddr, wanted: &Wanted) -> Answer {
 }
 
 /// What was answered, in one line.
-pub(super) fn line(answer: &Answer) -> String {
+pub(crate) fn line(answer: &Answer) -> String {
     let retry = answer.headers.get("retry-after").map(|wait| format!(" retry-after {}", wait.to_str().unwrap()));
     format!("{}{} {}", answer.status, retry.unwrap_or_default(), String::from_utf8_lossy(&answer.body).trim())
 }
 
 /// The line without what differs between two runs.
-pub(super) fn masked(line: &str) -> String {
+pub(crate) fn masked(line: &str) -> String {
     const VARYING: [(&str, &str); 9] = [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
         (r"(127\.0\.0\.1|localhost):\d+", "$1:<port>"),
