@@ -258,7 +258,7 @@ fn each_library_lives_in_its_room() {
         ("sd_notify::", &["src/runtime/service.rs"]),
         ("mdns_sd::", &["src/discovery/mdns/"]),
         ("if_addrs::", &["src/discovery/mdns/"]),
-        ("socket2::", &["src/discovery/mdns/", "src/cli/doctor/"]),
+        ("socket2::", &["src/discovery/mdns/", "src/cli/doctor/", "src/server/http/accept/listener.rs"]),
         ("rustix::", &["src/cli/doctor/", "src/discovery/vrooli/", "src/runtime/", "src/transports/stdio/"]),
         ("tokio::process", &["src/transports/stdio/", "src/cli/service.rs", "src/cli/start.rs", "src/cli/login.rs"]),
         ("std::process::Command", &["src/transports/stdio/"]),

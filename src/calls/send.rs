@@ -234,7 +234,7 @@ impl Sending {
     /// The response with this outcome, if there is memory for it until the caller has its answer.
     async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
         let PreparedCall { tool, definition, scope, adjusted, .. } = &*self.ready;
-        // First, so that an operation that began is followed also where its first result is left out.
+        // First, so that an operation is followed also where its first result is left out.
         let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
         let held = self.inner.held.hold_result(scope, &outcome).map_err(|exceeded| ExecuteError::ResultLeftOut {
             id: tool.id.clone(),
