@@ -51,6 +51,8 @@ def same_bytes(daemon, peer, home):
     if peer.kind == "sse":
         return  # The same program as over HTTP; that its tools are the same is checked beside this.
     offered = raw.of_program(peer.command, env, home) if peer.is_program else raw.of_address(peer.url)
+    # A tool that runs as a task only cannot be called, and is not listed.
+    offered = {name: tool for name, tool in offered.items() if json.loads(tool.get("execution", "{}")).get("taskSupport") != "required"}
     listed = native(daemon, peer.name)
     assert offered.keys() == listed.keys(), f"offered {sorted(offered)}, listed {sorted(listed)}"
     exported = raw.tools(daemon.get(f"/api/v1/tools?format=mcp&max_tools=0&scenario={peer.name}"))

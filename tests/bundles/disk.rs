@@ -102,7 +102,7 @@ async fn files_that_are_unchanged_are_not_read_again() {
             document.to_string()
         };
         (0..20).for_each(|at| {
-            fs::write(folder.join(NET).join(format!("{at}.json")), file(&format!("t{at}"), "old")).unwrap()
+            fs::write(folder.join(NET).join(format!("{at}.json")), file(&format!("t{at}"), "old")).unwrap();
         });
         let read_by = |store: &BundleStore| {
             let before = bytes_read();

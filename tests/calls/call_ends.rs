@@ -19,7 +19,10 @@ pub(crate) struct Row {
 }
 
 fn written(rows: &[Row]) -> String {
-    rows.iter().map(|row| format!("{} | {} | {}\n", row.face, row.way, row.answer)).collect()
+    let mut lines: Vec<String> =
+        rows.iter().map(|row| format!("{} | {} | {}", row.face, row.way, row.answer)).collect();
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn table() -> PathBuf {

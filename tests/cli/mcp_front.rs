@@ -140,10 +140,11 @@ fn the_first_list_waits_for_servers_of_the_start_and_of_a_reload() {
     let mut expected = Vec::new();
     for (id, name) in [(1, "first"), (2, "second")] {
         let (script, cwd) = (home.path("gated.py").display().to_string(), home.path("").display().to_string());
-        config += &format!(
+        let entry = format!(
             "[[scenarios]]\nname = \"{name}\"\ncommand = \"python3\"\nargs = [{script:?}, \"{name}\"]\ncwd = {cwd:?}\n\
              env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"
         );
+        config.push_str(&entry);
         crate::support::config_file::replace(&file, &config);
         let front = front.get_or_insert_with(|| {
             let mut front = Front::start(&home, ".");

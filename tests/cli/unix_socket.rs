@@ -155,8 +155,8 @@ fn serves_without_socket(home: &Home, state: &str) -> (Ran, String) {
 #[test]
 fn what_keeps_the_socket_from_being_made_is_said_and_keeps_no_daemon_from_running() {
     let home = Home::with("");
-    let long = home.path(&format!("{}/state.db", "long".repeat(25))).display().to_string();
-    let (doctor, log) = serves_without_socket(&home, &long);
+    let long_path = home.path(&format!("{}/state.db", "long".repeat(25))).display().to_string();
+    let (doctor, log) = serves_without_socket(&home, &long_path);
     assert!(log.contains("no socket for the command line") && log.contains("has 107 at most"), "{log}");
     assert!(doctor.out.contains("warning[socket]") && doctor.out.contains("state.path"), "{doctor:?}");
 

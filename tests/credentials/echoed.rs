@@ -184,7 +184,8 @@ fn configuration(servers: &[(&str, Scripted)]) -> String {
             }
             _ => secret.clone(),
         };
-        text += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {auth}\n");
+        let entry = format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = {auth}\n");
+        text.push_str(&entry);
         text += match *name {
             "mcp" => "protocol = \"mcp\"\n",
             "rpc" => "protocol = \"json-rpc\"\n",

@@ -58,13 +58,11 @@ impl Calls {
             }
             CallEnd::Answered(answer) => {
                 let settled = words::of_answer(answer);
-                match (&answer.going, &answer.response) {
-                    (GoingOn::As(_), Some(_)) => self.goes_on(call, settled, answer).await,
-                    _ => {
-                        self.settle_call(turn, *number, settled).await;
-                        None
-                    }
+                if matches!(answer.going, GoingOn::As(_)) && answer.response.is_some() {
+                    return self.goes_on(call, settled, answer).await;
                 }
+                self.settle_call(turn, *number, settled).await;
+                None
             }
             CallEnd::Failed(failure) => {
                 let settled = words::of_failure(name, failure, &|id: &ToolId| names.name_of(id));

@@ -42,14 +42,14 @@ impl CallWork {
             end = calls.wait_for_end(decided, patience).await;
         }
         match end {
-            CallEnd::Answered(answer) => answered(answer),
-            CallEnd::AwaitsApproval(awaited) => complete(results::awaits_approval(&awaited), &awaited.adjusted),
-            CallEnd::NeedsInput(input) => complete(results::failed(&input.message), &[]),
+            CallEnd::Answered(answer) => answered(&answer),
+            CallEnd::AwaitsApproval(awaited) => Ok(complete(results::awaits_approval(&awaited), &awaited.adjusted)),
+            CallEnd::NeedsInput(input) => Ok(complete(results::failed(&input.message), &[])),
             CallEnd::Failed(failure) if failure.code == FailureCode::UnknownTool => {
                 let name = failure.reason.as_deref().unwrap_or_default();
                 Err(Refusal::invalid(format!("Unknown tool: {name}")))
             }
-            CallEnd::Failed(failure) => complete(results::of_failure(&failure), &failure.adjusted),
+            CallEnd::Failed(failure) => Ok(complete(results::of_failure(&failure), &failure.adjusted)),
         }
     }
 
@@ -97,7 +97,7 @@ impl CallWork {
 }
 
 /// The result of a tool, or the error of the protocol with which its MCP server answered.
-fn answered(answer: ToolAnswer) -> LongRequestEnd {
+fn answered(answer: &ToolAnswer) -> LongRequestEnd {
     if let Some(response) = &answer.response {
         if let Some(required) = &response.outcome.input_required {
             return Ok(LongRequestResult::NeedsInput(required.clone()));
@@ -106,11 +106,11 @@ fn answered(answer: ToolAnswer) -> LongRequestEnd {
             return Err(refusal);
         }
     }
-    complete(results::result(&answer), &answer.adjusted)
+    Ok(complete(results::result(answer), &answer.adjusted))
 }
 
-fn complete(result: String, adjusted: &[String]) -> LongRequestEnd {
-    Ok(LongRequestResult::Complete(with_adjusted(result, adjusted)))
+fn complete(result: String, adjusted: &[String]) -> LongRequestResult {
+    LongRequestResult::Complete(with_adjusted(result, adjusted))
 }
 
 /// What a modern client gets that has to send its call again with input.

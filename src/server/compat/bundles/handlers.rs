@@ -14,7 +14,7 @@ use crate::bundles::{BundleChange, BundleError, Slug, ToolContent, ToolVersion};
 use crate::server::api::shared_json;
 use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
-use crate::server::http::query::{NoQuery, QueryParams};
+use crate::server::http::query::NoQuery;
 use crate::server::openapi::ResponseSpec;
 use crate::server::{ServerState, SharedState};
 
@@ -78,15 +78,18 @@ pub(super) const MOVED: ResponseSpec = ResponseSpec {
     headers: &[("Location", "Where it is.")],
 };
 
-/// `GET /tools`, as the document of stored tools writes it.
-pub(super) async fn moved_list(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    QueryParams::parse(raw.as_deref(), lists::TOOL_FILTERS)?;
+/// `GET /tools`, as the document of stored tools writes it. What the list refuses is refused here.
+pub(super) async fn moved_list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    lists::tools(&shared, raw.as_deref())?;
     Ok(moved("/tools/tools", raw))
 }
 
 /// `GET /tools/search`, in the same way.
 pub(super) async fn moved_search(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    QueryParams::parse(raw.as_deref(), search::SEARCH_PARAMS)?.required("q")?;
+    search::check(raw.as_deref())?;
     Ok(moved("/tools/tools/search", raw))
 }
 

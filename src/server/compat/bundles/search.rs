@@ -35,9 +35,7 @@ type FoundTool = (Arc<StoredBundle>, Arc<StoredTool>);
 /// `{"tools": [...], "nextPageToken"?}`: what begins with the text first, then what has its words,
 /// then what has them but for slips; among equals the latest first.
 pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Response, Problem> {
-    let query = QueryParams::parse(raw, SEARCH_PARAMS)?;
-    let (typed, with_disabled) = (question(query.required("q")?).to_owned(), query.flag("includeDisabled")?);
-    let page = WantedPage::parse(&query, "pageSize", &format!("search {typed} {with_disabled}"))?;
+    let WantedTools { typed, with_disabled, page } = parse(raw)?;
     let set = shared.bundles.set();
     let snapshot = shared.reader.snapshot();
     let found = shared.tasks.off_thread(move || find(&set, &snapshot.catalog, &typed, with_disabled)).await;
@@ -45,6 +43,26 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
     let tools =
         page.iter().map(|(_, (bundle, tool))| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
     shared_json::json(&ToolListJson { tools, next_page_token: next })
+}
+
+/// What a search looks for.
+struct WantedTools {
+    typed: String,
+    with_disabled: bool,
+    page: WantedPage,
+}
+
+/// Refuses a query that a search refuses.
+pub(super) fn check(raw: Option<&str>) -> Result<(), Problem> {
+    parse(raw).map(|_| ())
+}
+
+fn parse(raw: Option<&str>) -> Result<WantedTools, Problem> {
+    let query = QueryParams::parse(raw, SEARCH_PARAMS)?;
+    let typed = question(query.required("q")?).to_owned();
+    let with_disabled = query.flag("includeDisabled")?;
+    let page = WantedPage::parse(&query, "pageSize", &format!("search {typed} {with_disabled}"))?;
+    Ok(WantedTools { typed, with_disabled, page })
 }
 
 /// The tools that fit, the best first.
