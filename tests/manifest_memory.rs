@@ -324,7 +324,8 @@ fn stored_tools() -> Vec<Case> {
 fn a_stored_tool_takes_no_more_than_it_is_counted_for() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let bundle = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
-    let (mut read, mut problems) = (0, Vec::new());
+    let mut read = 0;
+    let mut problems = Vec::new();
     for (what, text) in stored_tools() {
         // What is made once for the whole process is none of it.
         drop(StoredDocument::parse(&text).map(|document| StoredTool::parse(document, bundle).map(drop)));

@@ -72,7 +72,9 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
     }
     let archive = ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
     let (mut names, mut left, mut entries) = (BTreeSet::new(), UNPACKED_MAX, archive.entries());
-    let (mut definition, mut tools, mut texts) = (None, Vec::new(), 0);
+    let mut definition = None;
+    let mut tools = Vec::new();
+    let mut texts = 0;
     loop {
         let entry = entries.next_entry().map_err(|error| refused(format!("its directory cannot be read: {error}")))?;
         let Some(entry) = entry else { break };

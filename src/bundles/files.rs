@@ -39,7 +39,8 @@ pub(super) fn read(
     root: &Path,
     built_in: Option<ReadBundle>,
     before: &BundleSet,
-    (settings, now): (&BundleSettings, Timestamp),
+    settings: &BundleSettings,
+    now: Timestamp,
 ) -> io::Result<BundleSet> {
     let mut bundles: Vec<ReadBundle> = built_in.into_iter().collect();
     let mut findings = CappedFindings::default();
@@ -60,7 +61,7 @@ pub(super) fn read(
             Ok(definition) => {
                 left.bundles -= 1;
                 left.bytes -= definition.bytes();
-                let (tools, findings) = read_tools(&folder, &definition, known, (&mut left, &mut changes))?;
+                let (tools, findings) = read_tools(&folder, &definition, known, &mut left, &mut changes)?;
                 bundles.push(ReadBundle { definition, folder, tools, findings });
             }
             Err(why) => {
@@ -190,9 +191,11 @@ fn read_tools(
     folder: &Path,
     definition: &BundleDefinition,
     known: Option<&Arc<StoredBundle>>,
-    (left, changes): (&mut Allowance, &mut FileChanges<'_>),
+    left: &mut Allowance,
+    changes: &mut FileChanges<'_>,
 ) -> io::Result<(Vec<Arc<StoredTool>>, Vec<Finding>)> {
-    let (mut tools, mut findings): (Vec<Arc<StoredTool>>, _) = (Vec::new(), CappedFindings::default());
+    let mut tools: Vec<Arc<StoredTool>> = Vec::new();
+    let mut findings = CappedFindings::default();
     let former = known.map(|known| known.tools.as_slice()).unwrap_or_default();
     let former: HashMap<&Path, &Arc<StoredTool>> = former.iter().map(|tool| (tool.file.as_path(), tool)).collect();
     let same_bundle = known.is_some_and(|known| known.definition.id == definition.id);

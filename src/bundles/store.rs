@@ -156,7 +156,7 @@ impl BundleStore {
     fn read_folder(&self, root: &Path) -> std::io::Result<BundleSet> {
         let settings = self.settings();
         let built_in = if settings.built_in { built_in::read(root) } else { None };
-        files::read(root, built_in, &self.set(), (&settings, self.now()))
+        files::read(root, built_in, &self.set(), &settings, self.now())
     }
 
     /// Reads the folder and publishes it if it differs.

@@ -93,7 +93,8 @@ impl StoredDocument {
     /// one counts. Refused where they need more memory than a document of this size may take.
     pub(super) fn members(&self, names: &[&str]) -> Result<Map<String, Value>, DocumentError> {
         let whole = self.get().len() * TREE_TIMES + TREE_BESIDES;
-        let (mut members, mut left) = (Map::new(), whole);
+        let mut members = Map::new();
+        let mut left = whole;
         for (name, text) in self.member_texts().iter().filter(|(name, _)| names.contains(name)) {
             let wrong = |message: String| DocumentError { pointer: format!("/{name}"), message };
             left = left.checked_sub(tree_bytes(text)).ok_or_else(|| {
@@ -123,7 +124,8 @@ fn tree_bytes(text: &str) -> usize {
 
 /// A JSON text without the blanks between its parts.
 pub(super) fn compact(text: &str) -> String {
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     let keeps = |c: &char| {
         let is_blank = !quoted && c.is_ascii_whitespace();
         (quoted, escaped) = (quoted ^ (*c == '"' && !escaped), quoted && !escaped && *c == '\\');
@@ -134,7 +136,8 @@ pub(super) fn compact(text: &str) -> String {
 
 /// The bytes of a JSON text that are not within a string.
 fn outside_strings(text: &str) -> impl Iterator<Item = u8> {
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     text.bytes().filter(move |byte| {
         let is_outside = !quoted && *byte != b'"';
         (quoted, escaped) = (quoted ^ (*byte == b'"' && !escaped), quoted && !escaped && *byte == b'\\');

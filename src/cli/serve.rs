@@ -71,7 +71,8 @@ impl ServeArgs {
             app.stop_when_unused();
         }
         let record = published(address, &options, config, &socket);
-        let (stopping, progress) = (app.stopping(), app.stop_progress());
+        let stopping = app.stopping();
+        let progress = app.stop_progress();
         let ended = tokio::select! {
             ended = serve(app, listener, configured, record) => ended,
             error = watch_stop(&stopping, &progress) => Err(error),

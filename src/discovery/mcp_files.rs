@@ -206,7 +206,8 @@ mod tests {
         let file = folder.path().join("mcp.json");
         let whole = r#"{"mcpServers": {"notes": {"url": "http://127.0.0.1:9/mcp"}}}"#;
         fs::write(&file, whole).unwrap();
-        let (own, files) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), BTreeMap::new());
+        let own = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let files = BTreeMap::new();
         let mut reader = FileReader { order: vec![file.clone()], files, own, configured: Vec::new() };
         assert_eq!(reader.look().endpoints.len(), 1);
         for half in [&whole[..20], ""] {

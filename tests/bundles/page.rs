@@ -77,7 +77,9 @@ async fn the_page_renames_deletes_and_restores() {
     let content = http_tool(&json!({"urlTemplate": "http://127.0.0.1:9/"}));
     let daemon = with_tools(config(&home), &[("weather", content)]).await;
     let at = format!("/dashboard/bundles/{NET}");
-    let (rename, delete, restore) = (format!("{at}/rename"), format!("{at}/delete"), format!("{at}/restore"));
+    let rename = format!("{at}/rename");
+    let delete = format!("{at}/delete");
+    let restore = format!("{at}/restore");
     let post = async |target: &str, body: Value| {
         let answer = expect(&daemon, 204, "POST", target, &body).await;
         assert_eq!(answer.header("hx-redirect"), "/dashboard/bundles");

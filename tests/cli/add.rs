@@ -229,7 +229,8 @@ fn an_operators_token_is_sent_when_a_scenario_is_forgotten() {
 
 #[test]
 fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
-    let (old, new) = (notes(), Scenario::start("notes", vec![tool("write_note", "Writes a note down", "writing")]));
+    let old = notes();
+    let new = Scenario::start("notes", vec![tool("write_note", "Writes a note down", "writing")]);
     let home = Home::with("# Of Ada.\n");
     let before = fs::read_to_string(home.path("callsheet.toml")).unwrap();
     let _daemon = home.serve(&[]);

@@ -139,7 +139,8 @@ fn the_first_list_waits_for_servers_of_the_start_and_of_a_reload() {
     let mut front = None;
     let mut expected = Vec::new();
     for (id, name) in [(1, "first"), (2, "second")] {
-        let (script, cwd) = (home.path("gated.py").display().to_string(), home.path("").display().to_string());
+        let script = home.path("gated.py").display().to_string();
+        let cwd = home.path("").display().to_string();
         let entry = format!(
             "[[scenarios]]\nname = \"{name}\"\ncommand = \"python3\"\nargs = [{script:?}, \"{name}\"]\ncwd = {cwd:?}\n\
              env = {{ PATH = \"/usr/local/bin:/usr/bin:/bin\" }}\n"

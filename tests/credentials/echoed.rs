@@ -60,7 +60,8 @@ fn escaped(json: &Value) -> Reply {
 /// A Streamable HTTP server of MCP.
 fn mcp(request: &Request) -> Reply {
     let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
-    let (quoted, id) = (sent(request), message["id"].clone());
+    let quoted = sent(request);
+    let id = message["id"].clone();
     let result = |result: Value| escaped(&json!({"jsonrpc": "2.0", "id": id.clone(), "result": result}));
     let error = |code: i32| {
         let error = json!({"code": code, "message": format!("bad token {quoted}"), "data": {"token": quoted}});
@@ -109,7 +110,8 @@ fn refusing(request: &Request) -> Reply {
 /// A server of plain JSON-RPC.
 fn rpc(request: &Request) -> Reply {
     let Ok(message) = serde_json::from_str::<Value>(&request.text) else { return Reply::status("405 No") };
-    let (quoted, id) = (sent(request), message["id"].clone());
+    let quoted = sent(request);
+    let id = message["id"].clone();
     let answer = match (message["method"].as_str(), message["params"]["name"].as_str()) {
         (Some("server/identity"), _) => {
             json!({"result": {"server_id": "rpc-1", "tools_count": 2, "protocol_version": "1.0"}})

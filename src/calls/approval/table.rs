@@ -574,7 +574,8 @@ mod tests {
     #[test]
     fn what_is_decided_or_approved_never_gives_way() {
         let limits = ApprovalLimits { most: 4, bytes: 1_000_000, ..LIMITS };
-        let (mut book, now) = (ApprovalTable::default(), Clock::system().now());
+        let mut book = ApprovalTable::default();
+        let now = Clock::system().now();
         for id in ["1", "2", "3"] {
             assert_eq!(added(&mut book, id, "greedy", &limits), Some(Vec::new()));
         }

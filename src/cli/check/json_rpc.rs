@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::model::{Finding, FindingCode, Target};
 use crate::protocols::ListError;
 use crate::protocols::json_rpc_tools::JsonRpcSession;
-use crate::protocols::tool_discovery::{AuthorNames, Inspected};
+use crate::protocols::tool_discovery::Inspected;
 use crate::runtime::{Clock, Tasks};
 use crate::transports::Transports;
 use crate::transports::http::Client;
@@ -20,7 +20,7 @@ pub(super) async fn inspect_server(target: &Target, config: &Config) -> Option<I
         Err(error @ (ListError::Malformed(_) | ListError::VersionUnreadable(_) | ListError::Incompatible { .. })) => {
             let finding = Finding::new(FindingCode::ManifestRefused, error.to_string());
             let findings = vec![finding.hint("correct the server; its tools cannot be listed")];
-            Some(Inspected { manifest: None, findings, order: Vec::new(), stamp: None, names: AuthorNames::default() })
+            Some(Inspected::refused(findings))
         }
         Err(ListError::Transport(_) | ListError::NotThisProtocol(_)) => None,
     }

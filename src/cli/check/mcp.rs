@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::config::client_files::{ClientServers, LeftOutReason, Variables, read_client_file};
 use crate::model::{Finding, FindingCode, REPORTED_AFTER, Target};
 use crate::protocols::mcp::{Mcp, McpSession};
-use crate::protocols::tool_discovery::{AuthorNames, Inspected};
+use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::{ListError, Session as _};
 use crate::runtime::{Clock, Tasks};
 use crate::transports::http::Client;
@@ -112,13 +112,7 @@ impl Unlisted {
     /// The same as findings of an inspection.
     pub(in crate::cli) fn into_inspected(self) -> Inspected {
         let finding = Finding::new(FindingCode::ManifestRefused, self.message()).hint(self.hint());
-        Inspected {
-            manifest: None,
-            findings: vec![finding],
-            order: Vec::new(),
-            stamp: None,
-            names: AuthorNames::default(),
-        }
+        Inspected::refused(vec![finding])
     }
 
     /// The same as the failure of the whole command.
@@ -143,13 +137,6 @@ pub(super) fn left_out(servers: &ClientServers) -> impl Iterator<Item = (String,
     let unusable = servers.left_out.iter().filter(|entry| !matches!(entry.why, LeftOutReason::SameAs(..)));
     unusable.map(|entry| {
         let finding = Finding::new(FindingCode::EntryIgnored, entry.why.to_string());
-        let inspected = Inspected {
-            manifest: None,
-            findings: vec![finding],
-            order: Vec::new(),
-            stamp: None,
-            names: AuthorNames::default(),
-        };
-        (entry.name.clone(), inspected)
+        (entry.name.clone(), Inspected::refused(vec![finding]))
     })
 }

@@ -12,7 +12,7 @@ use crate::config::client_files::ClientServer;
 use crate::config::{Config, web_address, without_route};
 use crate::model::{AcceptedVersions, HttpTarget, Severity, StdioTarget, Target};
 use crate::protocols::mcp::Mcp;
-use crate::protocols::tool_discovery::{self, AuthorNames, Inspected};
+use crate::protocols::tool_discovery::{self, Inspected};
 use crate::protocols::{Fits, Protocol as _, module};
 
 mod json_rpc;
@@ -157,13 +157,7 @@ async fn inspect_entry(server: &ClientServer, config: &Config) -> (String, Inspe
             })
         }
         // It was left out before.
-        Err(_) => Inspected {
-            manifest: None,
-            findings: Vec::new(),
-            order: Vec::new(),
-            stamp: None,
-            names: AuthorNames::default(),
-        },
+        Err(_) => Inspected::refused(Vec::new()),
     };
     (server.name.to_string(), inspected)
 }

@@ -84,7 +84,8 @@ impl InitArgs {
         }
         let mut report = servers.to_json();
         let endpoint = |found: &FoundEndpoint| {
-            let (source, is_trusted) = (found.source.as_str(), found.is_trusted);
+            let source = found.source.as_str();
+            let is_trusted = found.is_trusted;
             json!({"name": found.name, "where": found.place, "source": source, "trusted": is_trusted})
         };
         report["found"] = found.iter().map(endpoint).collect();

@@ -59,7 +59,7 @@ pub(in crate::engine) fn apply(
 /// connection has not done so by its `Age`.
 fn count_age(record: &mut Scenario, manifest: &Manifest, fresh: &mut Validity) {
     let is_equal = record.offer.as_ref().is_some_and(|held| held.manifest.digest == manifest.digest);
-    let age = record.stamps.age(manifest.generated_at, is_equal, (fresh.received, fresh.received_at));
+    let age = record.stamps.age(manifest.generated_at, is_equal, fresh.received, fresh.received_at);
     fresh.fresh_for = fresh.fresh_for.saturating_sub(age.saturating_sub(fresh.age));
 }
 

@@ -30,7 +30,8 @@ impl AnswerStamps {
         &mut self,
         stamp: Option<Timestamp>,
         is_equal: bool,
-        (received, received_at): (Instant, Timestamp),
+        received: Instant,
+        received_at: Timestamp,
     ) -> Duration {
         let Some(stamp) = stamp else {
             *self = Self::default();
@@ -65,7 +66,7 @@ mod tests {
         let at = |seconds: i64| origin + SignedDuration::from_secs(seconds);
         let age = |(comes, stamp, is_equal): &(i64, i64, bool)| {
             let received = start + Duration::from_secs(comes.unsigned_abs());
-            stamps.age(Some(at(*stamp)), *is_equal, (received, at(*comes))).as_secs()
+            stamps.age(Some(at(*stamp)), *is_equal, received, at(*comes)).as_secs()
         };
         answers.iter().map(age).collect()
     }

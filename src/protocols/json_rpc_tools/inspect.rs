@@ -13,9 +13,9 @@ use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode, JsonText};
 use crate::protocols::mcp::decode_list;
 use crate::protocols::sent_document::left_out;
+use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::tool_discovery::inspect::{renumbered, tools};
 use crate::protocols::tool_discovery::unknown_keys::near_misses;
-use crate::protocols::tool_discovery::{AuthorNames, Inspected};
 use crate::protocols::{ListError, ListRequest};
 
 /// How often the tools are listed, to see whether the answers agree.
@@ -90,13 +90,7 @@ fn examine(answers: &Answers) -> Result<Inspected, ListError> {
     findings.extend(of_decoding);
     findings.extend(of_content);
     findings.extend(of_members(&document, |index| broken.contains(&index)));
-    Ok(Inspected {
-        manifest: Some(manifest),
-        findings,
-        order: names(&document),
-        stamp: None,
-        names: AuthorNames::default(),
-    })
+    Ok(Inspected::listed(manifest, findings, names(&document)))
 }
 
 /// What is wrong with the identity, and whether it is that of a list of so many tools.

@@ -13,8 +13,8 @@ use crate::lint::{McpServing, check_mcp, check_mcp_serving};
 use crate::model::{Bounds, JsonText};
 use crate::protocols::ListError;
 use crate::protocols::sent_document::left_out;
+use crate::protocols::tool_discovery::Inspected;
 use crate::protocols::tool_discovery::inspect::{renumbered, tools};
-use crate::protocols::tool_discovery::{AuthorNames, Inspected};
 
 /// How often the tools are listed, to see whether the answers agree.
 const LISTINGS: usize = 3;
@@ -65,13 +65,7 @@ fn examine(listings: &[Pages], info: &ServerDescription, revision: &'static str)
     let of_content = renumbered(&document, &manifest, &left_out(&of_decoding), check_mcp(&manifest));
     findings.extend(of_decoding);
     findings.extend(of_content);
-    Ok(Inspected {
-        manifest: Some(manifest),
-        findings,
-        order: names(&document),
-        stamp: None,
-        names: AuthorNames::default(),
-    })
+    Ok(Inspected::listed(manifest, findings, names(&document)))
 }
 
 /// The tools of all pages as one document.

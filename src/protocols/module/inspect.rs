@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::protocols::json::flaw::tool_index;
 use crate::protocols::sent_document::{innermost, left_out, steps};
 use crate::protocols::tool_discovery::inspect::{content_findings, refused, tools};
-use crate::protocols::tool_discovery::{AuthorNames, Decoded, Inspected};
+use crate::protocols::tool_discovery::{Decoded, Inspected};
 
 /// Whether a document says that it is a module's.
 pub fn is_module(body: &[u8]) -> bool {
@@ -30,7 +30,7 @@ pub fn inspect(body: &[u8]) -> Inspected {
     // Stable, so that the rules' own order stays within a tool.
     findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
     let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
-    Inspected { manifest, findings, order, stamp: None, names: AuthorNames::default() }
+    Inspected { manifest, order, ..Inspected::refused(findings) }
 }
 
 /// The same place in the document: what the model has by the name of a property is there by the

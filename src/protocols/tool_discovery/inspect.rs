@@ -35,6 +35,18 @@ pub struct Inspected {
     pub names: AuthorNames,
 }
 
+impl Inspected {
+    /// What has no document that can be read.
+    pub fn refused(findings: Vec<Finding>) -> Self {
+        Self { manifest: None, findings, order: Vec::new(), stamp: None, names: AuthorNames::default() }
+    }
+
+    /// A list of a protocol with one spelling and no time in it.
+    pub fn listed(manifest: Manifest, findings: Vec<Finding>, order: Vec<String>) -> Self {
+        Self { manifest: Some(manifest), order, ..Self::refused(findings) }
+    }
+}
+
 /// Inspects a document in any spelling. A version out of range is a finding, and the rest is
 /// inspected as well.
 pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {

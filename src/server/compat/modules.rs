@@ -146,7 +146,8 @@ pub(in crate::server) async fn execute(
             Ok(tool_result(status, &tool, answer.success, result, answer.error.as_deref(), &answer.adjusted))
         }
         CallEnd::AwaitsApproval(awaited) => {
-            let (id, approval) = (&awaited.request.tool, &awaited.request.id);
+            let id = &awaited.request.tool;
+            let approval = &awaited.request.id;
             let why = format!("a call of `{id}` needs the approval of a human, and waits for it as `{approval}`");
             Ok(tool_result(StatusCode::ACCEPTED, &tool, false, None, Some(&why), &awaited.adjusted))
         }

@@ -195,8 +195,9 @@ where
         let (disconnect, disconnected) = cut.child();
         let admitted = table.admit(slot, disconnect.clone());
         let service = service(&stream, disconnect, &admitted.load);
-        let (ends, load) = ((disconnected, stop.clone()), admitted.load.clone());
-        let connection = serve_connection(builder.clone(), stream, service, limits, (clock, load), ends);
+        let ends = ConnectionEnds { disconnected, stop: stop.clone() };
+        let load = admitted.load.clone();
+        let connection = serve_connection(builder.clone(), stream, service, limits, clock, load, ends);
         let counted = open.count();
         tasks.spawn(async move {
             connection.await;
@@ -225,6 +226,14 @@ fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Build
     builder
 }
 
+/// What ends a connection from outside.
+struct ConnectionEnds {
+    /// It is cut at once: its client does not read, or it gives way.
+    disconnected: Stop,
+    /// The daemon stops, and requests that were begun are finished.
+    stop: Stop,
+}
+
 /// Answers one client until its connection ends or has to end. After `stop` only requests that have
 /// begun are finished.
 async fn serve_connection<I, S, B>(
@@ -232,8 +241,9 @@ async fn serve_connection<I, S, B>(
     stream: I,
     service: S,
     limits: ConnectionLimits,
-    (clock, load): (Clock, ConnectionLoad),
-    (disconnected, stop): (Stop, Stop),
+    clock: Clock,
+    load: ConnectionLoad,
+    ends: ConnectionEnds,
 ) where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
@@ -261,13 +271,13 @@ async fn serve_connection<I, S, B>(
     let ended = loop {
         tokio::select! {
             biased;
-            () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read, or it gives way"),
+            () = ends.disconnected.wait() => return tracing::debug!("connection closed: its client does not read, or it gives way"),
             // hyper has no deadline of its own until it knows the version of HTTP.
             first = &mut first_request, if may_be_silent => match first {
                 Ok(()) => may_be_silent = false,
                 Err(_) => return tracing::debug!("connection closed: no request came"),
             },
-            () = stop.wait(), if !stopping => {
+            () = ends.stop.wait(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }

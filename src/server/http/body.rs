@@ -39,7 +39,8 @@ pub(in crate::server) struct ZipBody(pub(in crate::server) Bytes);
 /// A layer of the router limits the size.
 async fn read_body(
     request: Request,
-    (shares, budget): (&ConnectionBytes, &ByteBudget),
+    shares: &ConnectionBytes,
+    budget: &ByteBudget,
     limit: Duration,
     too_large: fn() -> Problem,
 ) -> Result<Bytes, Problem> {
@@ -88,7 +89,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
-        read_body(request, (&shares, shares.bodies()), BODY_TIMEOUT, too_large).await.map(Self)
+        read_body(request, &shares, shares.bodies(), BODY_TIMEOUT, too_large).await.map(Self)
     }
 }
 
@@ -98,7 +99,7 @@ impl<S: Send + Sync> FromRequest<S> for ZipBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let shares = shares(&request)?;
         let too_large = || Problem::larger_than_taken(ARCHIVE_MAX);
-        read_body(request, (&shares, shares.archives()), ARCHIVE_TIMEOUT, too_large).await.map(Self)
+        read_body(request, &shares, shares.archives(), ARCHIVE_TIMEOUT, too_large).await.map(Self)
     }
 }
 

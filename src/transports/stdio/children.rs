@@ -91,7 +91,7 @@ impl Children {
         command.process_group(0);
         self.watchdog.start();
         let child = command.spawn().map_err(|error| failed(why_not(&error)))?;
-        self.supervised(child, (number, mark), target).ok_or_else(|| failed("it ended at once".to_owned()))
+        self.supervised(child, number, mark, target).ok_or_else(|| failed("it ended at once".to_owned()))
     }
 
     /// The command lines of the programs that run, or of which some process does.
@@ -103,7 +103,8 @@ impl Children {
     fn supervised(
         &self,
         mut child: tokio::process::Child,
-        (number, mark): (u64, ProgramMark),
+        number: u64,
+        mark: ProgramMark,
         target: &StdioTarget,
     ) -> Option<ChildProcess> {
         let group = ProcessGroup::led_by(child.id()?);
