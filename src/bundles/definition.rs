@@ -331,7 +331,7 @@ fn tags(members: DocumentMembers<'_>) -> Result<Vec<String>, DocumentError> {
 /// The text of a member that is a schema, without blanks: an object, or the text of one.
 fn schema(document: &StoredDocument, name: &str) -> Result<Option<String>, DocumentError> {
     let members = document.member_texts();
-    let Some(text) = last(&members, name).filter(|text| *text != "null") else { return Ok(None) };
+    let Some(text) = members.get(name).filter(|text| *text != "null") else { return Ok(None) };
     let quoted: Option<String> = serde_json::from_str(text).ok();
     let text = quoted.as_deref().unwrap_or(text);
     match MemberTexts::parse(text) {
@@ -342,11 +342,6 @@ fn schema(document: &StoredDocument, name: &str) -> Result<Option<String>, Docum
 
 fn refused_schema(name: &str, message: &str) -> DocumentError {
     DocumentError { pointer: format!("/{name}"), message: message.to_owned() }
-}
-
-/// The text of a member. Of two with the same name the last one counts.
-fn last<'a>(members: &MemberTexts<'a>, name: &str) -> Option<&'a str> {
-    members.iter().filter(|member| member.0 == name).last().map(|member| member.1)
 }
 
 /// The schema of the arguments, with the members that every list of tools needs.
@@ -363,11 +358,11 @@ impl ArgSchema {
         let wrong = |message| refused_schema("argSchema", message);
         let text = schema(document, "argSchema")?.unwrap_or_else(|| "{}".to_owned());
         let members = MemberTexts::parse(&text).unwrap_or_default();
-        let kind = last(&members, "type");
+        let kind = members.get("type");
         if kind.is_some_and(|kind| serde_json::from_str::<String>(kind).ok().as_deref() != Some("object")) {
             return Err(wrong("is not the schema of an object"));
         }
-        let properties = last(&members, "properties");
+        let properties = members.get("properties");
         let declared = MemberTexts::parse(properties.unwrap_or("{}"));
         let declared = declared.map_err(|_| wrong("has `properties` that are no object"))?;
         let further = [("type", kind, "\"object\""), ("properties", properties, "{}")];
@@ -381,7 +376,7 @@ impl ArgSchema {
         whole.push('}');
         Ok(Self {
             declared: declared.names().map(str::to_owned).collect(),
-            is_closed: last(&members, "additionalProperties") == Some("false"),
+            is_closed: members.get("additionalProperties") == Some("false"),
             text: JsonText::known(whole),
         })
     }

@@ -76,10 +76,15 @@ pub struct EndedOperation {
 pub struct AwaitedApproval {
     /// The approval.
     pub request: Arc<ApprovalRequest>,
-    /// Whether it was approved and is under way.
-    pub is_under_way: bool,
     /// JSON pointers to members that were taken out of the arguments.
     pub adjusted: Vec<String>,
+}
+
+impl AwaitedApproval {
+    /// Whether it was approved and is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.request.state == ApprovalState::Started
+    }
 }
 
 impl CallEnd {
@@ -89,8 +94,9 @@ impl CallEnd {
             Self::Failed(Box::new(Failure { adjusted, ..Failure::of_approval(code, request) }))
         };
         match request.state {
-            ApprovalState::Waiting => Self::AwaitsApproval(AwaitedApproval { request, is_under_way: false, adjusted }),
-            ApprovalState::Started => Self::AwaitsApproval(AwaitedApproval { request, is_under_way: true, adjusted }),
+            ApprovalState::Waiting | ApprovalState::Started => {
+                Self::AwaitsApproval(AwaitedApproval { request, adjusted })
+            }
             ApprovalState::Answered | ApprovalState::Failed => {
                 let answer = request.answer.as_ref().map_or_else(ToolAnswer::failed, ToolAnswer::from_stored);
                 Self::Answered(ToolAnswer { approval: Some(Arc::clone(&request.id)), adjusted, ..answer })
@@ -171,8 +177,16 @@ impl ToolAnswer {
         }
     }
 
-    /// The same call once its operation is over; `None` while that goes on.
-    pub fn over(&self, operation: &Operation) -> Option<Self> {
+    /// The operation that is waited for. One of an approved call is not: its answer was handed out.
+    pub fn followed_operation(&self) -> Option<&Arc<str>> {
+        match &self.going {
+            GoingOn::As(operation) if self.approval.is_none() => Some(operation),
+            _ => None,
+        }
+    }
+
+    /// The end of a call whose operation is over; `None` while that goes on.
+    pub(super) fn from_operation(operation: &Operation) -> Option<Self> {
         if !operation.state.is_over() {
             return None;
         }
@@ -183,7 +197,6 @@ impl ToolAnswer {
             result: operation.result.clone().filter(|_| success),
             error: error.filter(|_| !success).cloned(),
             operation: Some(EndedOperation { id: Arc::clone(&operation.id), state: operation.state.as_str() }),
-            adjusted: self.adjusted.clone(),
             ..Self::failed()
         })
     }

@@ -159,7 +159,7 @@ impl CallResponse {
     }
 
     /// Whether work goes on after the answer, as far as the scenario said so.
-    pub fn goes_on(&self) -> bool {
+    fn goes_on(&self) -> bool {
         self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::active::ActiveCall;
-use super::end::{AwaitedApproval, CallEnd, GoingOn, ToolAnswer};
+use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
 use super::{Caller, Calls, Request};
 
 /// How long the end of a call is waited for, beyond its answer.
@@ -80,32 +80,30 @@ impl Calls {
 
     /// The answer of an operation that is over in time, or else the answer that it followed from.
     async fn followed(&self, answer: ToolAnswer, limit: Duration) -> ToolAnswer {
-        if limit.is_zero() || answer.approval.is_some() {
-            return answer;
-        }
-        match self.wait_for_operation(&answer, limit).await {
-            OperationWait::Over(over) => over,
+        let Some(operation) = answer.followed_operation().filter(|_| !limit.is_zero()) else { return answer };
+        match self.wait_for_operation(operation, limit).await {
+            OperationWait::Over(over) => ToolAnswer { adjusted: answer.adjusted, ..over },
             OperationWait::GoesOn | OperationWait::Forgotten => answer,
         }
     }
 
-    /// Waits for at most `limit` until the operation of an answer is over.
-    pub(super) async fn wait_for_operation(&self, answer: &ToolAnswer, limit: Duration) -> OperationWait {
-        let (GoingOn::As(id), Some(operations)) = (&answer.going, self.operations()) else {
-            return OperationWait::Forgotten;
-        };
+    /// Waits for at most `limit` until the operation with this id is over.
+    pub(super) async fn wait_for_operation(&self, id: &str, limit: Duration) -> OperationWait {
+        let Some(operations) = self.operations() else { return OperationWait::Forgotten };
         match operations.wait_until_over(id, limit).await {
-            Some(operation) => answer.over(&operation).map_or(OperationWait::GoesOn, OperationWait::Over),
+            Some(operation) => {
+                ToolAnswer::from_operation(&operation).map_or(OperationWait::GoesOn, OperationWait::Over)
+            }
             None => OperationWait::Forgotten,
         }
     }
 
     async fn approved(&self, awaited: AwaitedApproval, patience: WaitLimits) -> CallEnd {
-        let limit = if awaited.is_under_way { patience.approved } else { patience.decision };
+        let limit = if awaited.is_under_way() { patience.approved } else { patience.decision };
         let Some(approvals) = self.approvals().filter(|_| !limit.is_zero()) else {
             return CallEnd::AwaitsApproval(awaited);
         };
-        let AwaitedApproval { request, adjusted, .. } = awaited;
+        let AwaitedApproval { request, adjusted } = awaited;
         CallEnd::of_approval(approvals.wait_until_over(request, limit).await, adjusted)
     }
 }

@@ -16,20 +16,21 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Check and repair", &["check", "doctor", "config", "state"]),
     ("Shell", &["completions"]),
 ];
-/// Characters of a line of help.
+/// Characters of a line of help at most.
 const WIDTH: u16 = 100;
 /// Characters of the column with the names.
 const NAMES: usize = 12;
 
 /// The command with its help in groups.
 pub(super) fn grouped(command: Command) -> Command {
+    let width = output::line_width().map_or(WIDTH, |width| width.min(WIDTH));
     let mut listed = String::from("Commands:\n");
     for (title, names) in GROUPS {
         listed.extend([" ", title, ":\n"]);
         for name in names {
             let below = command.find_subcommand(name);
             let about = below.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
-            for row in output::rows(&format!("  {name:NAMES$} "), &about, Some(WIDTH)) {
+            for row in output::rows(&format!("  {name:NAMES$} "), &about, Some(width)) {
                 listed.push_str(&row);
                 listed.push('\n');
             }

@@ -34,9 +34,10 @@ impl<'a> MemberTexts<'a> {
         self.0.iter().map(|member| member.name.as_str())
     }
 
-    /// The text of the value of the first member with this name.
+    /// The text of the value of the member with this name. Of several the last one counts, as where
+    /// an object is read as a tree.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|member| member.name == name).map(|member| member.value)
+        self.0.iter().rfind(|member| member.name == name).map(|member| member.value)
     }
 
     /// The text of the object with those members only that pass.
@@ -83,7 +84,7 @@ mod tests {
         let members = MemberTexts::parse(text).unwrap();
         assert_eq!(members.names().collect::<Vec<_>>(), ["ba", "_x", "b", "b"]);
         assert_eq!(members.get("ba"), Some("1e999"));
-        assert_eq!(members.get("b"), Some("2"));
+        assert_eq!(members.get("b"), Some("3"));
         assert_eq!(members.filtered(|name| name != "_x"), r#"{"b\u0061":1e999,"b":2,"b":3}"#);
         assert_eq!(MemberTexts::parse("{}").unwrap().filtered(|_| true), "{}");
         for text in ["[]", "7", "{", "null"] {

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
 /// Bytes of the path of a socket at most (unix(7), `sun_path` without its last byte).
-pub const SOCKET_PATH_MAX_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+const SOCKET_PATH_MAX_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// Bytes of the name of that folder and of the file in it, with their slashes: `/.xxxxxx/s`.
+/// Bytes of the names of the private folder in which a socket is made and of its file there, with
+/// their slashes: `/.xxxxxx/s`.
 const MADE_AT_BYTES: usize = 10;
 /// The mode of a folder that only its user can enter.
 const FOLDER_MODE: u32 = 0o700;

@@ -14,7 +14,7 @@ use super::turn::{Turn, TurnPhase};
 use super::words;
 use crate::calls::active::{ActiveCall, CallPhase, PendingInput};
 use crate::calls::settle::OperationWait;
-use crate::calls::{CallEnd, Calls, GoingOn, ToolAnswer, WaitLimits};
+use crate::calls::{CallEnd, Calls, WaitLimits};
 use crate::model::{ApprovalState, ToolId};
 use crate::runtime::Stop;
 
@@ -58,8 +58,8 @@ impl Calls {
             }
             CallEnd::Answered(answer) => {
                 let settled = words::of_answer(answer);
-                if matches!(answer.going, GoingOn::As(_)) && answer.response.is_some() {
-                    return self.goes_on(call, settled, answer).await;
+                if let Some(operation) = answer.followed_operation() {
+                    return self.goes_on(call, settled, operation).await;
                 }
                 self.settle_call(turn, *number, settled).await;
                 None
@@ -75,7 +75,7 @@ impl Calls {
     }
 
     /// A call goes on as an operation.
-    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, answer: &ToolAnswer) -> Option<Following> {
+    async fn goes_on(&self, call: &TurnCallRun, settled: Settled, operation: &Arc<str>) -> Option<Following> {
         if let Some(turns) = self.turns() {
             turns.make_room(settled.weight());
         }
@@ -83,9 +83,7 @@ impl Calls {
         if !self.enter(&call.turn, call.number, TurnPhase::GoesOn(Arc::clone(&settled))).await {
             return None;
         }
-        // The turn counts the result.
-        let begun = ToolAnswer { response: None, result: None, content: None, ..answer.clone() };
-        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, begun)))
+        Some(Box::pin(self.clone().follow_operation(call.clone(), settled, Arc::clone(operation))))
     }
 
     /// Sets a phase in which a call waits. If its turn does not need it any more, what it waits for
@@ -163,14 +161,14 @@ impl Calls {
     }
 
     /// Waits until an operation is over.
-    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, answer: ToolAnswer) {
+    async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
         let Some(parts) = self.parts() else { return };
         let TurnCallRun { turn, number, unneeded, .. } = &call;
         loop {
             let waited = tokio::select! {
                 biased;
                 () = unneeded.wait() => return,
-                waited = self.wait_for_operation(&answer, LOOK) => waited,
+                waited = self.wait_for_operation(&id, LOOK) => waited,
             };
             match waited {
                 OperationWait::Over(answer) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::settled::{Settled, TurnCallStatus};
-use crate::calls::request::UNTRACKED;
+use crate::calls::request::{UNTRACKED, UNTRACKED_ERROR};
 use crate::calls::{Failure, FailureCode, GoingOn, ToolAnswer, Violation};
 use crate::model::{ApprovalRequest, ToolId};
 use crate::runtime::BudgetExceeded;
@@ -56,7 +56,7 @@ pub(super) fn of_answer(answer: &ToolAnswer) -> Settled {
             Settled { status, note: Some(note), operation_id: Some(Arc::clone(id)), ..settled }
         }
         (GoingOn::Untracked(why), _) => {
-            let note = format!("The tool answered, and it goes on, and cannot be followed: {why}.");
+            let note = format!("The tool answered, and {UNTRACKED_ERROR}{why}.");
             Settled { status, note: Some(note), code: Some(UNTRACKED.to_owned()), ..settled }
         }
         // An answer that is too large to be kept until it is handed out.

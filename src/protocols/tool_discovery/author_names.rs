@@ -8,24 +8,11 @@ use super::spelling;
 use crate::model::Finding;
 
 /// Members of `async_behavior` that messages name.
-const OF_ASYNC_BEHAVIOR: [&str; 22] = [
-    "cancel_timeout_seconds",
+const OF_ASYNC_BEHAVIOR: [&str; 9] = [
     "cancel_tool",
     "cancel_tool_id_param",
     "completion_conditions",
-    "error_details_field",
-    "error_field",
-    "failure_values",
-    "initial_interval_seconds",
-    "max_interval_seconds",
-    "max_poll_duration_seconds",
     "operation_id_field",
-    "pending_values",
-    "phase_field",
-    "poll_interval_seconds",
-    "progress_field",
-    "progress_tracking",
-    "result_field",
     "status_field",
     "status_polling",
     "status_tool",

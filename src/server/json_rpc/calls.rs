@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
-use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits};
+use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, Request, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
@@ -82,12 +82,10 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
 
 /// The answer of a tool.
 fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
-    match &answer.going {
-        GoingOn::As(operation) if answer.approval.is_none() => {
-            Ok(json!({"status": "running", "operation_id": &**operation}).to_string())
-        }
-        _ if answer.success => Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned()),
-        _ => Err(failed_by_tool(answer)),
+    match answer.followed_operation() {
+        Some(operation) => Ok(json!({"status": "running", "operation_id": &**operation}).to_string()),
+        None if answer.success => Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned()),
+        None => Err(failed_by_tool(answer)),
     }
 }
 
@@ -109,7 +107,7 @@ fn approval_data(request: &ApprovalRequest) -> Value {
 /// A call that waits for approval, or is under way after it.
 fn waits(awaited: &AwaitedApproval) -> AnswerError {
     let tool = &awaited.request.tool;
-    let why = if awaited.is_under_way {
+    let why = if awaited.is_under_way() {
         format!("the call of `{tool}` was approved and is under way; the same call gives its outcome later")
     } else {
         format!(

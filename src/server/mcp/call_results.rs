@@ -34,7 +34,7 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Refusal> {
 /// A call that waits for approval, or is under way after it.
 pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
     let ApprovalRequest { tool, id, expires_at, .. } = &*awaited.request;
-    if awaited.is_under_way {
+    if awaited.is_under_way() {
         return failed(&format!(
             "The call of `{tool}` was approved under the id {id} and is under way; the same call gives its outcome later."
         ));

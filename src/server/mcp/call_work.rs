@@ -55,7 +55,7 @@ impl CallWork {
 
     /// The end of a call whose approval a person decided in a form; `None` without a decision.
     async fn decided(&self, awaited: &AwaitedApproval) -> Option<CallEnd> {
-        if awaited.is_under_way || !self.may_show_form() {
+        if awaited.is_under_way() || !self.may_show_form() {
             return None;
         }
         let decided = self.by_form(&awaited.request).await?;

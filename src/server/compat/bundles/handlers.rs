@@ -79,11 +79,8 @@ pub(super) const MOVED: ResponseSpec = ResponseSpec {
 };
 
 /// `GET /tools`, as the document of stored tools writes it. What the list refuses is refused here.
-pub(super) async fn moved_list(
-    State(shared): State<SharedState>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
-    lists::tools(&shared, raw.as_deref())?;
+pub(super) async fn moved_list(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    lists::check(raw.as_deref())?;
     Ok(moved("/tools/tools", raw))
 }
 

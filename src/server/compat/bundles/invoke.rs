@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
-use crate::calls::{CallEnd, Request, WaitLimits};
+use crate::calls::{CallEnd, CallResponse, Request, WaitLimits};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
@@ -66,7 +66,7 @@ pub(super) async fn invoke(
     Ok(match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
-            match broken(&shared, &stored, &tool, &value).await {
+            match broken(&shared, given.response.as_deref(), &value).await {
                 None => answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{}}}"#, value.get())),
                 Some(how) => {
                     let why = format!("what the tool gave back does not fit its `outputSchema`: {how}");
@@ -99,11 +99,9 @@ fn arguments(body: &[u8]) -> Result<JsonText, String> {
     if is_object { Ok(JsonText::known(text)) } else { Err("`args` is not an object".to_owned()) }
 }
 
-/// How a value breaks the `outputSchema` of a tool.
-async fn broken(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool, value: &JsonText) -> Option<String> {
-    let snapshot = shared.reader.snapshot();
-    let listed = snapshot.catalog.entry(&bundle.scenario)?.tool(&tool.name())?;
-    shared.calls.broken_result(listed, value).await
+/// How a value breaks the `outputSchema` of the tool that ran.
+async fn broken(shared: &ServerState, response: Option<&CallResponse>, value: &JsonText) -> Option<String> {
+    shared.calls.broken_result(&response?.tool, value).await
 }
 
 /// Waits until the list has the tool as it is stored. Another scenario may have its name.

@@ -74,12 +74,33 @@ pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Respons
     shared_json::json(&BundleListJson { bundles, next_page_token: next })
 }
 
+/// What a request for a list of tools wants.
+struct ListedTools<'a> {
+    filter: BundleFilter,
+    tags: Vec<&'a str>,
+    page: WantedPage,
+}
+
+impl<'a> ListedTools<'a> {
+    fn parse(query: &'a QueryParams) -> Result<Self, Problem> {
+        let filter = BundleFilter::parse(query)?;
+        let tags = query.list("tags")?;
+        let filters = format!("tools {:?} {:?} {}", tags, filter.ids, filter.with_disabled);
+        let page = WantedPage::parse(query, "recommendedPageSize", &filters)?;
+        Ok(Self { filter, tags, page })
+    }
+}
+
+/// Refuses a query that the list of tools refuses.
+pub(super) fn check(raw: Option<&str>) -> Result<(), Problem> {
+    let query = QueryParams::parse(raw, TOOL_FILTERS)?;
+    ListedTools::parse(&query).map(|_| ())
+}
+
 /// `{"tools": [...], "nextPageToken"?}`, by bundle, slug and version.
 pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw, TOOL_FILTERS)?;
-    let (filter, tags) = (BundleFilter::parse(&query)?, query.list("tags")?);
-    let filters = format!("tools {:?} {:?} {}", tags, filter.ids, filter.with_disabled);
-    let page = WantedPage::parse(&query, "recommendedPageSize", &filters)?;
+    let ListedTools { filter, tags, page } = ListedTools::parse(&query)?;
     let snapshot = shared.reader.snapshot();
     let is_wanted = |bundle: &StoredBundle, tool: &StoredTool| {
         (tags.is_empty() || tool.tags.iter().any(|tag| tags.contains(&tag.as_str())))
