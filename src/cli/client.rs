@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
+use super::instance::{self, DaemonRecord};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
 use crate::model::Secret;
@@ -26,7 +27,7 @@ mod turns;
 use answer_cache::AnswerCache;
 pub(super) use commands::word as shell_word;
 pub(super) use event_stream::DaemonEventStream;
-use location::{LocatedDaemon, located};
+use location::{DaemonAddress, LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};
 pub(super) use mcp_messages::{McpAnswer, SESSION_ID};
 use refusal::refused;
@@ -89,12 +90,12 @@ impl DaemonClient {
         if let Some(url) = remote.address() {
             return Ok(Self { cache, ..Self::at(remote.parsed(&url)?)? });
         }
-        let LocatedDaemon { url, socket, is_in_doubt } = located(remote, options)?;
-        let daemon = Self { cache, is_in_doubt: is_in_doubt.into(), ..Self::at(url)? };
-        match socket {
-            Some(socket) => daemon.with_socket(&socket),
-            None => Ok(daemon),
-        }
+        let LocatedDaemon { address, is_in_doubt } = located(remote, options)?;
+        let daemon = match address {
+            DaemonAddress::Recorded(record) => Self::recorded(record)?,
+            DaemonAddress::Configured(url) => Self::at(url)?,
+        };
+        Ok(Self { cache, is_in_doubt: is_in_doubt.into(), ..daemon })
     }
 
     /// The same for what an operator does: the token that this may need is that of the
@@ -119,6 +120,15 @@ impl DaemonClient {
         let http = built(builder())?;
         let is_in_doubt = AtomicBool::new(false);
         Ok(Self { base, http, by_socket: None, token: None, cache: AnswerCache::default(), is_in_doubt })
+    }
+
+    /// The daemon that is where it has recorded to be.
+    pub(super) fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
+        let daemon = Self::at(parse_url(&record.url)?)?;
+        match record.socket.filter(|socket| instance::serves(socket)) {
+            Some(socket) => daemon.with_socket(&socket),
+            None => Ok(daemon),
+        }
     }
 
     /// The same daemon, which listens on this Unix socket too.

@@ -1,8 +1,9 @@
-//! The file in which a running daemon of this user says where it is, so that every command finds it
-//! from any folder.
+//! The files in which a running daemon says where it is: one of this user, so that every command
+//! finds it from any folder, and one beside its state, by which the daemon of a configuration is
+//! found beside others.
 //!
-//! The folder belongs to the user alone. A file that a killed daemon left behind names an address
-//! where nothing accepts connections; then it counts as absent.
+//! Both are readable by the user alone. A file that a killed daemon left behind names an address
+//! where no program accepts connections; then it counts as absent.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -12,9 +13,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::config::LoadOptions;
+use crate::config::{LoadOptions, LoadedConfig, StateConfig};
 
-/// The name of the file.
+/// The name of the file of a user.
 const FILE: &str = "daemon.json";
 /// The most bytes of the file.
 const MAX_FILE: u64 = 64 * 1024;
@@ -38,21 +39,35 @@ pub(super) struct DaemonRecord {
 /// A record that is published until it is dropped.
 #[derive(Debug)]
 pub(super) struct PublishedRecord {
-    path: PathBuf,
+    files: Vec<PathBuf>,
     record: DaemonRecord,
 }
 
 impl DaemonRecord {
-    /// The record of the daemon that runs, if one does.
-    pub(super) fn running(options: &LoadOptions) -> Option<Self> {
-        let record = read(&options.runtime_folder()?.join(FILE))?;
+    /// The daemon of this user that was started last, if it runs.
+    pub(super) fn of_user(options: &LoadOptions) -> Option<Self> {
+        read(&options.runtime_folder()?.join(FILE)).filter(Self::is_running)
+    }
+
+    /// The daemon that has this state, if one runs.
+    pub(super) fn of_state(state: &StateConfig) -> Option<Self> {
+        read(&state.daemon_record()).filter(Self::is_running)
+    }
+
+    /// The running daemon that follows this configuration.
+    pub(super) fn following(options: &LoadOptions, loaded: &LoadedConfig) -> Option<Self> {
+        let follows = |record: &Self| record.follows(loaded.file.as_deref());
+        Self::of_user(options).filter(follows).or_else(|| Self::of_state(&loaded.config.state).filter(follows))
+    }
+
+    fn is_running(&self) -> bool {
         // While all its connections are in use, it may accept none at its address.
-        let is_served = record.socket.as_deref().is_some_and(serves);
-        (is_served || Url::parse(&record.url).is_ok_and(|url| accepts(&url))).then_some(record)
+        let is_served = self.socket.as_deref().is_some_and(serves);
+        is_served || Url::parse(&self.url).is_ok_and(|url| accepts(&url))
     }
 
     /// Whether the daemon follows this configuration file. Without a file every daemon does.
-    pub(super) fn follows(&self, file: Option<&Path>) -> bool {
+    fn follows(&self, file: Option<&Path>) -> bool {
         match (file, &self.config) {
             (None, _) => true,
             (Some(file), Some(other)) => file.canonicalize().ok() == other.canonicalize().ok(),
@@ -60,25 +75,38 @@ impl DaemonRecord {
         }
     }
 
-    /// Writes the record. Where there is no folder for it, commands find the daemon by its
-    /// configuration only.
-    pub(super) fn publish(self, options: &LoadOptions) -> std::io::Result<Option<PublishedRecord>> {
-        let Some(folder) = options.runtime_folder() else { return Ok(None) };
-        private_folder(&folder)?;
-        let path = folder.join(FILE);
-        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-        file.write_all(serde_json::to_string(&self)?.as_bytes())?;
-        file.persist(&path)?;
-        Ok(Some(PublishedRecord { path, record: self }))
+    /// Writes the record. Where that fails, commands find the daemon by its configuration only.
+    pub(super) fn publish(self, options: &LoadOptions, state: &StateConfig) -> PublishedRecord {
+        let of_user = options.runtime_folder().map(|folder| private_folder(&folder).map(|()| folder.join(FILE)));
+        let mut files = Vec::new();
+        for file in of_user.into_iter().chain([Ok(state.daemon_record())]) {
+            match file.and_then(|file| self.write(&file).map(|()| file)) {
+                Ok(file) => files.push(file),
+                Err(error) => {
+                    tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
+                }
+            }
+        }
+        PublishedRecord { files, record: self }
+    }
+
+    fn write(&self, file: &Path) -> std::io::Result<()> {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let mut written = tempfile::NamedTempFile::new_in(folder)?;
+        written.write_all(serde_json::to_string(self)?.as_bytes())?;
+        written.persist(file)?;
+        Ok(())
     }
 }
 
 impl Drop for PublishedRecord {
     fn drop(&mut self) {
-        // Another daemon may have written its own record meanwhile.
-        if read(&self.path).as_ref() == Some(&self.record) {
-            // It may be gone with its folder.
-            let _ = std::fs::remove_file(&self.path);
+        for file in &self.files {
+            // Another daemon may have written its own record meanwhile.
+            if read(file).as_ref() == Some(&self.record) {
+                // It may be gone with its folder.
+                let _ = std::fs::remove_file(file);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,7 +14,7 @@ use super::instance::{DaemonRecord, PublishedRecord};
 use super::watchdog;
 use super::{CommandError, log, output};
 use crate::app::{Callsheet, StopProgress};
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, StateConfig};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Stop, open_files, signal};
 use crate::server::ServeError;
@@ -57,7 +57,7 @@ impl ServeArgs {
         let configured = loaded.config.static_scenarios().len() + loaded.config.mcp.servers.len();
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
-        let socket = loaded.config.state.command_socket();
+        let record_state = loaded.config.state.clone();
         let address = listener.local_addr()?;
         let app = Callsheet::builder(loaded.config.clone()).watchdog(watchdog::command()).start().await?;
         app.follow_configuration(options.clone(), loaded)?;
@@ -70,7 +70,7 @@ impl ServeArgs {
         if self.until_unused {
             app.stop_when_unused();
         }
-        let record = published(address, &options, config, &socket);
+        let record = published(address, &options, config, &record_state);
         let stopping = app.stopping();
         let progress = app.stop_progress();
         let ended = tokio::select! {
@@ -188,15 +188,12 @@ fn published(
     address: SocketAddr,
     options: &LoadOptions,
     config: Option<PathBuf>,
-    socket: &Path,
+    state: &StateConfig,
 ) -> Option<PublishedRecord> {
     let url = address_of(address).ok()?.to_string();
-    let socket = std::path::absolute(socket).ok();
+    let socket = std::path::absolute(state.command_socket()).ok();
     let record = DaemonRecord { url, pid: std::process::id(), config, socket };
-    record.publish(options).unwrap_or_else(|error| {
-        tracing::warn!(%error, "commands find this daemon by its configuration only: its address cannot be written");
-        None
-    })
+    Some(record.publish(options, state))
 }
 
 /// Binds the address, or returns why it cannot be bound.

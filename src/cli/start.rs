@@ -83,7 +83,7 @@ async fn answering(remote: &RemoteArgs) -> Result<Option<DaemonClient>, CommandE
     };
     match daemon.version().await {
         Ok(_) => Ok(Some(daemon)),
-        Err(CommandError::Unreachable { .. }) if DaemonRecord::running(&options()).is_none() => Ok(None),
+        Err(CommandError::Unreachable { .. }) if DaemonRecord::of_user(&options()).is_none() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -126,7 +126,7 @@ async fn wait(remote: &RemoteArgs, mut started: Child, log: &Path) -> Result<Dae
         }
     };
     loop {
-        let is_there = DaemonRecord::running(&options()).is_some_and(|record| Some(record.pid) == started.id());
+        let is_there = DaemonRecord::of_user(&options()).is_some_and(|record| Some(record.pid) == started.id());
         if is_there && let Some(daemon) = answering(remote).await? {
             return Ok(daemon);
         }

@@ -304,8 +304,18 @@ pub struct StateConfig {
 impl StateConfig {
     /// The Unix socket by which the command line reaches the daemon that has this state.
     pub(crate) fn command_socket(&self) -> PathBuf {
+        self.beside(".sock")
+    }
+
+    /// The file in which the daemon that has this state says where it is.
+    pub(crate) fn daemon_record(&self) -> PathBuf {
+        self.beside(".daemon.json")
+    }
+
+    /// The path of the state with this at its end.
+    fn beside(&self, end: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
-        name.push(".sock");
+        name.push(end);
         name.into()
     }
 }

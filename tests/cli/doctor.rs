@@ -278,7 +278,7 @@ fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
     let home = Home::with("");
     let _daemon = home.serve(&["--listen", "127.0.0.1:0"]);
     // Nobody can tell where it listens.
-    for file in ["daemon.json", "state.db.sock"] {
+    for file in ["daemon.json", "state.db.daemon.json", "state.db.sock"] {
         until("the file", || fs::remove_file(home.path(".state/callsheet").join(file)).is_ok());
     }
     let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));

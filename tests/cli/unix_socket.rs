@@ -136,8 +136,41 @@ fn each_state_has_a_socket_of_its_own_and_one_daemon() {
     assert_eq!(refused.code, Some(5), "{refused:?}");
     assert!(refused.err.contains("another daemon") && is_served(&home.path("first.db.sock")), "{refused:?}");
     drop(second);
-    // Its record is the last one, and it is gone: the first is named by its address.
+    // The user's record was of the second, and it is gone: the first is named by its address.
     assert!(home.run(&["tools", "--url", &first.url]).ok().starts_with("no tools; "));
+}
+
+#[test]
+fn each_of_two_daemons_is_found_by_its_configuration() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let tasks = Scenario::start("tasks", vec![tool("add_task", "Writes a task down", "planning")]);
+    let home = Home::with("");
+    let config = |name: &str, scenario: &Scenario| {
+        let text = format!(
+            "server.listen = \"127.0.0.1:0\"\nstate.path = \"{}\"\n[[scenarios]]\nname = \"{name}\"\nurl = \"{}\"\n",
+            home.path(&format!("{name}.db")).display(),
+            scenario.url
+        );
+        home.write(&format!("{name}.toml"), &text).display().to_string()
+    };
+    let of_notes = config("notes", &notes);
+    let of_tasks = config("tasks", &tasks);
+    let first = home.serve(&["--config", &of_notes]);
+    let mut second = home.serve(&["--config", &of_tasks]);
+    for (config, daemon, tool) in [(&of_notes, &first, "add_note"), (&of_tasks, &second, "add_task")] {
+        until("the tool is listed", || home.run(&["tools", "--config", config]).out.contains(tool));
+        // What is answered by the socket and what is answered at the address is of one daemon.
+        let called = home.run(&["call", "--config", config, tool]);
+        assert!(!called.err.contains("no tool"), "{called:?}");
+        let connect = home.run(&["doctor", "--config", config]);
+        assert!(connect.out.contains(daemon.url.trim_start_matches("http://")), "{connect:?}");
+    }
+    let record = home.path("tasks.db.daemon.json");
+    assert!(record.exists());
+    second.signal("TERM");
+    assert_eq!(second.ended().0, Some(0));
+    assert!(!record.exists(), "the record goes with its daemon");
+    assert!(home.run(&["tools", "--config", &of_notes]).ok().contains("add_note"));
 }
 
 /// A daemon whose socket cannot be made runs all the same, and says why.

@@ -2,7 +2,6 @@
 //! not stop them: a daemon that runs has an earlier one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 
 use url::Url;
 
@@ -10,70 +9,62 @@ use crate::cli::instance::{self, DaemonRecord};
 use crate::cli::{CommandError, RemoteArgs, output};
 use crate::config::{self, ClientConfig, ConfigError, Diagnostic, LoadOptions, LoadedConfig, ValueOrigin};
 
-/// Where the daemon of this user is: where a running one says it is, unless another configuration
-/// is meant that names its own address. A mistake in the configuration does not stop the clients of
-/// a daemon that runs with an earlier one.
+/// Where the daemon is that this configuration names: where a running one with this configuration
+/// says it is, or else where the configuration says. A mistake in the configuration does not stop
+/// the clients of a daemon that runs with an earlier one.
 ///
 /// What only this process lacks is no mistake here. It is returned as a doubt, which the daemon
 /// settles.
 pub(super) fn located(remote: &RemoteArgs, mut options: LoadOptions) -> Result<LocatedDaemon, CommandError> {
     options.file.clone_from(&remote.config);
     let ClientConfig { loaded, problems, process_problems } = config::load_for_client(&options);
-    let running = DaemonRecord::running(&options);
+    let following = DaemonRecord::following(&options, &loaded);
+    let running = following
+        .clone()
+        .or_else(|| DaemonRecord::of_user(&options))
+        .or_else(|| DaemonRecord::of_state(&loaded.config.state));
     let is_in_doubt = problems.is_empty() && !process_problems.is_empty();
     note(problems, running.is_some())?;
-    let DaemonAddress { url, socket } = address(&loaded, running)?;
-    Ok(LocatedDaemon { url, socket, is_in_doubt })
+    // A variable with an address names the daemon there.
+    let following = following.filter(|_| !names_address(&loaded));
+    let address = match following {
+        Some(record) => DaemonAddress::Recorded(record),
+        None => other_address(&loaded, running)?,
+    };
+    Ok(LocatedDaemon { address, is_in_doubt })
 }
 
 /// The daemon that the clients on this machine use.
 pub(super) struct LocatedDaemon {
-    /// Its address.
-    pub(super) url: Url,
-    /// The Unix socket on which it listens too.
-    pub(super) socket: Option<PathBuf>,
+    /// Where it is.
+    pub(super) address: DaemonAddress,
     /// Whether this process lacks what the configuration names, so that only the daemon knows
     /// whether it can be used.
     pub(super) is_in_doubt: bool,
 }
 
 /// Where a daemon is reached.
-struct DaemonAddress {
-    url: Url,
-    /// The Unix socket on which it listens too.
-    socket: Option<PathBuf>,
+pub(super) enum DaemonAddress {
+    /// Where a running one says it is.
+    Recorded(DaemonRecord),
+    /// Where the configuration lets one listen.
+    Configured(Url),
 }
 
-impl DaemonAddress {
-    /// Where the daemon that runs says it is.
-    fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
-        let socket = record.socket.filter(|socket| instance::serves(socket));
-        Ok(Self { url: parse_url(&record.url)?, socket })
-    }
+/// Whether a variable of the environment has the listen address.
+fn names_address(loaded: &LoadedConfig) -> bool {
+    let mut values = loaded.values.iter();
+    values.any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)))
 }
 
-/// Where the daemon is that runs, or else the configured one.
-fn address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonAddress, CommandError> {
-    let of_variable = loaded
-        .values
-        .iter()
-        .any(|value| value.key == "server.listen" && matches!(value.origin, ValueOrigin::Environment(_)));
-    let listen = loaded.config.server.listen;
-    // A variable with an address names the daemon there, and not the one that has the state.
-    let socket = (!of_variable).then(|| loaded.config.state.command_socket());
-    match running {
-        Some(record) if record.follows(loaded.file.as_deref()) && !of_variable => DaemonAddress::recorded(record),
-        Some(record) => match configured(listen) {
-            Ok(url) if instance::accepts(&url) => {
-                let is_other = |socket: &PathBuf| record.socket.as_ref() != Some(socket) && instance::serves(socket);
-                Ok(DaemonAddress { url, socket: socket.filter(is_other) })
-            }
-            _ => DaemonAddress::recorded(record),
-        },
-        None => {
-            let socket = socket.filter(|socket| instance::serves(socket));
-            Ok(DaemonAddress { url: configured(listen)?, socket })
-        }
+/// Where the daemon is when none runs that follows this configuration. A daemon that runs with
+/// another one is used only if no program listens at the configured address.
+fn other_address(loaded: &LoadedConfig, running: Option<DaemonRecord>) -> Result<DaemonAddress, CommandError> {
+    match (configured(loaded.config.server.listen), running) {
+        (Ok(url), Some(record)) if !instance::accepts(&url) => Ok(DaemonAddress::Recorded(record)),
+        (Ok(url), _) => Ok(DaemonAddress::Configured(url)),
+        (Err(_), Some(record)) => Ok(DaemonAddress::Recorded(record)),
+        (Err(error), None) => Err(error),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::CommandError;
 use super::super::client::{self, DaemonClient};
-use super::super::instance::{self, DaemonRecord};
+use super::super::instance::DaemonRecord;
 use super::report::{CheckArea, DoctorReport};
 use crate::config::{LoadOptions, LoadedConfig};
 
@@ -34,14 +34,9 @@ pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     }
 }
 
-/// The running daemon of this user that follows this configuration, as it says itself.
+/// The running daemon that follows this configuration, as it says itself.
 pub(super) fn recorded(options: &LoadOptions, loaded: &LoadedConfig) -> Option<DaemonClient> {
-    let record = DaemonRecord::running(options).filter(|record| record.follows(loaded.file.as_deref()))?;
-    let daemon = client::parse_url(&record.url).and_then(DaemonClient::at).ok()?;
-    match record.socket.filter(|socket| instance::serves(socket)) {
-        Some(socket) => daemon.with_socket(&socket).ok(),
-        None => Some(daemon),
-    }
+    DaemonClient::recorded(DaemonRecord::following(options, loaded)?).ok()
 }
 
 /// The daemon that runs with this configuration, as it says itself, or else at its listen address.
