@@ -70,45 +70,10 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
     if bytes.len() > ARCHIVE_MAX {
         return Err(refused(format!("it is larger than {} MiB", ARCHIVE_MAX >> 20)));
     }
-    let archive = ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
-    let (mut names, mut left, mut entries) = (BTreeSet::new(), UNPACKED_MAX, archive.entries());
     let mut definition = None;
     let mut tools = Vec::new();
-    let mut texts = 0;
-    loop {
-        let entry = entries.next_entry().map_err(|error| refused(format!("its directory cannot be read: {error}")))?;
-        let Some(entry) = entry else { break };
-        let name = name(&entry)?;
-        // Letter case is no difference on every system.
-        if !names.insert(name.trim_end_matches('/').to_lowercase()) {
-            return Err(refused(format!("`{name}` is in it twice")));
-        }
-        if names.len() > ENTRIES_MAX {
-            return Err(refused(format!("it has more than {ENTRIES_MAX} entries")));
-        }
-        let file = name.rsplit('/').next().unwrap_or_default();
-        let is_json = Path::new(file).extension().is_some_and(|end| end == "json");
-        if entry.is_dir() || !is_json || file.starts_with('.') {
-            continue;
-        }
-        let limit = FILE_MAX.min(left);
-        let text = unpacked(&archive, &entry, limit)
-            .map_err(|error| refused(format!("`{name}` cannot be unpacked: {error}")))?;
-        if text.len() as u64 > limit {
-            let most = FILE_MAX >> 10;
-            return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
-        }
-        left -= text.len() as u64;
-        // Each takes at least the bytes of its text: what is too large is refused unread.
-        texts += text.len();
-        if texts > most_bytes {
-            return Err(too_large(most_bytes));
-        }
-        let text =
-            String::from_utf8(text).map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))?;
-        let document =
-            StoredDocument::parse(&text).map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
-        if file == BUNDLE_FILE {
+    for (name, document) in documents(bytes, most_bytes)? {
+        if name.rsplit('/').next() == Some(BUNDLE_FILE) {
             let read = BundleDefinition::parse(document).map_err(|error| refused(format!("`{name}`: {error}")))?;
             if definition.replace(read).is_some() {
                 return Err(refused("it has more than one bundle"));
@@ -127,6 +92,60 @@ pub fn read(bytes: &[u8], most_bytes: usize) -> Result<ArchivedBundle, BundleErr
         return Err(refused(format!("`{BUNDLE_FILE}` says `softDeletedAt`, and a deleted bundle cannot be imported")));
     }
     parsed(definition, tools, most_bytes)
+}
+
+/// The documents of an archive with their names. Their texts have at most so many bytes.
+fn documents(bytes: &[u8], most_bytes: usize) -> Result<Vec<(String, StoredDocument)>, BundleError> {
+    let archive = ZipArchive::from_slice(bytes).map_err(|error| refused(format!("it is no ZIP: {error}")))?;
+    let mut entries = archive.entries();
+    let mut names = BTreeSet::new();
+    let mut left = UNPACKED_MAX;
+    let mut texts = 0;
+    let mut documents = Vec::new();
+    while let Some(entry) =
+        entries.next_entry().map_err(|error| refused(format!("its directory cannot be read: {error}")))?
+    {
+        let name = name(&entry)?;
+        // Letter case is no difference on every system.
+        if !names.insert(name.trim_end_matches('/').to_lowercase()) {
+            return Err(refused(format!("`{name}` is in it twice")));
+        }
+        if names.len() > ENTRIES_MAX {
+            return Err(refused(format!("it has more than {ENTRIES_MAX} entries")));
+        }
+        let file = name.rsplit('/').next().unwrap_or_default();
+        let is_json = Path::new(file).extension().is_some_and(|end| end == "json");
+        if entry.is_dir() || !is_json || file.starts_with('.') {
+            continue;
+        }
+        let text = text(&archive, &entry, &name, FILE_MAX.min(left))?;
+        left -= text.len() as u64;
+        // Each takes at least the bytes of its text: what is too large is refused unread.
+        texts += text.len();
+        if texts > most_bytes {
+            return Err(too_large(most_bytes));
+        }
+        let document =
+            StoredDocument::parse(&text).map_err(|error| refused(format!("`{name}` is no JSON object: {error}")))?;
+        documents.push((name, document));
+    }
+    Ok(documents)
+}
+
+/// The text of an entry, of at most so many bytes.
+fn text(
+    archive: &ZipSliceArchive<&[u8]>,
+    entry: &ZipFileHeaderRecord<'_>,
+    name: &str,
+    limit: u64,
+) -> Result<String, BundleError> {
+    let text =
+        unpacked(archive, entry, limit).map_err(|error| refused(format!("`{name}` cannot be unpacked: {error}")))?;
+    if text.len() as u64 > limit {
+        let most = FILE_MAX >> 10;
+        return Err(refused(format!("`{name}` is larger than {most} KiB, or all files together are too large")));
+    }
+    String::from_utf8(text).map_err(|_| refused(format!("`{name}` is no JSON object: it is not UTF-8")))
 }
 
 /// The name of an entry that stays within the archive and is a file or a folder.

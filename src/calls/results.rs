@@ -2,7 +2,8 @@
 //! findings.
 //!
 //! Every result of a tool that declares such a schema is checked, and given to the caller whether
-//! or not it fits: the tool has done its work. Only `invoke` of a stored tool fails for it. A definition and its activity may declare one each.
+//! or not it fits: the tool has done its work. Only `invoke` of a stored tool fails for it. A
+//! definition and its activity may declare one each.
 //! A later result that fits takes the finding back.
 //! Checks run beside the answer, one at a time, so results that come meanwhile stay unchecked.
 

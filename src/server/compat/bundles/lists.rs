@@ -75,13 +75,13 @@ pub(super) fn bundles(shared: &ServerState, raw: Option<&str>) -> Result<Respons
 }
 
 /// What a request for a list of tools wants.
-struct ListedTools<'a> {
+struct ToolListQuery<'a> {
     filter: BundleFilter,
     tags: Vec<&'a str>,
     page: WantedPage,
 }
 
-impl<'a> ListedTools<'a> {
+impl<'a> ToolListQuery<'a> {
     fn parse(query: &'a QueryParams) -> Result<Self, Problem> {
         let filter = BundleFilter::parse(query)?;
         let tags = query.list("tags")?;
@@ -94,13 +94,13 @@ impl<'a> ListedTools<'a> {
 /// Refuses a query that the list of tools refuses.
 pub(super) fn check(raw: Option<&str>) -> Result<(), Problem> {
     let query = QueryParams::parse(raw, TOOL_FILTERS)?;
-    ListedTools::parse(&query).map(|_| ())
+    ToolListQuery::parse(&query).map(|_| ())
 }
 
 /// `{"tools": [...], "nextPageToken"?}`, by bundle, slug and version.
 pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw, TOOL_FILTERS)?;
-    let ListedTools { filter, tags, page } = ListedTools::parse(&query)?;
+    let ToolListQuery { filter, tags, page } = ToolListQuery::parse(&query)?;
     let snapshot = shared.reader.snapshot();
     let is_wanted = |bundle: &StoredBundle, tool: &StoredTool| {
         (tags.is_empty() || tool.tags.iter().any(|tag| tags.contains(&tag.as_str())))
