@@ -164,7 +164,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("formats", &["model"][..]),
         ("views", &["model", "catalog", "formats", "metrics", "runtime"][..]),
         ("bundles", &["model", "runtime"][..]),
-        ("config", &["model", "bundles", "catalog", "protocols", "transports"][..]),
+        ("config", &["model", "runtime", "bundles", "catalog", "protocols", "transports"][..]),
         ("state", &["model", "runtime"][..]),
         ("transports", &["model", "metrics", "runtime"][..]),
         ("lint", &["model"][..]),

@@ -16,7 +16,7 @@ use crate::calls::{self, Calls};
 use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::bundles::BundleSource;
-use crate::discovery::embedded::Embedded;
+use crate::discovery::embedded::ProgramSource;
 use crate::discovery::mdns::identity;
 use crate::discovery::static_list::StaticList;
 use crate::discovery::{SOURCES, Source};
@@ -107,8 +107,10 @@ impl Builder {
         Self { clock, ..self }
     }
 
-    /// Adds a source of the embedding program. It comes before all others: no other source takes
-    /// over a scenario that it names. Its [`id`](Source::id) is ignored.
+    /// Adds a source of the embedding program. Its [`id`](Source::id) says how it is called, and
+    /// which source wins when several name a scenario: no other source takes over what one with
+    /// [`SourceId::EMBEDDED`](crate::model::SourceId::EMBEDDED) names. Sources with the same id
+    /// count as one, and one with the id of a source of callsheet counts as embedded.
     pub fn source(mut self, source: impl Source + 'static) -> Self {
         self.sources.0.push(Box::new(source));
         self
@@ -300,15 +302,16 @@ impl InsideProcess<'_> {
         Protocols::with(protocols)
     }
 
-    /// All sources; those inside this process come first.
+    /// All sources.
     fn sources(&self, mut own: Vec<Box<dyn Source>>, config: &Config, clock: Clock) -> Vec<Box<dyn Source>> {
         if self.definitions.has_own() {
             own.push(Box::new(StaticList::new(Vec::new()).with_definitions()));
         }
-        let embedded = Embedded::from_sources(own, self.native.keys().cloned().collect());
-        let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
+        let own = ProgramSource::by_id(own, self.native.keys().cloned().collect());
+        let own = own.map(|source| Box::new(source) as Box<dyn Source>);
         let bundles = BundleSource::new(self.bundles).map(|bundles| Box::new(bundles) as Box<dyn Source>);
-        embedded.into_iter().chain(bundles).chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
+        let configured = SOURCES.iter().filter_map(|factory| (factory.make)(config, clock));
+        own.chain(bundles).chain(configured).collect()
     }
 }
 

@@ -60,10 +60,12 @@ impl BundleSet {
     pub(super) fn new(mut bundles: Vec<ReadBundle>, stamps: FileStamps, findings: Vec<Finding>) -> Self {
         let mut set = Self { stamps, findings, ..Self::default() };
         let mut taken = BTreeSet::new();
-        // The id of a bundle is what its maker says, and an archive may say any. The store itself
-        // writes when it was made, so a newcomer takes no name of one that is there.
-        bundles
-            .sort_by_key(|bundle| (!bundle.definition.is_built_in, bundle.definition.created_at, bundle.definition.id));
+        // Id and time of making are what the maker says, and an archive may say any. The store
+        // itself writes when it was imported, so a newcomer takes no name of one that is there.
+        bundles.sort_by_key(|bundle| {
+            let definition = &bundle.definition;
+            (!definition.is_built_in, definition.here_since(), definition.id)
+        });
         for ReadBundle { definition, folder, mut tools, findings } in bundles {
             tools.sort_by(|a, b| (&a.slug, &a.version).cmp(&(&b.slug, &b.version)));
             let Some(scenario) = scenario_name(&definition, &taken) else { continue };

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::{NoContext, Uuid};
 
-use super::definition::SCHEMA_VERSION;
+use super::definition::{IMPORTED_AT, SCHEMA_VERSION};
 use super::document_members::{DocumentError, DocumentMembers};
 use super::{BundleDefinition, BundleError, Slug, StoredDocument, StoredTool, ToolVersion};
 
@@ -57,8 +57,8 @@ const TOOL_OWN_MEMBERS: [&str; 13] = [
 /// The members that a client may send of a bundle.
 const BUNDLE_MEMBERS: [&str; 4] = ["slug", "displayName", "isEnabled", "description"];
 /// Those of a bundle that a daemon sets itself.
-const BUNDLE_OWN_MEMBERS: [&str; 7] =
-    ["schemaVersion", "id", "isBuiltIn", "createdAt", "modifiedAt", "softDeletedAt", "scenario"];
+const BUNDLE_OWN_MEMBERS: [&str; 8] =
+    ["schemaVersion", "id", "isBuiltIn", "createdAt", "modifiedAt", IMPORTED_AT, "softDeletedAt", "scenario"];
 
 impl BundleChange {
     /// Reads `{slug, displayName, isEnabled, description}`.

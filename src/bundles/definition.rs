@@ -32,7 +32,7 @@ const DEFINITION_BYTES: usize = 1024;
 const TEXT_BYTES: usize = 64;
 
 /// The members of `bundle.json` that are read.
-const BUNDLE_MEMBERS: [&str; 10] = [
+const BUNDLE_MEMBERS: [&str; 11] = [
     "schemaVersion",
     "id",
     "slug",
@@ -42,8 +42,11 @@ const BUNDLE_MEMBERS: [&str; 10] = [
     "isBuiltIn",
     "createdAt",
     "modifiedAt",
+    IMPORTED_AT,
     "softDeletedAt",
 ];
+/// The member of `bundle.json` that an import writes, and that archives do not have.
+pub(super) const IMPORTED_AT: &str = "importedAt";
 /// The members of a tool that are read as trees; its schemas stay texts.
 const TOOL_MEMBERS: [&str; 16] = [
     "schemaVersion",
@@ -83,6 +86,8 @@ pub struct BundleDefinition {
     pub created_at: Timestamp,
     /// When its content was changed last.
     pub modified_at: Timestamp,
+    /// When it came here in an archive.
+    pub imported_at: Option<Timestamp>,
     /// When it was deleted; it is removed for good later, if it is still empty then.
     pub soft_deleted_at: Option<Timestamp>,
     /// The whole document.
@@ -165,9 +170,16 @@ impl BundleDefinition {
             is_built_in: members.switch("isBuiltIn", false)?,
             created_at,
             modified_at,
+            imported_at: members.get(IMPORTED_AT).map(|_| time(members, IMPORTED_AT)).transpose()?,
             soft_deleted_at: members.get("softDeletedAt").map(|_| time(members, "softDeletedAt")).transpose()?,
             document,
         })
+    }
+
+    /// Since when it is here, as far as this folder knows: an archive may say any time of its
+    /// making.
+    pub(super) fn here_since(&self) -> Timestamp {
+        self.imported_at.unwrap_or(self.created_at)
     }
 
     /// The bytes of memory that it takes without its tools.

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::archive::{self, ArchivedBundle};
 use super::changes::time;
+use super::definition::IMPORTED_AT;
 use super::files::{self, BUNDLE_FILE, FRESH};
 use super::store::{PutOutcome, enabled};
 use super::stored_document::compact;
@@ -61,7 +62,8 @@ impl BundleStore {
             let about = &bundle.definition;
             let documents = bundle.tools.iter().map(|tool| dated(&tool.document, tool.modified_at));
             let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
-            let archive = archive::write(&dated(&about.document, about.modified_at)?, &documents)?;
+            let definition = dated(&about.document, about.modified_at)?.with(&[(IMPORTED_AT, None)])?;
+            let archive = archive::write(&definition, &documents)?;
             Ok(ExportedBundle { slug: bundle.definition.slug.clone(), tools: documents.len(), archive })
         };
         self.tasks().blocking(made).await
@@ -195,7 +197,8 @@ fn put_new(root: &Path, archived: &ArchivedBundle, now: Timestamp) -> Result<(),
     let (staged, _) = stage(root, &archived.tools, &target)?;
     // A folder without this file is no bundle.
     let about = &archived.definition;
-    files::write(&staged.0.join(BUNDLE_FILE), &about.document, Some(about.modified_at))?;
+    let document = about.document.with(&[(IMPORTED_AT, Some(time(now).to_string()))])?;
+    files::write(&staged.0.join(BUNDLE_FILE), &document, Some(about.modified_at))?;
     rename(&staged.0, &target)?;
     files::make_durable(root)
 }
@@ -237,7 +240,7 @@ fn merged(
     archived: &BundleDefinition,
     now: Timestamp,
 ) -> Result<StoredDocument, BundleError> {
-    let is_time = |name: &str| matches!(name, "createdAt" | "modifiedAt");
+    let is_time = |name: &str| matches!(name, "createdAt" | "modifiedAt" | IMPORTED_AT);
     let earlier = before.document.member_texts();
     let earlier: BTreeMap<&str, String> = earlier.iter().map(|(name, text)| (name, compact(text))).collect();
     let archived = archived.document.member_texts();

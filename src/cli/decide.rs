@@ -107,7 +107,7 @@ impl ForgetArgs {
         let CommandError::Problem { message, document, hint } = refused else { return refused };
         let known = daemon.get(&["scenarios", &self.name], QueryPairs::new(), "state").await;
         let is_configured = known.is_ok_and(|known| {
-            known.value["source"] == SourceId::Static.as_str()
+            known.value["source"] == SourceId::STATIC.as_str()
                 && matches!(known.value["state"].as_str(), Some(state) if !matches!(state, "blocked" | "pending"))
         });
         let command = format!("`callsheet remove {}` takes it out of the configuration first", self.name);

@@ -12,6 +12,7 @@ use super::units::ValueError;
 use super::value_reader::ValueReader;
 use crate::model::{DEFINITIONS, ScenarioName, Scope};
 use crate::protocols::definitions::{Definition, DefinitionError};
+use crate::runtime::open_files::open_regular;
 
 /// Bytes of a file with a schema at most.
 const MAX_SCHEMA: u64 = 1024 * 1024;
@@ -79,7 +80,7 @@ fn definition(at: &mut ValueReader<'_>) -> Option<Definition> {
 }
 
 fn read_schema(file: &Path) -> Result<String, String> {
-    let opened = std::fs::File::open(file).map_err(|error| error.to_string())?;
+    let opened = open_regular(file).map_err(|error| error.to_string())?;
     let mut text = String::new();
     opened.take(MAX_SCHEMA + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > MAX_SCHEMA { Err(format!("it has more than {MAX_SCHEMA} bytes")) } else { Ok(text) }

@@ -10,6 +10,7 @@ use toml_edit::Document;
 use super::error::Diagnostic;
 use super::origin::{Position, ValueOrigin};
 use super::path::{KeyPath, PathStep};
+use crate::runtime::open_files::read_regular;
 
 /// A file that could be read as TOML.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub(super) enum KeyOrValue {
 impl ConfigFile {
     /// Reads the file at `path`, which has to be there, and its values.
     pub(super) fn read(path: &Path) -> Result<(Self, Table), Diagnostic> {
-        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic {
+        let text = read_regular(path).map_err(|error| Diagnostic {
             origin: ValueOrigin::File { path: path.to_owned(), position: None },
             key: None,
             message: format!("the configuration cannot be read: {error}"),

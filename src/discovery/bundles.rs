@@ -8,11 +8,23 @@ use tokio::sync::watch;
 
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce};
 use crate::bundles::{BundleSet, BundleStore};
-use crate::model::{BundleId, SourceId};
+use crate::model::{BundleId, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::Stop;
 
 /// The protocol of bundles.
 pub const BUNDLE: &str = "bundle";
+
+impl SourceId {
+    /// The folder of bundles that `[bundles] path` names.
+    pub const BUNDLES: Self = Self::new(&SourceSpec {
+        name: "bundles",
+        rank: 20,
+        found: "in the folder of bundles",
+        absence: SourceAbsence::Decision("its bundle was deleted"),
+        is_announced: false,
+        has_entries: false,
+    });
+}
 
 /// The source of bundles. It reads nothing itself: the store follows the folder.
 #[derive(Debug)]
@@ -27,7 +39,7 @@ impl BundleSource {
 
 impl Source for BundleSource {
     fn id(&self) -> SourceId {
-        SourceId::Bundles
+        SourceId::BUNDLES
     }
 
     fn run(

@@ -1,8 +1,7 @@
-//! The sources of the program that callsheet is embedded in, as one source.
+//! The sources of the program that callsheet is embedded in.
 //!
-//! There is one place for them among the sources, before all others; each keeps its own set, and
-//! what one of them no longer names says nothing about the others. Nothing here looks anywhere by
-//! itself.
+//! Those with the same id are one source for the engine: each keeps its own set, and what one of
+//! them no longer names says nothing about the others. Nothing here looks anywhere by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +10,57 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, publish_once};
-use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use super::{
+    Endpoint, EndpointId, EndpointSet, KnownSources, Source, SourceError, SourceTrust, announce, publish_once,
+};
+use crate::model::{Finding, FindingCode, ScenarioName, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::Stop;
 
 /// The protocol of scenarios inside this process.
 pub const NATIVE: &str = "native";
 
-/// Several sources as one.
-pub struct Embedded(Vec<Box<dyn Source>>);
+impl SourceId {
+    /// The program that callsheet is embedded in.
+    pub const EMBEDDED: Self = Self::new(&SourceSpec {
+        name: "embedded",
+        rank: 0,
+        found: "in this program",
+        absence: SourceAbsence::HintAlways,
+        is_announced: false,
+        has_entries: false,
+    });
+}
+
+/// Several sources with one id as one.
+pub struct ProgramSource {
+    id: SourceId,
+    parts: Vec<Box<dyn Source>>,
+}
 
 /// Scenarios inside this process, sent once.
 struct InProcessSource(Vec<ScenarioName>);
 
-impl Embedded {
-    /// These sources, and the scenarios inside this process; `None` if there are none of either.
-    pub fn from_sources(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
+impl ProgramSource {
+    /// These sources, and that of the scenarios inside this process if there are any, each id once.
+    /// An id that is one of ours counts as [`SourceId::EMBEDDED`].
+    pub fn by_id(sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> impl Iterator<Item = Self> {
+        let mut by_id = BTreeMap::<SourceId, Vec<Box<dyn Source>>>::new();
         if !inside.is_empty() {
-            sources.insert(0, Box::new(InProcessSource(inside)));
+            by_id.entry(SourceId::EMBEDDED).or_default().push(Box::new(InProcessSource(inside)));
         }
-        (!sources.is_empty()).then_some(Self(sources))
+        let ours = KnownSources::with([]);
+        for source in sources {
+            let is_own = ours.named(source.id().as_str()) == SourceId::UNKNOWN;
+            let id = if is_own { source.id() } else { SourceId::EMBEDDED };
+            by_id.entry(id).or_default().push(source);
+        }
+        by_id.into_iter().map(|(id, parts)| Self { id, parts })
     }
 }
 
-impl Source for Embedded {
+impl Source for ProgramSource {
     fn id(&self) -> SourceId {
-        SourceId::Embedded
+        self.id
     }
 
     fn run(
@@ -46,7 +70,7 @@ impl Source for Embedded {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         Box::pin(async move {
             let (mut sets, mut running) = (Vec::new(), FuturesUnordered::new());
-            for (index, source) in self.0.into_iter().enumerate() {
+            for (index, source) in self.parts.into_iter().enumerate() {
                 let (sender, set) = watch::channel(EndpointSet::default());
                 sets.push(set);
                 let run = source.run(sender, stop.clone());
@@ -94,7 +118,7 @@ fn joined(sets: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String
 
 impl Source for InProcessSource {
     fn id(&self) -> SourceId {
-        SourceId::Embedded
+        SourceId::EMBEDDED
     }
 
     fn run(

@@ -17,12 +17,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::client_entries::{endpoint, findings, unusable};
-use super::{EndpointSet, Source, SourceError, SourceTrust, announce};
+use super::{EndpointSet, Source, SourceError, SourceFactory, SourceTrust, announce};
 use crate::config::client_files::{
     ClientServer, ClientServers, EntryTarget, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
 };
 use crate::config::{Config, StaticScenario};
-use crate::model::{Finding, FindingCode, SourceId, Target};
+use crate::model::{Finding, FindingCode, SourceAbsence, SourceId, SourceSpec, Target};
 use crate::runtime::files::FileWatch;
 use crate::runtime::open_files::open_regular;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -40,9 +40,29 @@ pub struct McpFiles {
     clock: Clock,
 }
 
+impl SourceId {
+    /// The files of MCP clients that `[mcp] files` names.
+    pub const MCP_FILES: Self = Self::new(&SourceSpec {
+        name: "mcp-files",
+        rank: 50,
+        found: "in a file of an MCP client",
+        absence: SourceAbsence::Decision("no file of an MCP client names it any more"),
+        is_announced: false,
+        has_entries: false,
+    });
+}
+
+/// How the source is made.
+pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::MCP_FILES, make, same_settings };
+
 /// The source, when any file is named.
-pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
+fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     (!config.mcp.files.is_empty()).then(|| Box::new(McpFiles::new(config, clock)) as Box<dyn Source>)
+}
+
+/// What the configuration has is not proposed again.
+fn same_settings(one: &Config, other: &Config) -> bool {
+    one.mcp.files == other.mcp.files && one.scenarios == other.scenarios
 }
 
 impl McpFiles {
@@ -176,7 +196,7 @@ fn read(file: &Path) -> Result<Vec<ReadEntry>, FileProblem> {
 
 impl Source for McpFiles {
     fn id(&self) -> SourceId {
-        SourceId::McpFiles
+        SourceId::MCP_FILES
     }
 
     fn run(
@@ -189,7 +209,7 @@ impl Source for McpFiles {
 }
 
 fn failed(error: &tokio::task::JoinError) -> SourceError {
-    SourceError { id: SourceId::McpFiles, message: format!("reading the files of MCP clients broke off: {error}") }
+    SourceError { id: SourceId::MCP_FILES, message: format!("reading the files of MCP clients broke off: {error}") }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! filters nor judges; when it fails half way it keeps its last whole set and reports the problem
 //! as a finding.
 //!
-//! To add one: a file here, a line in [`SOURCES`], a section in `config/default.toml`.
+//! To add one: a file here with its declaration ([`SourceSpec`](crate::model::SourceSpec)) and its
+//! [`SourceFactory`], a line in [`SOURCES`], a section in `config/default.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +16,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::model::{Finding, ScenarioName, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
@@ -121,43 +122,35 @@ pub trait Source: Send {
     -> BoxFuture<'static, Result<(), SourceError>>;
 }
 
-/// Makes a source from the configuration; `None` if it is disabled.
-pub type MakeSource = fn(&Config, Clock) -> Option<Box<dyn Source>>;
+/// How a source is made from the configuration.
+#[derive(Debug)]
+pub struct SourceFactory {
+    /// Which source it makes.
+    pub id: SourceId,
+    /// Makes it; `None` if it is disabled.
+    pub make: fn(&Config, Clock) -> Option<Box<dyn Source>>,
+    /// Whether both configurations give the same source, so that it need not be replaced.
+    pub same_settings: fn(&Config, &Config) -> bool,
+}
 
-/// Every source there is, in the order of precedence: the first that names a scenario wins.
-pub const SOURCES: &[(SourceId, MakeSource)] = &[
-    (SourceId::Static, static_list::make),
-    (SourceId::Environment, vrooli::environment::make),
-    (SourceId::Vrooli, vrooli::make),
-    (SourceId::McpFiles, mcp_files::make),
-    (SourceId::Mdns, mdns::make),
-];
+/// Every source that is made from the configuration.
+pub const SOURCES: &[SourceFactory] =
+    &[static_list::FACTORY, vrooli::environment::FACTORY, vrooli::FACTORY, mcp_files::FACTORY, mdns::FACTORY];
 
-/// Whether both configurations give the same source, so that it need not be replaced.
-pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
-    let (found, other_found) = (&one.discovery, &other.discovery);
-    match source {
-        // Of the program, not of its configuration.
-        SourceId::Embedded | SourceId::Bundles => true,
-        SourceId::Static => {
-            // What is defined is no matter of the source.
-            let defines = one.definitions.is_empty() == other.definitions.is_empty();
-            let same = one.scenarios == other.scenarios && one.modules == other.modules;
-            same && defines && one.mcp.servers == other.mcp.servers
-        }
-        // What the configuration has is not proposed again.
-        SourceId::McpFiles => one.mcp.files == other.mcp.files && one.scenarios == other.scenarios,
-        SourceId::Environment => found.environment == other_found.environment,
-        SourceId::Vrooli => found.vrooli == other_found.vrooli,
-        // What it announces is no matter of the source.
-        SourceId::Mdns => {
-            let listening = |section: &config::MdnsConfig| config::MdnsConfig {
-                announce: false,
-                name: String::new(),
-                ..section.clone()
-            };
-            listening(&found.mdns) == listening(&other_found.mdns)
-        }
+/// The sources that this program has, by their names.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownSources(Arc<[SourceId]>);
+
+impl KnownSources {
+    /// Those of callsheet, and these.
+    pub(crate) fn with(others: impl IntoIterator<Item = SourceId>) -> Self {
+        let ours = SOURCES.iter().map(|factory| factory.id);
+        Self(ours.chain([SourceId::EMBEDDED, SourceId::BUNDLES]).chain(others).collect())
+    }
+
+    /// The source with this name. A name of the state may be of a program that had further sources.
+    pub(crate) fn named(&self, name: &str) -> SourceId {
+        self.0.iter().copied().find(|id| id.as_str() == name).unwrap_or(SourceId::UNKNOWN)
     }
 }
 

@@ -12,10 +12,10 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::client_entries::{endpoint, findings};
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, publish_once};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust, publish_once};
 use crate::config::client_files::{ClientServers, ReadEntry};
 use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
-use crate::model::{Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceId, Target};
+use crate::model::{Auth, DEFINITIONS, Finding, FindingCode, HttpTarget, SourceAbsence, SourceId, SourceSpec, Target};
 use crate::runtime::{Clock, Stop};
 
 /// The file that `mcpServers` stands in, for findings.
@@ -27,8 +27,23 @@ pub struct StaticList {
     set: EndpointSet,
 }
 
+impl SourceId {
+    /// `[[scenarios]]`, `[[modules]]` and `mcpServers` in the configuration.
+    pub const STATIC: Self = Self::new(&SourceSpec {
+        name: "static",
+        rank: 10,
+        found: "in the configuration",
+        absence: SourceAbsence::Decision("the configuration does not name it any more"),
+        is_announced: false,
+        has_entries: true,
+    });
+}
+
+/// How the source is made.
+pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::STATIC, make, same_settings };
+
 /// The source, when any scenario is configured.
-pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
+fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let scenarios = config.static_scenarios();
     let servers = &config.mcp.servers;
     let defines = !config.definitions.is_empty();
@@ -36,6 +51,14 @@ pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
         let list = StaticList::new(scenarios).with(&config.modules).with_servers(servers, config.server.listen);
         Box::new(if defines { list.with_definitions() } else { list }) as Box<dyn Source>
     })
+}
+
+/// What is defined is no matter of the source.
+fn same_settings(one: &Config, other: &Config) -> bool {
+    one.scenarios == other.scenarios
+        && one.modules == other.modules
+        && one.mcp.servers == other.mcp.servers
+        && one.definitions.is_empty() == other.definitions.is_empty()
 }
 
 impl StaticList {
@@ -103,7 +126,7 @@ impl StaticList {
 
 impl Source for StaticList {
     fn id(&self) -> SourceId {
-        SourceId::Static
+        SourceId::STATIC
     }
 
     fn run(

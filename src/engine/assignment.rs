@@ -56,15 +56,15 @@ mod tests {
             Assignment { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
         };
         let here = "http://127.0.0.1:1";
-        let before = place(SourceId::Vrooli, here, Some("41"));
+        let before = place(SourceId::VROOLI, here, Some("41"));
         for (after, expected) in [
             (before.clone(), false),
-            (place(SourceId::Vrooli, here, Some("42")), true),
-            (place(SourceId::Vrooli, here, None), false),
-            (place(SourceId::Mdns, here, Some("x")), false),
-            (place(SourceId::Static, "http://localhost:1/", None), false),
-            (place(SourceId::Vrooli, "http://127.0.0.1:2", Some("41")), true),
-            (place(SourceId::Static, "http://127.0.0.1:2", None), true),
+            (place(SourceId::VROOLI, here, Some("42")), true),
+            (place(SourceId::VROOLI, here, None), false),
+            (place(SourceId::MDNS, here, Some("x")), false),
+            (place(SourceId::STATIC, "http://localhost:1/", None), false),
+            (place(SourceId::VROOLI, "http://127.0.0.1:2", Some("41")), true),
+            (place(SourceId::STATIC, "http://127.0.0.1:2", None), true),
         ] {
             assert_eq!(restarted(&before, &after), expected, "{after:?}");
         }

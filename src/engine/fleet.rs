@@ -20,7 +20,7 @@ use super::reconcile::{NameHolder, NameHolders};
 use super::scenario::handle::{AssignContext, ScenarioInput};
 use super::scenario::{Scenario, ScenarioMap, trust};
 use crate::config::Config;
-use crate::discovery::SourceTrust;
+use crate::discovery::{KnownSources, SourceTrust};
 use crate::model::{ScenarioName, ScenarioState, SourceId};
 use crate::protocols::Protocols;
 use crate::state::{Decision, TrustDecision};
@@ -31,6 +31,7 @@ pub(super) struct Fleet {
     scenarios: ScenarioMap,
     /// Operators' decisions, also about scenarios that are not known now.
     decisions: BTreeMap<ScenarioName, TrustDecision>,
+    sources: KnownSources,
     /// When each scenario has to be evaluated; at most one entry for each.
     wakes: BTreeSet<(Instant, ScenarioName)>,
     /// The number of scenarios that began since the start, so that generations are unique.
@@ -40,9 +41,14 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts with the restored scenarios, and with those that are known only by an operator's
     /// decision.
-    pub(super) fn new(mut scenarios: ScenarioMap, decisions: BTreeMap<ScenarioName, TrustDecision>, now: Now) -> Self {
-        restore::decided(&decisions, &mut scenarios, 0, now);
-        Self { scenarios, decisions, wakes: BTreeSet::new(), begun: 0 }
+    pub(super) fn new(
+        mut scenarios: ScenarioMap,
+        decisions: BTreeMap<ScenarioName, TrustDecision>,
+        sources: KnownSources,
+        now: Now,
+    ) -> Self {
+        restore::decided(&decisions, &mut scenarios, &sources, 0, now);
+        Self { scenarios, decisions, sources, wakes: BTreeSet::new(), begun: 0 }
     }
 
     /// All scenarios.
@@ -169,8 +175,10 @@ impl Fleet {
     /// Marks leaving scenarios as silent, not gone, when too many on the local network leave at
     /// once.
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], config: &Config, now: Now) -> Effects {
-        let announced =
-            |record: &Scenario| record.source().0 == SourceId::Mdns && record.is_trusted() && record.is_named();
+        let announced = |record: &Scenario| {
+            let (source, is_named) = record.source();
+            source.spec().is_announced && record.is_trusted() && is_named
+        };
         let of = self.scenarios.values().filter(|record| announced(record)).count();
         let leaving = leaving.iter().filter(|name| self.get(name).is_some_and(announced));
         let leaving: Vec<_> = leaving.cloned().collect();
@@ -289,7 +297,8 @@ impl Fleet {
     /// Shows a decision about a name that no scenario has.
     fn show_decided(&mut self, name: &ScenarioName, ruling: TrustDecision, now: Now) {
         let generation = self.generation();
-        restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.scenarios, generation, now);
+        let decided = BTreeMap::from([(name.clone(), ruling)]);
+        restore::decided(&decided, &mut self.scenarios, &self.sources, generation, now);
     }
 
     /// Removes a scenario from the known ones.
@@ -345,9 +354,9 @@ mod tests {
     fn fleet(names: &[&str], now: Now) -> Fleet {
         let scenario = |name: &&str| {
             let name: ScenarioName = name.parse().unwrap();
-            (name.clone(), Box::new(Scenario::new(name, SourceId::Static, true, 0, now)))
+            (name.clone(), Box::new(Scenario::new(name, SourceId::STATIC, true, 0, now)))
         };
-        Fleet::new(names.iter().map(scenario).collect(), BTreeMap::new(), now)
+        Fleet::new(names.iter().map(scenario).collect(), BTreeMap::new(), KnownSources::with([]), now)
     }
 
     #[test]

@@ -272,7 +272,8 @@ impl EngineHandle {
         if decision == Some(Decision::Trusted) && party.origin.is_none() {
             return Err(EngineError::NoAddress(name));
         }
-        let ruling = decision.map(|decision| TrustDecision { decision, party, source: Some(shown.source) });
+        let ruling =
+            decision.map(|decision| TrustDecision { decision, party, source: Some(shown.source.as_str().into()) });
         self.operate(|reply| Mutation::Decide(name, ruling, reply)).await
     }
 

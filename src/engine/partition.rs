@@ -171,7 +171,7 @@ impl Partition {
     /// not answer. If the local network stops announcing a scenario, that is not believed when many
     /// others fell silent with it.
     pub(super) fn believes(&self, source: SourceId, name: &ScenarioName, silenced: Option<Instant>, now: Now) -> bool {
-        if source != SourceId::Mdns {
+        if !source.spec().is_announced {
             return true;
         }
         let isolated = self.shown().is_some();

@@ -25,6 +25,7 @@ use super::scenario::schedule::PollGrid;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
 use crate::config::Config;
+use crate::discovery::KnownSources;
 use crate::model::{ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored};
@@ -66,7 +67,8 @@ impl Core {
         // The stored calls are handled elsewhere.
         let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
-        let (records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
+        let known = KnownSources::with(sources.iter().copied());
+        let (records, unusable) = restore::records(manifests, &decisions, &known, &parts.config, &parts.protocols, now);
         findings.extend(unusable);
         let latches = parts
             .config
@@ -76,7 +78,7 @@ impl Core {
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
-        let fleet = Fleet::new(records, decisions, now);
+        let fleet = Fleet::new(records, decisions, known, now);
         let (publisher, reader) =
             SnapshotPublisher::new(&parts, fleet.scenarios(), Arc::new(preferences), revision, findings, now);
         let claims_until = now.mono + parts.config.refresh.max_interval;

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::message::EngineEvent;
 use crate::config::Config;
-use crate::discovery::{self, EndpointSet, SOURCES, Source};
+use crate::discovery::{EndpointSet, SOURCES, Source};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
@@ -59,9 +59,9 @@ impl SourceRunner {
                 changed = configured.changed() => if changed.is_err() { return },
             }
             let next = configured.borrow_and_update().clone();
-            for (id, make) in SOURCES {
-                if !discovery::same_settings(*id, &self.config, &next) {
-                    self.exchange(*id, make(&next, self.clock)).await;
+            for factory in SOURCES {
+                if !(factory.same_settings)(&self.config, &next) {
+                    self.exchange(factory.id, (factory.make)(&next, self.clock)).await;
                 }
             }
             self.config = next;

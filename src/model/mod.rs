@@ -27,6 +27,7 @@ mod public_address;
 pub mod relayed;
 pub mod scenario;
 pub mod secret;
+pub mod source;
 pub mod stdio_target;
 mod subnet;
 pub mod target;
@@ -61,10 +62,11 @@ pub use program_end::{ProgramEnd, RecordedEnd};
 pub use public_address::is_public_address;
 pub use relayed::{RelayedKind, RelayedOffer, RelayedOffers};
 pub use scenario::{
-    Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId,
-    StateTransition, ToolCounts,
+    Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, StateTransition,
+    ToolCounts,
 };
 pub use secret::Secret;
+pub use source::{SourceAbsence, SourceId, SourceSpec};
 pub use stdio_target::StdioTarget;
 pub use subnet::Subnet;
 pub(crate) use target::redacted_url;

@@ -8,47 +8,7 @@ use jiff::Timestamp;
 
 use super::awaited::Awaited;
 use super::name::ScenarioName;
-
-/// Where a scenario was found. The order is the order of precedence: the first wins when two
-/// sources name the same scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceId {
-    /// The program that callsheet is embedded in.
-    Embedded,
-    /// `[[scenarios]]` in the configuration.
-    Static,
-    /// The folder of bundles that `[bundles] path` names.
-    Bundles,
-    /// `<NAME>_API_URL` in the environment.
-    Environment,
-    /// The Vrooli process files.
-    Vrooli,
-    /// The files of MCP clients that `[mcp] files` names.
-    McpFiles,
-    /// mDNS on the local network.
-    Mdns,
-}
-
-impl SourceId {
-    /// The source as it is written in answers.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Embedded => "embedded",
-            Self::Static => "static",
-            Self::Bundles => "bundles",
-            Self::Environment => "environment",
-            Self::Vrooli => "vrooli",
-            Self::McpFiles => "mcp-files",
-            Self::Mdns => "mdns",
-        }
-    }
-}
-
-impl fmt::Display for SourceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use super::source::SourceId;
 
 /// The state of a scenario. Each variant says what happens to its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

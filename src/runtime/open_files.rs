@@ -6,7 +6,7 @@
 //! start. It never exceeds what the system allows.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Raises the limit as far as the system allows; returns the new limit, if there is one. Only for
@@ -50,6 +50,13 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+}
+
+/// Reads a regular file of text, as [`open_regular`] opens it.
+pub(crate) fn read_regular(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The path of an open file, as the system knows it: whatever its name means by now, this is what

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::model::{
     ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Secret,
-    Settings, SourceId, StoredTurn, ToolId, ToolUsage,
+    Settings, StoredTurn, ToolId, ToolUsage,
 };
 
 pub mod manifest;
@@ -141,8 +141,8 @@ pub struct StoredManifest {
     pub scenario: ScenarioName,
     /// The base address it was polled at.
     pub url: String,
-    /// The source that named it.
-    pub source: SourceId,
+    /// The name of the source that named it.
+    pub source: Arc<str>,
     /// The peer that answered there.
     pub party: PeerIdentity,
     /// Whether its source was trusted for the address.
@@ -176,8 +176,8 @@ pub struct TrustDecision {
     /// The peer that answered under the name when the decision was made; without an address for a
     /// decision of an earlier version, which stored the name alone.
     pub party: PeerIdentity,
-    /// The source that named it then; absent like the address.
-    pub source: Option<SourceId>,
+    /// The name of the source that named it then; absent like the address.
+    pub source: Option<Arc<str>>,
 }
 
 /// One change to what is stored.

@@ -271,7 +271,7 @@ async fn bundles_beyond_their_memory_are_refused_and_a_start_stays_possible() {
     daemon.stop().await;
 
     let again = Daemon::start(config).await;
-    again.until_tools(&["large_v1", "tides_v1"]).await;
+    again.until_tools(&["tides_v1", "large_v1"]).await;
     again.stop().await;
 }
 
@@ -490,4 +490,27 @@ async fn two_archives_are_taken_at_once() {
     }
     assert_eq!(daemon.get(&archive_of(NET)).await.status, 200);
     daemon.stop().await;
+}
+
+/// The time of making is what the archive says.
+#[tokio::test]
+async fn an_archive_that_says_it_is_older_takes_no_name() {
+    let home = Home::new();
+    let daemon = with_tools(config(&home), &[("tides", get())]).await;
+    let mut older = definition(OTHER);
+    older["createdAt"] = json!("1990-01-01T00:00:00Z");
+    older["importedAt"] = json!("1990-01-01T00:00:00Z");
+    let archive = zip(&[("bundle.json", older.to_string(), FILE), ("a.json", by_hand("tides").to_string(), FILE)]);
+    let stored = import(&daemon, &archive, "").await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    assert_eq!(stored.json()["bundle"]["scenario"], format!("net-{OTHER}"));
+    assert_eq!(stored.json()["bundle"]["createdAt"], "1990-01-01T00:00:00Z");
+    let known = daemon.json(&format!("/tools/bundles?bundleIDs={NET}")).await;
+    assert_eq!(known["bundles"][0]["scenario"], "net", "{known}");
+    daemon.stop().await;
+
+    let again = Daemon::start(config(&home)).await;
+    let known = again.json(&format!("/tools/bundles?bundleIDs={NET}")).await;
+    assert_eq!(known["bundles"][0]["scenario"], "net", "{known}");
+    again.stop().await;
 }

@@ -126,7 +126,7 @@ fn running_scenarios_of_vrooli_are_shown_and_need_no_entry() {
     });
     fs::write(folder.join("start-api.json"), file.to_string()).unwrap();
     let written = init(&home, &["--write", "--config", "own.toml"], &[]).ok();
-    assert!(written.contains("http://127.0.0.1:15001") && written.contains("Vrooli's process files"), "{written}");
+    assert!(written.contains("http://127.0.0.1:15001") && written.contains("in the Vrooli process files"), "{written}");
     assert!(written.contains("  callsheet serve --config own.toml"), "{written}");
 }
 

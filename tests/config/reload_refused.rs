@@ -120,3 +120,40 @@ fn what_waits_for_a_restart_is_named() {
     let log = following.log();
     assert_eq!(log.matches("this key keeps its value until the daemon is restarted").count(), 2, "{log}");
 }
+
+/// A pipe has no end before its writer comes.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_refused_and_ends_no_reload() {
+    let pipe = |path: &std::path::Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    };
+    let notes = Counted::offering("notes", &["add_note"]);
+    let good = file(&[notes.entry("notes")]);
+    let following = Following::start(&good);
+    let schema = following.path.with_file_name("schema.json");
+    pipe(&schema);
+    replace(&following.path, &format!("{good}\n[[definitions]]\nfile = \"{}\"\n", schema.display()));
+    let state = following.until_refused(true);
+    let message = state["refused"]["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("definitions[0].file") && message.contains("it is not a file"), "{message}");
+
+    fs::remove_file(&following.path).unwrap();
+    pipe(&following.path);
+    let is_of_file = || {
+        let state = following.configuration();
+        state["refused"]["problems"][0]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("the configuration cannot be read")
+    };
+    until("the file itself is refused", is_of_file);
+    let shown = following.home.run(&["config", "show"]).failed(4);
+    assert!(shown.contains("it is not a file"), "{shown}");
+
+    replace(&following.path, &format!("refresh.timeout = \"7s\"\n{good}"));
+    following.until_reloads(1);
+    following.until_refused(false);
+    assert_eq!(following.tools(), ["add_note"]);
+}

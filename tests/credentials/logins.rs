@@ -159,6 +159,11 @@ async fn each_wrong_member_of_the_metadata_is_named() {
         ("authorization_endpoint", Value::Null, "is missing"),
         ("authorization_endpoint", json!("javascript:alert(1)"), "is not an address"),
         ("authorization_endpoint", json!("http://example.com/"), "is not https"),
+        (
+            "authorization_endpoint",
+            json!("https://example.com/?a=1&client%5Fid=theirs"),
+            "has the parameter `client_id`",
+        ),
         ("token_endpoint", json!(7), "is not a text"),
         ("token_endpoint", json!("https://192.168.0.1/token"), "not a public address"),
         ("registration_endpoint", json!("ftp://127.0.0.1/"), "is not https"),

@@ -38,7 +38,7 @@ struct One(&'static str, Url, Option<String>);
 
 impl Source for One {
     fn id(&self) -> SourceId {
-        SourceId::Embedded
+        SourceId::EMBEDDED
     }
 
     fn run(
@@ -152,7 +152,7 @@ async fn native_tools_are_listed_and_run() {
 
     let health = app.snapshot().health.values().next().unwrap().clone();
     assert_eq!(health.state, ScenarioState::Live);
-    assert_eq!(health.source, SourceId::Embedded);
+    assert_eq!(health.source, SourceId::EMBEDDED);
     assert_eq!(health.url.as_deref(), Some("local:dice"));
 
     tools.add(ToolDefinition::new("count", "Counts dice").unwrap(), |_: Value| async { Ok::<_, Infallible>(json!(1)) });
@@ -182,7 +182,7 @@ async fn a_source_and_a_protocol_of_the_program_work_like_ours() {
         listed(&app, &["read", "write"]).await;
         let health = app.snapshot().health.values().next().unwrap().clone();
         assert_eq!(health.protocol, Some("lines"));
-        assert_eq!(health.source, SourceId::Embedded);
+        assert_eq!(health.source, SourceId::EMBEDDED);
         app.finish().await;
     }
 }

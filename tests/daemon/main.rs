@@ -23,4 +23,5 @@ mod sources;
 mod sources_mdns;
 mod sources_vrooli;
 mod state_loss;
+mod toy_source;
 mod trust;

@@ -49,9 +49,9 @@ fn mcp_files(processes: &Processes) -> McpFiles {
 fn the_conformance_tests_know_every_source() {
     let processes = Processes::new();
     let tested: Vec<SourceId> = every_source(&processes).iter().map(|source| source.id()).collect();
-    let known: Vec<SourceId> = SOURCES.iter().map(|(id, _)| *id).collect();
+    let known: Vec<SourceId> = SOURCES.iter().map(|factory| factory.id).collect();
     // mDNS needs somebody who announces: `discovery_mdns.rs`.
-    let here: Vec<SourceId> = known.iter().copied().filter(|id| *id != SourceId::Mdns).collect();
+    let here: Vec<SourceId> = known.iter().copied().filter(|id| *id != SourceId::MDNS).collect();
     assert_eq!(tested, here);
     assert!(known.is_sorted(), "the order of `SourceId` is the order of precedence");
 }
@@ -69,7 +69,7 @@ async fn the_first_set_is_whole() {
         assert!(first.findings.is_empty(), "{id}: {first:#?}");
         let endpoint = &first.endpoints[&EndpointId("files".into())];
         assert_eq!(endpoint.name.as_ref().unwrap().as_str(), "files", "{id}");
-        let trust = if id == SourceId::McpFiles { SourceTrust::Proposed } else { SourceTrust::Trusted };
+        let trust = if id == SourceId::MCP_FILES { SourceTrust::Proposed } else { SourceTrust::Trusted };
         assert_eq!(endpoint.trust, trust, "{id}");
         running.end().await;
     }

@@ -72,7 +72,7 @@ async fn a_source_that_never_could_look_takes_nothing_back() {
     assert_eq!(listed(&failed), ["read"]);
     let shown = health(&failed, "files");
     assert_eq!(shown.state, ScenarioState::Connecting);
-    assert_eq!(shown.source, SourceId::Vrooli);
+    assert_eq!(shown.source, SourceId::VROOLI);
     assert_eq!(shown.url.as_ref(), None);
     assert!(shown.reason.starts_with("no source has named it yet"), "{}", shown.reason);
     let refused = sheet.app.engine().refresh(vec![name("files")]).await.unwrap_err();
@@ -218,7 +218,7 @@ async fn the_list_wins_over_the_folder_and_says_so() {
             listed(now) == ["read"] && !findings(now, FindingCode::SourceShadowed).is_empty()
         })
         .await;
-    assert_eq!(health(&now, "files").source, SourceId::Static);
+    assert_eq!(health(&now, "files").source, SourceId::STATIC);
     let [finding] = &findings(&now, FindingCode::SourceShadowed)[..] else { panic!("one finding expected") };
     assert!(finding.message.contains(&found_at.port().to_string()), "{finding:?}");
 }

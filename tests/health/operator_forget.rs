@@ -91,7 +91,7 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     sheet.until_state("files", ScenarioState::Down).await;
     let forgotten = engine.forget(name("files")).await.unwrap();
     assert_eq!(forgotten.was, ScenarioState::Down);
-    assert_eq!(forgotten.named_by, Some(SourceId::Static));
+    assert_eq!(forgotten.named_by, Some(SourceId::STATIC));
     let now = sheet.now();
     assert!(now.catalog.entry(&name("files")).is_none(), "what it offered is not known any more");
     let shown = health(&now, "files");

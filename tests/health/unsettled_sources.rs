@@ -39,7 +39,7 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
     home.config.discovery.environment.enabled = false;
     home.config.discovery.vrooli.path = Some(processes.path.clone());
     home.config.discovery.vrooli.rescan_interval = OFTEN;
-    let source = ChannelSource(SourceId::Embedded, endpoints.subscribe());
+    let source = ChannelSource(SourceId::EMBEDDED, endpoints.subscribe());
     let sheet = Callsheet::builder(home.config.clone()).source(source).start().await.unwrap();
     let mut reader = sheet.reader();
     let mut until = async |tools: &[&str]| {

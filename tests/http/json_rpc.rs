@@ -1,6 +1,7 @@
 //! Tools over JSON-RPC: `POST /rpc`, against a scenario that runs them.
 
 use axum::response::Response;
+use callsheet::model::Profile;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -22,10 +23,14 @@ pub(super) async fn serving() -> (Home, Daemon, Callee) {
     (home, daemon, callee)
 }
 
-/// A daemon in front of a scenario.
+/// A daemon in front of a scenario, with a profile that sees it and one that does not.
 async fn before(callee: &Callee) -> (Home, Daemon) {
     let home = Home::new();
     let mut config = home.config(&[]);
+    for (profile, scenario) in [("files-only", "files"), ("narrow", "others")] {
+        let scenarios = Some([scenario.parse().unwrap()].into());
+        config.profiles.insert(profile.into(), Profile { scenarios, ..Profile::default() });
+    }
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
     config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
@@ -258,6 +263,20 @@ async fn the_outcome_that_a_call_waited_for_is_given_once() {
     assert_eq!(new["code"], 1001, "{new}");
     assert_ne!(new["data"]["approval_id"], *id);
     assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_profile_may_not_see_is_not_described() {
+    let (_home, daemon, _callee) = serving().await;
+    let describe = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/describe", "params": {"name": "read_file"}});
+    for (query, is_described) in [("", true), ("?profile=files-only", true), ("?profile=narrow", false)] {
+        let answer = post(&daemon, &format!("/rpc{query}"), &describe.to_string()).await.json();
+        assert_eq!(answer["result"].is_object(), is_described, "{query}: {answer}");
+        if !is_described {
+            assert_eq!(answer["error"]["message"], "no tool is called `read_file`", "{answer}");
+        }
+    }
     daemon.stop().await;
 }
 

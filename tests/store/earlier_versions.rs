@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callsheet::model::{ApprovalState, OperationState, PeerIdentity, PublishedName, Settings, SourceId};
+use callsheet::model::{ApprovalState, OperationState, PeerIdentity, PublishedName, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, sqlite};
 use rusqlite::Connection;
@@ -66,7 +66,7 @@ async fn everything_in_a_database_of_schema_7_is_found() {
     assert_eq!(noisy.as_str(), "noisy");
     assert_eq!(ruling.decision, Decision::Blocked);
     assert_eq!(ruling.party, party);
-    assert_eq!(ruling.source, Some(SourceId::Static));
+    assert_eq!(ruling.source.as_deref(), Some("static"));
 
     let [approval] = &restored.approvals[..] else { panic!("{:?}", restored.approvals) };
     assert_eq!(approval.tool.to_string(), "kitchen/brew".to_owned());

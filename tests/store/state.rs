@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callsheet::model::{
     ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CallerInfo, FindingCode, JsonText, Operation,
-    OperationState, PeerIdentity, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId,
+    OperationState, PeerIdentity, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings,
     StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
@@ -53,7 +53,7 @@ fn manifest(scenario: &str, document: &str) -> StoredManifest {
     StoredManifest {
         scenario: name(scenario),
         url: format!("http://127.0.0.1:15000/{scenario}"),
-        source: SourceId::Vrooli,
+        source: "vrooli".into(),
         party: party("", "http://localhost:15000"),
         trusted: true,
         protocol: "tool-discovery".to_owned(),
@@ -71,7 +71,7 @@ fn party(identity: &str, origin: &str) -> PeerIdentity {
 
 /// A decision about the one at 10.0.0.7.
 fn ruling(decision: Decision) -> TrustDecision {
-    TrustDecision { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some(SourceId::Mdns) }
+    TrustDecision { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some("mdns".into()) }
 }
 
 /// A call that waits for a yes.
@@ -176,7 +176,7 @@ async fn everything_survives_a_reopen() {
     let since = "2026-05-06T07:08:09.000000001Z".parse().unwrap();
     let writes = vec![
         Write::Manifest(manifest("files", r#"{"protocol_version":"1.0"}"#)),
-        Write::Manifest(StoredManifest { source: SourceId::Mdns, trusted: false, ..manifest("lab", "{}") }),
+        Write::Manifest(StoredManifest { source: "mdns".into(), trusted: false, ..manifest("lab", "{}") }),
         prefer("global", "tool:files/read", everything.clone()),
         prefer("profile:reviewer", "category:disk access", enabled(false)),
         prefer("chat:7f:2", "tag:slow", Settings { approval: Some(ApprovalPolicy::Skip), ..Settings::default() }),
@@ -192,7 +192,7 @@ async fn everything_survives_a_reopen() {
         restored.manifests,
         [
             manifest("files", r#"{"protocol_version":"1.0"}"#),
-            StoredManifest { source: SourceId::Mdns, trusted: false, ..manifest("lab", "{}") }
+            StoredManifest { source: "mdns".into(), trusted: false, ..manifest("lab", "{}") }
         ]
     );
     assert_eq!(get(&restored, "global", "tool:files/read"), Some(everything));
@@ -397,7 +397,8 @@ async fn damage_within_the_same_second_overwrites_nothing() {
 
 /// Makes six rows unreadable.
 const ODD_ROWS: &str = "
-    UPDATE manifests SET source = 'pigeon' WHERE scenario = 'odd-source';
+    UPDATE manifests SET source = 'pigeon' WHERE scenario = 'of-pigeon';
+    UPDATE manifests SET received_at = 'yesterday' WHERE scenario = 'odd-time';
     UPDATE manifests SET document = CAST(x'7bff7d' AS TEXT) WHERE scenario = 'odd-text';
     UPDATE preferences SET scope = 'everyone' WHERE scope = 'chat:1';
     UPDATE preferences SET enabled = 7 WHERE scope = 'chat:2';
@@ -410,7 +411,8 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
     let (_folder, path) = place();
     let writes = vec![
         Write::Manifest(manifest("good", "{}")),
-        Write::Manifest(manifest("odd-source", "{}")),
+        Write::Manifest(manifest("of-pigeon", "{}")),
+        Write::Manifest(manifest("odd-time", "{}")),
         Write::Manifest(manifest("odd-text", "{}")),
         prefer("global", "tool:files/read", enabled(false)),
         prefer("chat:1", "tool:files/read", enabled(false)),
@@ -423,14 +425,16 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
     Connection::open(&path).unwrap().execute_batch(ODD_ROWS).unwrap();
 
     let restored = load(&path).await;
-    assert_eq!(restored.manifests, [manifest("good", "{}")]);
+    // Another version, or the program that callsheet is embedded in, may have further sources.
+    let of_pigeon = StoredManifest { source: "pigeon".into(), ..manifest("of-pigeon", "{}") };
+    assert_eq!(restored.manifests, [manifest("good", "{}"), of_pigeon]);
     assert_eq!(restored.preferences.iter().count(), 1);
     assert_eq!(get(&restored, "global", "tool:files/read"), Some(enabled(false)));
     assert_eq!(restored.decisions, [(name("good"), ruling(Decision::Trusted))]);
     assert_eq!(restored.revision, None);
     let messages: Vec<_> = restored.findings.iter().map(|finding| finding.message.clone()).collect();
     for (table, key) in [
-        ("manifests", "odd-source"),
+        ("manifests", "odd-time"),
         ("manifests", "odd-text"),
         ("preferences", "everyone tool:files/read"),
         ("preferences", "chat:2 tool:files/read"),
@@ -454,7 +458,7 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         Connection::open(path).unwrap().query_row(sql, [key], |row| row.get(0)).unwrap()
     };
     assert!(content(&path, "odd-text").contains(r#""document":{"text":"7bff7d"}"#));
-    assert!(content(&path, "odd-source").contains(r#""source":"pigeon""#));
+    assert!(content(&path, "odd-time").contains(r#""received_at":"yesterday""#));
     assert_eq!(load(&path).await.findings, restored.findings);
     Connection::open(&path).unwrap().execute("DELETE FROM quarantine", []).unwrap();
     assert_eq!(load(&path).await.findings, []);

@@ -97,8 +97,8 @@ impl Home {
         let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
-            vec![Box::new(ChannelSource(SourceId::Mdns, network.subscribe()))];
-        sources.extend(static_list::make(&config, clock));
+            vec![Box::new(ChannelSource(SourceId::MDNS, network.subscribe()))];
+        sources.extend((static_list::FACTORY.make)(&config, clock));
         let logins = Arc::new(OAuthTokens::new(&client));
         let setup = Setup {
             config: Arc::clone(&config),

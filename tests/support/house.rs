@@ -56,7 +56,7 @@ impl House {
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
         let (places, received) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
-        let builder = add(Callsheet::builder(config).source(ChannelSource(SourceId::Embedded, received)));
+        let builder = add(Callsheet::builder(config).source(ChannelSource(SourceId::EMBEDDED, received)));
         Self { running: InProcess::start(builder).await, places, folder }
     }
 
@@ -71,7 +71,7 @@ impl House {
         running.finish().await;
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
-        let builder = Callsheet::builder(config).source(ChannelSource(SourceId::Embedded, places.subscribe()));
+        let builder = Callsheet::builder(config).source(ChannelSource(SourceId::EMBEDDED, places.subscribe()));
         Self { running: InProcess::start(builder).await, places, folder }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
         reason: "as the test says".into(),
         since: Timestamp::UNIX_EPOCH,
         url: None,
-        source: SourceId::Static,
+        source: SourceId::STATIC,
         trusted: true,
         party: callsheet::model::PeerIdentity::default(),
         own_name: None,

@@ -12,7 +12,6 @@ use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place, edited, output};
 use crate::config::edit::{ConfigEdit, WrittenConfig};
 use crate::config::{self, LoadOptions};
-use crate::model::SourceId;
 use crate::runtime::Clock;
 
 mod sources;
@@ -167,11 +166,6 @@ fn print(servers: &ImportedServers, found: &[FoundEndpoint]) {
 
 /// Where an endpoint was found, in words.
 fn source(endpoint: &FoundEndpoint) -> String {
-    let source = match endpoint.source {
-        SourceId::Vrooli => "Vrooli's process files",
-        SourceId::Environment => "the environment",
-        SourceId::Mdns => "the local network",
-        other => other.as_str(),
-    };
+    let source = endpoint.source.spec().found;
     if endpoint.is_trusted { source.to_owned() } else { format!("{source}, not trusted") }
 }

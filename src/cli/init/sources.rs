@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::discovery::{Endpoint, EndpointSet, MakeSource, SOURCES, SourceTrust};
-use crate::model::SourceId;
+use crate::discovery::{Endpoint, EndpointSet, SOURCES, SourceFactory, SourceTrust};
+use crate::model::{SourceAbsence, SourceId};
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long a source may take; that of announcements waits three seconds for answers.
@@ -28,17 +28,16 @@ pub(super) struct FoundEndpoint {
 
 /// What the sources find that need no entry in the configuration, in the order of the sources.
 pub(super) async fn scan(config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
-    let needs_no_entry = |(source, _): &&(SourceId, MakeSource)| {
-        matches!(source, SourceId::Environment | SourceId::Vrooli | SourceId::Mdns)
-    };
+    // What others name by their entries is a decision of a person.
+    let needs_no_entry = |factory: &&SourceFactory| factory.id.spec().absence == SourceAbsence::Hint;
     let sources = SOURCES.iter().filter(needs_no_entry);
-    let found = join_all(sources.map(|(source, make)| one(*source, *make, config, clock))).await;
+    let found = join_all(sources.map(|factory| one(factory, config, clock))).await;
     found.into_iter().flatten().collect()
 }
 
 /// What one source finds.
-async fn one(source: SourceId, make: MakeSource, config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
-    let Some(finder) = make(config, clock) else { return Vec::new() };
+async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
+    let Some(finder) = (factory.make)(config, clock) else { return Vec::new() };
     let (out, mut sets) = watch::channel(EndpointSet::default());
     let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
     let running = tasks.spawn(finder.run(out, stop));
@@ -47,7 +46,7 @@ async fn one(source: SourceId, make: MakeSource, config: &Config, clock: Clock) 
         _ = sets.wait_for(|set| set.initial_scan_done) => {}
         () = clock.sleep(LONGEST) => {}
     }
-    let found = sets.borrow().endpoints.values().filter_map(|endpoint| endpoint_of(source, endpoint)).collect();
+    let found = sets.borrow().endpoints.values().filter_map(|endpoint| endpoint_of(factory.id, endpoint)).collect();
     trigger.stop();
     // How it ends does not matter any more.
     let _ = running.await;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::EditError;
 use super::replace::{FileReaders, replace};
+use crate::runtime::open_files::read_regular;
 
 /// A file that was read.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl FileEdit {
 }
 
 fn read(path: &Path) -> std::io::Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match read_regular(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),

@@ -29,9 +29,9 @@ use tokio::time::Instant;
 use self::browser::{BrowseEvent, Browser};
 use self::own_addresses::OwnAddresses;
 use self::table::{AnnouncementRules, AnnouncementTable};
-use super::{EndpointSet, Source, SourceError};
+use super::{EndpointSet, Source, SourceError, SourceFactory};
 use crate::config::{self, Config};
-use crate::model::{Finding, FindingCode, SourceId};
+use crate::model::{Finding, FindingCode, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::{Clock, Stop};
 
 pub use callsheet_provide::SERVICE_TYPE;
@@ -72,10 +72,32 @@ pub struct MdnsSource {
     clock: Clock,
 }
 
+impl SourceId {
+    /// mDNS on the local network.
+    pub const MDNS: Self = Self::new(&SourceSpec {
+        name: "mdns",
+        rank: 60,
+        found: "on the local network",
+        absence: SourceAbsence::Hint,
+        is_announced: true,
+        has_entries: false,
+    });
+}
+
+/// How the source is made.
+pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::MDNS, make, same_settings };
+
 /// The source, if it is enabled.
-pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
+fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     let section = &config.discovery.mdns;
     section.enabled.then(|| Box::new(MdnsSource::new(section.clone(), clock)) as Box<dyn Source>)
+}
+
+/// What this daemon announces is no matter of the source.
+fn same_settings(one: &Config, other: &Config) -> bool {
+    let listening =
+        |config: &Config| config::MdnsConfig { announce: false, name: String::new(), ..config.discovery.mdns.clone() };
+    listening(one) == listening(other)
 }
 
 impl MdnsSource {
@@ -286,7 +308,7 @@ impl BrowseSession {
 
 impl Source for MdnsSource {
     fn id(&self) -> SourceId {
-        SourceId::Mdns
+        SourceId::MDNS
     }
 
     fn run(

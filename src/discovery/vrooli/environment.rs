@@ -13,8 +13,10 @@ use tokio::sync::watch;
 use url::{Host, Url};
 
 use crate::config::{Config, without_route};
-use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, publish_once};
-use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use crate::discovery::{
+    Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceFactory, SourceTrust, publish_once,
+};
+use crate::model::{Finding, FindingCode, ScenarioName, SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::{Clock, Stop};
 
 /// What ends the name of a variable that holds an address.
@@ -51,10 +53,29 @@ enum VariableError {
     Remote,
 }
 
+impl SourceId {
+    /// `<NAME>_API_URL` in the environment.
+    pub const ENVIRONMENT: Self = Self::new(&SourceSpec {
+        name: "environment",
+        rank: 30,
+        found: "in the environment",
+        absence: SourceAbsence::Hint,
+        is_announced: false,
+        has_entries: false,
+    });
+}
+
+/// How the source is made.
+pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::ENVIRONMENT, make, same_settings };
+
 /// The source over this process's variables, when it is switched on.
-pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
+fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let rules = &config.discovery.environment;
     rules.enabled.then(|| Box::new(EnvironmentSource::new(std::env::vars_os(), rules.remote)) as Box<dyn Source>)
+}
+
+fn same_settings(one: &Config, other: &Config) -> bool {
+    one.discovery.environment == other.discovery.environment
 }
 
 impl EnvironmentSource {
@@ -88,7 +109,7 @@ impl EnvironmentSource {
 
 impl Source for EnvironmentSource {
     fn id(&self) -> SourceId {
-        SourceId::Environment
+        SourceId::ENVIRONMENT
     }
 
     fn run(

@@ -19,9 +19,9 @@ use tokio::sync::watch;
 
 use self::endings::Endings;
 use self::scanner::FolderScanner;
-use super::{EndpointSet, Source, SourceError, announce, publish_once};
+use super::{EndpointSet, Source, SourceError, SourceFactory, announce, publish_once};
 use crate::config::{self, Config};
-use crate::model::SourceId;
+use crate::model::{SourceAbsence, SourceId, SourceSpec};
 use crate::runtime::{Clock, Stop, Tasks};
 
 pub mod environment;
@@ -48,11 +48,30 @@ pub struct VrooliFiles {
     clock: Clock,
 }
 
+impl SourceId {
+    /// The Vrooli process files.
+    pub const VROOLI: Self = Self::new(&SourceSpec {
+        name: "vrooli",
+        rank: 40,
+        found: "in the Vrooli process files",
+        absence: SourceAbsence::Hint,
+        is_announced: false,
+        has_entries: false,
+    });
+}
+
+/// How the source is made.
+pub const FACTORY: SourceFactory = SourceFactory { id: SourceId::VROOLI, make, same_settings };
+
 /// The source, when it is switched on and the folder is known.
-pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
+fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     let section = &config.discovery.vrooli;
     (section.enabled && section.path.is_some())
         .then(|| Box::new(VrooliFiles::new(section.clone(), clock)) as Box<dyn Source>)
+}
+
+fn same_settings(one: &Config, other: &Config) -> bool {
+    one.discovery.vrooli == other.discovery.vrooli
 }
 
 impl VrooliFiles {
@@ -103,7 +122,7 @@ impl VrooliFiles {
 
 impl Source for VrooliFiles {
     fn id(&self) -> SourceId {
-        SourceId::Vrooli
+        SourceId::VROOLI
     }
 
     fn run(
@@ -125,5 +144,5 @@ impl Source for VrooliFiles {
 }
 
 fn failed(error: &tokio::task::JoinError) -> SourceError {
-    SourceError { id: SourceId::Vrooli, message: format!("reading the processes folder broke off: {error}") }
+    SourceError { id: SourceId::VROOLI, message: format!("reading the processes folder broke off: {error}") }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::Config;
+use crate::discovery::KnownSources;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::ManifestTerm;
 use crate::engine::scenario::{AcceptedManifest, Scenario, ScenarioMap};
@@ -22,6 +23,7 @@ const MOST_ERROR_BYTES: usize = 300;
 pub(in crate::engine) fn records(
     stored: Vec<StoredManifest>,
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
+    sources: &KnownSources,
     config: &Config,
     protocols: &Protocols,
     now: Now,
@@ -29,7 +31,7 @@ pub(in crate::engine) fn records(
     let mut records = ScenarioMap::new();
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
-        let record = record(&manifest, rulings, config, protocols, now);
+        let record = record(&manifest, rulings, sources, config, protocols, now);
         (manifest.scenario, record)
     };
     for (name, record) in tasks::in_parallel(stored, read) {
@@ -52,11 +54,13 @@ pub(in crate::engine) fn records(
 pub(in crate::engine) fn decided(
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
     records: &mut ScenarioMap,
+    sources: &KnownSources,
     generation: u64,
     now: Now,
 ) {
     for (name, ruling) in rulings {
-        let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
+        let (Some(source), Some(_)) = (&ruling.source, &ruling.party.origin) else { continue };
+        let source = sources.named(source);
         let decided = || Box::new(Scenario::decided(name, source, ruling, rulings, generation, now));
         records.entry(name.clone()).or_insert_with(decided);
     }
@@ -65,6 +69,7 @@ pub(in crate::engine) fn decided(
 fn record(
     stored: &StoredManifest,
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
+    sources: &KnownSources,
     config: &Config,
     protocols: &Protocols,
     now: Now,
@@ -93,7 +98,7 @@ fn record(
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
     // If parts of a document were left out, it is stored again after the next good answer.
     let is_stored = quarantined == 0;
-    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, 0, now);
+    let mut record = Scenario::new(stored.scenario.clone(), sources.named(&stored.source), stored.trusted, 0, now);
     record.restore(held, party, protocols.by_id(&stored.protocol), is_stored, rulings);
     Ok(record)
 }

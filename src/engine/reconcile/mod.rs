@@ -388,19 +388,19 @@ mod tests {
     #[test]
     fn the_static_list_wins_and_says_so() {
         let roster = merged(&[
-            (SourceId::Vrooli, set(&[("files", "http://127.0.0.1:2")])),
-            (SourceId::Static, set(&[("files", "http://127.0.0.1:1")])),
+            (SourceId::VROOLI, set(&[("files", "http://127.0.0.1:2")])),
+            (SourceId::STATIC, set(&[("files", "http://127.0.0.1:1")])),
         ]);
         assert_eq!(roster.assignments.len(), 1);
-        assert_eq!(roster.assignments.values().next().unwrap().source, SourceId::Static);
+        assert_eq!(roster.assignments.values().next().unwrap().source, SourceId::STATIC);
         assert_eq!(roster.findings[0].code, FindingCode::SourceShadowed);
     }
 
     #[test]
     fn one_address_is_one_scenario_whatever_it_is_called() {
         let roster = merged(&[
-            (SourceId::Static, set(&[("mine", "http://localhost:1/")])),
-            (SourceId::Vrooli, set(&[("files", "http://127.0.0.1:1")])),
+            (SourceId::STATIC, set(&[("mine", "http://localhost:1/")])),
+            (SourceId::VROOLI, set(&[("files", "http://127.0.0.1:1")])),
         ]);
         assert_eq!(roster.assignments.keys().map(ToString::to_string).collect::<Vec<_>>(), ["mine"]);
         assert!(roster.findings[0].message.contains("known as `mine`"), "{:?}", roster.findings);
@@ -409,14 +409,14 @@ mod tests {
     #[test]
     fn agreeing_sources_need_no_finding() {
         let both = set(&[("files", "http://127.0.0.1:1")]);
-        let roster = merged(&[(SourceId::Static, both.clone()), (SourceId::Vrooli, both)]);
+        let roster = merged(&[(SourceId::STATIC, both.clone()), (SourceId::VROOLI, both)]);
         assert_eq!(roster.assignments.len(), 1);
         assert_eq!(roster.findings.len(), 0, "there is nothing in it");
     }
 
     #[test]
     fn a_nameless_endpoint_is_named_after_its_address() {
-        let roster = merged(&[(SourceId::Mdns, set(&[("", "http://[::1]:7/"), ("", "http://10.0.0.3:8/")]))]);
+        let roster = merged(&[(SourceId::MDNS, set(&[("", "http://[::1]:7/"), ("", "http://10.0.0.3:8/")]))]);
         let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["1-7", "10-0-0-3-8"]);
     }
@@ -432,7 +432,7 @@ mod tests {
             (EndpointId(format!("{at}").into()), endpoint)
         };
         let endpoints = entries.iter().enumerate().map(entry).collect();
-        BTreeMap::from([(SourceId::Mdns, EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() })])
+        BTreeMap::from([(SourceId::MDNS, EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() })])
     }
 
     fn known(name: &str, identity: &str, origin: &str, lives: bool) -> NameHolders {
@@ -497,7 +497,7 @@ mod tests {
         let mut entries: Vec<_> = strangers.iter().map(|(name, url)| (name.as_str(), url.as_str(), "")).collect();
         entries.push(("files", "http://10.0.0.1/", "id-1"));
         let mut sets = announced(&entries);
-        sets.insert(SourceId::Vrooli, set(&[("desk", "http://127.0.0.1:1")]));
+        sets.insert(SourceId::VROOLI, set(&[("desk", "http://127.0.0.1:1")]));
         let roster = merge(&sets, &known("files", "id-1", "http://10.0.0.1:80", true), 3);
         let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["desk", "files", "s0"]);
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn too_many_are_counted_not_lost_silently() {
-        let sets = BTreeMap::from([(SourceId::Static, set(&[("a", "http://h:1"), ("b", "http://h:2")]))]);
+        let sets = BTreeMap::from([(SourceId::STATIC, set(&[("a", "http://h:1"), ("b", "http://h:2")]))]);
         let roster = merge(&sets, &NameHolders::new(), 1);
         assert_eq!(roster.assignments.len(), 1);
         assert!(roster.findings[0].message.starts_with("1 scenarios beyond"));

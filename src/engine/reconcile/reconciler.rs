@@ -13,7 +13,7 @@ use crate::engine::effects::{Dirty, Effects};
 use crate::engine::now::Now;
 use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::reconcile::{NameHolder, NameHolders, merge};
-use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, SourceId};
+use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, SourceAbsence, SourceId};
 
 /// How long after the start a source that has not finished its first search may delay decisions
 /// about scenarios that no source names.
@@ -145,10 +145,10 @@ impl Reconciler {
     /// a scenario is only a hint; an operator who removes an entry from the list, or switches a
     /// source off, has decided.
     pub(in crate::engine) fn dismisses(&self, source: SourceId) -> bool {
-        match source {
-            SourceId::Static | SourceId::Bundles | SourceId::McpFiles => true,
-            SourceId::Embedded => false,
-            source => !self.sets.contains_key(&source),
+        match source.spec().absence {
+            SourceAbsence::Decision(_) => true,
+            SourceAbsence::Hint => !self.sets.contains_key(&source),
+            SourceAbsence::HintAlways => false,
         }
     }
 

@@ -340,7 +340,7 @@ impl Scenario {
         let stored = StoredManifest {
             scenario: self.name.clone(),
             url: self.target.as_ref().map(Target::to_string).unwrap_or_default(),
-            source: self.source,
+            source: self.source.as_str().into(),
             party: self.party.clone().unwrap_or_default(),
             trusted: self.approval.is_vouched(),
             protocol: protocol.id().into(),

@@ -12,7 +12,7 @@ use crate::engine::now::Now;
 use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence, StateNotice};
 use crate::engine::scenario::lifecycle::{self, Lifecycle, LifecycleInput, RemovedBy};
 use crate::engine::scenario::{AcceptedManifest, Scenario, schedule};
-use crate::model::{Finding, FindingCode, SourceId, StateTransition, Target};
+use crate::model::{Finding, FindingCode, SourceAbsence, StateTransition, Target};
 
 /// The result of an assessment.
 #[derive(Debug, PartialEq, Eq)]
@@ -214,9 +214,9 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     let message = format!("down, and its tools were never listed: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
     let name = &record.name;
-    let end = match (record.is_named(), record.source) {
-        (true, SourceId::Static) => format!("to have it gone, take it out with `callsheet remove {name}`"),
-        (true, _) => format!("to have it gone, take it out of its source, or `callsheet block {name}`"),
+    let end = match (record.is_named(), record.source.spec().has_entries) {
+        (true, true) => format!("to have it gone, take it out with `callsheet remove {name}`"),
+        (true, false) => format!("to have it gone, take it out of its source, or `callsheet block {name}`"),
         (false, _) => format!("`callsheet forget {name}` ends it"),
     };
     Some(finding.hint(format!("its tools are listed at its first good answer; {end}")))
@@ -339,12 +339,10 @@ fn down(record: &Scenario) -> String {
 }
 
 fn removed(record: &Scenario, by: RemovedBy) -> String {
-    match (by, record.source, &record.last_error) {
-        (RemovedBy::Configuration, SourceId::Static, _) => "the configuration does not name it any more".into(),
-        (RemovedBy::Configuration, SourceId::Bundles, _) => "its bundle was deleted".into(),
-        (RemovedBy::Configuration, SourceId::McpFiles, _) => "no file of an MCP client names it any more".into(),
-        (RemovedBy::Configuration, source, _) => {
-            format!("`{source}` found it, which the configuration has switched off")
+    match (by, record.source.spec().absence, &record.last_error) {
+        (RemovedBy::Configuration, SourceAbsence::Decision(reason), _) => reason.into(),
+        (RemovedBy::Configuration, _, _) => {
+            format!("`{}` found it, which the configuration has switched off", record.source)
         }
         (RemovedBy::Source, _, Some(error)) => {
             format!("no source names it any more, and it does not answer: {}", error.message)

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use url::Host;
 
 use crate::discovery::{Endpoint, SourceTrust};
-use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, Target};
+use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, SourceId, Target};
 use crate::state::{Decision, TrustDecision};
 
 /// How the decisions apply to a scenario.
@@ -232,8 +232,8 @@ pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &TrustVerdict, v
 }
 
 /// Whether an address was only found: no operator configured it, and this machine did not start it.
-pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: SourceTrust) -> bool {
-    source == crate::model::SourceId::Mdns || trust == SourceTrust::Untrusted
+pub(in crate::engine) fn merely_found(source: SourceId, trust: SourceTrust) -> bool {
+    source.spec().is_announced || trust == SourceTrust::Untrusted
 }
 
 /// Removes everything from the address of a target that could be a secret for the server there.

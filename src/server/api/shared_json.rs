@@ -383,7 +383,7 @@ mod tests {
             reason: "not asked yet".into(),
             since: at(0),
             url: None,
-            source: SourceId::Static,
+            source: SourceId::STATIC,
             trusted: true,
             party: crate::model::PeerIdentity::default(),
             own_name: None,

@@ -9,13 +9,13 @@ use maud::{Markup, html};
 use crate::calls::LogEntry;
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
-use crate::model::{Finding, Health, RecordedEnd, SourceId, StateTransition};
+use crate::model::{Finding, Health, RecordedEnd, StateTransition};
 use crate::server::api::scenarios::{find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::raw_answer::indented;
-use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness, source_label};
+use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness};
 use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span};
 use crate::server::dashboard::{links, login, plots};
 use crate::server::{ServerState, SharedState};
@@ -135,7 +135,7 @@ fn identity(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
         section class="card" aria-labelledby="who-title" {
             h2 id="who-title" { "Identity" }
             dl {
-                dt { "Found" } dd { (source_label(health.source)) @if health.trusted { ", trusted" } @else { ", not trusted" } }
+                dt { "Found" } dd { (health.source.spec().found) @if health.trusted { ", trusted" } @else { ", not trusted" } }
                 dt { "Address" } dd { @match &health.url { Some(url) => code { (foreign(url, 300)) } None => "none known" } }
                 @if let Some(identity) = &health.party.identity { dt { "Peer identity" } dd { code { (foreign(identity, 120)) } } }
                 @if let Some(own) = &health.own_name { dt { "Own name" } dd { (foreign(own, 120)) } }
@@ -254,7 +254,7 @@ fn model_box(health: &Health) -> Markup {
             div class="columns" {
                 section aria-labelledby="raw-title" {
                     h3 id="raw-title" { "Raw answer" }
-                    @if health.source == SourceId::Embedded {
+                    @if health.url.as_deref().is_some_and(|url| url.starts_with("local:")) {
                         p class="quiet" { "It runs inside this program, so it sends no answer." }
                     } @else {
                         p class="quiet" { "callsheet does not keep raw answers. This polls the scenario once and shows the answer. It changes nothing else." }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::model::{Health, ScenarioState, SourceId};
+use crate::model::{Health, ScenarioState};
 use crate::server::dashboard::history::LatencySample;
 use crate::server::dashboard::plots;
 use crate::server::dashboard::text::{
@@ -26,19 +26,6 @@ pub(super) fn badge(state: ScenarioState) -> Markup {
     html! { span class={ "badge state-" (state) } { span aria-hidden="true" { (shape) } " " (state) } }
 }
 
-/// Where it was found, in words.
-pub(super) fn source_label(source: SourceId) -> &'static str {
-    match source {
-        SourceId::Embedded => "in this program",
-        SourceId::Static => "in the configuration",
-        SourceId::Bundles => "in the folder of bundles",
-        SourceId::Environment => "in the environment",
-        SourceId::Vrooli => "in the Vrooli process files",
-        SourceId::McpFiles => "in a file of an MCP client",
-        SourceId::Mdns => "on the local network",
-    }
-}
-
 /// The row.
 /// `has_file` is whether the configuration has a file that can be changed. A scenario that is live is
 /// taken out of it on its own page only.
@@ -51,7 +38,7 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], has_file: bool, 
                 @if let Some(description) = health.description.as_deref().filter(|text| !text.is_empty()) {
                     p class="quiet clip" { (foreign(description, 120)) }
                 }
-                p class="quiet" { "found " (source_label(health.source)) @if !health.trusted { ", not trusted" } }
+                p class="quiet" { "found " (health.source.spec().found) @if !health.trusted { ", not trusted" } }
             }
             td data-label="State" { (standing(health, now)) }
             td data-label="Tools" { (tools(health)) }
@@ -154,7 +141,7 @@ pub(super) fn actions(health: &Health, removes: bool) -> Markup {
                 hx-confirm={ "Trust " (name) " at " (at) "? Its " (tools) " will be offered to your agents." }
                 aria-label={ "Trust " (name) } { "Trust" }
         }
-        @if health.trusted && !blocked && health.source == SourceId::Mdns {
+        @if health.trusted && !blocked && health.source.spec().is_announced {
             button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
                 hx-confirm={ "Distrust " (name) "? Its approval is deleted." }
                 aria-label={ "Distrust " (name) } { "Distrust" }
@@ -164,7 +151,7 @@ pub(super) fn actions(health: &Health, removes: bool) -> Markup {
                 hx-confirm={ "Forget " (name) "? All that is known of it is deleted. It returns when a source finds it and it answers." }
                 aria-label={ "Forget " (name) } { "Forget" }
         }
-        @if removes && health.source == SourceId::Static && health.state != ScenarioState::Removed {
+        @if removes && health.source.spec().has_entries && health.state != ScenarioState::Removed {
             button id={ "remove-" (name) } type="button" class="danger" hx-delete=(base) hx-swap="none"
                 hx-confirm={ "Take " (name) " out of the configuration file? Its " (tools) " are removed from the list." }
                 aria-label={ "Remove " (name) } { "Remove" }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use callsheet_provide::json_rpc::AnswerError;
 
-use crate::catalog::{NameLookup, find_in_scope};
+use crate::catalog::{NameLookup, find_in_scope, out_of_bounds};
 use crate::formats::native::NativeFormat;
 use crate::formats::{Format, json_rpc_tools};
-use crate::model::{JsonText, NameRef};
+use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::json_rpc::RpcContext;
 use crate::server::json_rpc::calls;
 use crate::views::{Coding, Prepared};
@@ -45,8 +45,15 @@ fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, A
     let name = calls::name(params)?;
     let snapshot = context.shared.reader.snapshot();
     let unknown = || AnswerError::invalid_request(format!("no tool is called `{name}`"));
-    let tool = match find_in_scope(&snapshot.catalog, &context.view, &NameRef::parse(&name)) {
-        NameLookup::One(tool) if tool.effective.enabled && !tool.is_internal() => tool,
+    let catalog = &snapshot.catalog;
+    let is_listed = |tool: &ViewTool| {
+        let is_on = tool.effective.enabled && !tool.is_internal();
+        is_on
+            && catalog.shows(&context.view, &tool.id.scenario)
+            && out_of_bounds(catalog, &context.view, tool).is_none()
+    };
+    let tool = match find_in_scope(catalog, &context.view, &NameRef::parse(&name)) {
+        NameLookup::One(tool) if is_listed(&tool) => tool,
         _ => return Err(unknown()),
     };
     let text = |format: &dyn Format| format.encode(&tool).json.and_then(|json| String::from_utf8(json).ok());

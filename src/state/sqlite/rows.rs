@@ -14,7 +14,7 @@ use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, log, schema, usage};
 use crate::model::{
     Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
-    Settings, SourceId,
+    Settings,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StateLoss, StoredManifest, TrustDecision, Write};
@@ -53,7 +53,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
                 now,
                 ruling.party.identity.as_deref(),
                 ruling.party.origin.as_deref(),
-                ruling.source.map(SourceId::as_str),
+                ruling.source.as_deref(),
             ])
         }
         Write::Approval(approval) => calls::put_approval(transaction, approval),
@@ -130,7 +130,7 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
         .execute(params![
             manifest.scenario.as_str(),
             manifest.url,
-            manifest.source.as_str(),
+            &*manifest.source,
             manifest.trusted,
             manifest.protocol,
             &*manifest.document,
@@ -308,7 +308,7 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
     Ok(StoredManifest {
         scenario: parsed(row, "scenario")?,
         url: column(row, "url")?,
-        source: source(&column::<String>(row, "source")?)?,
+        source: column::<String>(row, "source")?.into(),
         party: party(row)?,
         trusted: flag(column(row, "trusted")?, "trusted")?,
         protocol: column(row, "protocol")?,
@@ -339,7 +339,7 @@ pub(super) fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Sett
 pub(super) fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {
     let text: String = column(row, "decision")?;
     let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
-    let source = column::<Option<String>>(row, "source")?.map(|text| source(&text)).transpose()?;
+    let source = column::<Option<String>>(row, "source")?.map(Into::into);
     let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
     Ok((parsed(row, "scenario")?, TrustDecision { decision, party: party(row)?, source }))
 }
@@ -371,20 +371,6 @@ fn login(row: &Row<'_>) -> Result<(ScenarioName, Secret), String> {
 
 fn server_key(row: &Row<'_>) -> Result<Secret, String> {
     column::<String>(row, "value").map(Secret::new)
-}
-
-fn source(text: &str) -> Result<SourceId, String> {
-    let known = [
-        SourceId::Embedded,
-        SourceId::Static,
-        SourceId::Bundles,
-        SourceId::Environment,
-        SourceId::Vrooli,
-        SourceId::McpFiles,
-        SourceId::Mdns,
-    ];
-    let found = known.into_iter().find(|source| source.as_str() == text);
-    found.ok_or_else(|| bad("source", format!("`{text}` is not a source that this version knows")))
 }
 
 fn count(value: i64, name: &str) -> Result<usize, String> {

@@ -164,9 +164,14 @@ impl Document {
         if self.texts("response_types_supported")?.is_some_and(|kinds| !kinds.iter().any(|kind| kind == "code")) {
             return Err(self.wrong("response_types_supported", "does not name code"));
         }
+        let authorization = required("authorization_endpoint")?;
+        if let Some(name) = authorization.query_pairs().map(|pair| pair.0).find(|name| is_of_request(name)) {
+            let is = format!("has the parameter `{}`, which is callsheet's own", shown(&name));
+            return Err(self.wrong("authorization_endpoint", &is));
+        }
         Ok(ServerMetadata {
             issuer,
-            authorization: required("authorization_endpoint")?,
+            authorization,
             token: required("token_endpoint")?,
             registration: self.address("registration_endpoint")?,
             revocation: self.text("revocation_endpoint")?,
@@ -213,6 +218,26 @@ impl Document {
         let Some(value) = self.member(key) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.wrong(key, "is neither true nor false"))
     }
+}
+
+/// Whether a parameter is one of the authorization request, which must not be there twice (RFC 6749
+/// section 3.1), or stands for the whole request (RFC 9101). An endpoint that brings one could send
+/// a person to another server with a request of its own making.
+fn is_of_request(name: &str) -> bool {
+    const OWN: [&str; 11] = [
+        "response_type",
+        "response_mode",
+        "client_id",
+        "redirect_uri",
+        "scope",
+        "state",
+        "code_challenge",
+        "code_challenge_method",
+        "resource",
+        "request",
+        "request_uri",
+    ];
+    OWN.contains(&name)
 }
 
 /// A text of a server, for people: a bounded part in visible ASCII.
