@@ -57,6 +57,7 @@ mod failure;
 mod given_arguments;
 mod held;
 mod inner;
+mod kept;
 pub mod limits;
 mod log;
 mod loss;
