@@ -12,6 +12,11 @@ impl KeptChanges {
         self.0.send_modify(|count| *count += 1);
     }
 
+    /// How many changes there were.
+    pub(in crate::calls) fn count(&self) -> u64 {
+        *self.0.borrow()
+    }
+
     /// Sees every change from now on.
     pub(in crate::calls) fn watch(&self) -> watch::Receiver<u64> {
         self.0.subscribe()

@@ -43,6 +43,9 @@ pub(super) trait Keepable {
 
     /// What deletes it from the store; `None` if it was not stored.
     fn deletion(&self) -> Option<Write>;
+
+    /// It is not kept any longer, although others may still hold it.
+    fn release(&self) {}
 }
 
 /// How much a table keeps, and for how long.

@@ -130,6 +130,17 @@ impl<T: Keepable> KeptTable<T> {
         forgotten
     }
 
+    /// Removes an item.
+    pub(in crate::calls) fn remove(&mut self, id: &str) -> Option<T> {
+        let number = *self.numbers.get(id)?;
+        self.take(number)
+    }
+
+    /// The budget of the bytes of all items. An item that grows reserves its growth there itself.
+    pub(in crate::calls) fn held(&self) -> &ByteBudget {
+        &self.held
+    }
+
     /// Changes an item, and wakes those that wait for it. `None` if it is not known.
     pub(in crate::calls) fn change<R>(&mut self, id: &str, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let number = *self.numbers.get(id)?;
@@ -139,6 +150,13 @@ impl<T: Keepable> KeptTable<T> {
         kept.item.changes().note();
         self.note_end_of(number);
         Some(changed)
+    }
+
+    /// Notes that an item is over that changed elsewhere.
+    pub(in crate::calls) fn note_end(&mut self, id: &str) {
+        if let Some(number) = self.numbers.get(id) {
+            self.note_end_of(*number);
+        }
     }
 
     /// Gives an item that is over its place among those.
@@ -175,6 +193,7 @@ impl<T: Keepable> KeptTable<T> {
         if let Some(end) = kept.ended {
             self.ended.remove(&end);
         }
+        kept.item.release();
         Some(kept.item)
     }
 
