@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Keepable, KeptLimits};
+use super::{Keepable, KeptLimits, Taken};
 use crate::runtime::{ByteBudget, ReservedBytes};
 
 /// Roughly how many bytes an item needs besides its texts.
 const ITEM_FIXED_BYTES: usize = 1_000;
+/// Items that gave way are kept besides the others: so many of the parts of the limits.
+const GAVE_WAY_DIVISOR: usize = 8;
 
 /// Items by their ids, in the order in which they were added.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(in crate::calls) struct KeptTable<T> {
     latest: u64,
     /// What all of them hold.
     held: ByteBudget,
+    /// What those take of it that gave way.
+    gave_way: Taken,
     limits: KeptLimits,
 }
 
@@ -31,23 +35,6 @@ struct KeptItem<T> {
     held: ReservedBytes,
     /// The number of its end.
     ended: Option<u64>,
-}
-
-/// How much some items take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::calls) struct Taken {
-    pub(in crate::calls) count: usize,
-    pub(in crate::calls) bytes: usize,
-}
-
-impl Taken {
-    fn is_within(self, most: Self) -> bool {
-        self.count <= most.count && self.bytes <= most.bytes
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
-    }
 }
 
 /// What came of adding an item. What is forgotten has to be deleted from the store too.
@@ -68,6 +55,7 @@ impl<T: Keepable> KeptTable<T> {
             ended: BTreeMap::new(),
             latest: 0,
             held: ByteBudget::new(limits.bytes),
+            gave_way: Taken::default(),
             limits,
         }
     }
@@ -76,6 +64,11 @@ impl<T: Keepable> KeptTable<T> {
     pub(in crate::calls) fn configure(&mut self, limits: KeptLimits) {
         self.held.set_limit(limits.bytes);
         self.limits = limits;
+    }
+
+    /// The most that all items may take.
+    pub(in crate::calls) fn most(&self) -> Taken {
+        Taken { count: self.limits.most, bytes: self.limits.bytes }
     }
 
     /// Adds an item, within the limits or not.
@@ -91,7 +84,7 @@ impl<T: Keepable> KeptTable<T> {
         if open >= self.limits.most || bytes > self.limits.bytes {
             return Admission::Full(Vec::new());
         }
-        let forgotten = self.make_room(Taken { count: 1, bytes });
+        let forgotten = self.make_room(Taken::by_one(bytes));
         // The bytes of those that are not over may still leave no room.
         let Ok(held) = self.held.reserve(bytes) else { return Admission::Full(forgotten) };
         self.insert(item, held);
@@ -101,19 +94,33 @@ impl<T: Keepable> KeptTable<T> {
     fn insert(&mut self, item: T, held: ReservedBytes) {
         let number = self.next_number();
         self.numbers.insert(Arc::clone(item.id()), number);
-        self.items.insert(number, KeptItem { item, held, ended: None });
+        let kept = KeptItem { item, held, ended: None };
+        self.gave_way = self.gave_way.with(kept.gave_way());
+        self.items.insert(number, kept);
         self.note_end_of(number);
     }
 
-    /// Forgets what is over, what ended first goes first, until there is room for `more`.
+    /// Forgets what is over, what ended first goes first, until there is room for `more`. Items
+    /// that gave way have a part of that room of their own, and the latest of them is kept.
     pub(in crate::calls) fn make_room(&mut self, more: Taken) -> Vec<T> {
-        let most = Taken { count: self.limits.most, bytes: self.limits.bytes }.without(more);
+        let most = self.most().without(more);
+        let of_gave_way = Taken { count: most.count / GAVE_WAY_DIVISOR, bytes: most.bytes / GAVE_WAY_DIVISOR };
         let mut forgotten = Vec::new();
-        while !self.taken().is_within(most) {
-            let Some((_, number)) = self.ended.first_key_value() else { break };
-            forgotten.extend(self.take(*number));
+        while !self.taken().without(self.gave_way).is_within(most) {
+            let Some(number) = self.first_ended(false) else { break };
+            forgotten.extend(self.take(number));
+        }
+        while self.gave_way.count > 1 && !self.gave_way.is_within(of_gave_way) {
+            let Some(number) = self.first_ended(true) else { break };
+            forgotten.extend(self.take(number));
         }
         forgotten
+    }
+
+    /// The number of the item that ended first, of those that gave way or of the others.
+    fn first_ended(&self, gave_way: bool) -> Option<u64> {
+        let is_wanted = |number: &&u64| self.items.get(number).is_some_and(|kept| kept.item.gave_way() == gave_way);
+        self.ended.values().find(is_wanted).copied()
     }
 
     /// Forgets what was over for as long as items are kept, and what is beyond the limits.
@@ -145,8 +152,10 @@ impl<T: Keepable> KeptTable<T> {
     pub(in crate::calls) fn change<R>(&mut self, id: &str, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let number = *self.numbers.get(id)?;
         let kept = self.items.get_mut(&number)?;
+        self.gave_way = self.gave_way.without(kept.gave_way());
         let changed = change(&mut kept.item);
         kept.held.set(held_bytes(&kept.item));
+        self.gave_way = self.gave_way.with(kept.gave_way());
         kept.item.changes().note();
         self.note_end_of(number);
         Some(changed)
@@ -190,6 +199,7 @@ impl<T: Keepable> KeptTable<T> {
     fn take(&mut self, number: u64) -> Option<T> {
         let kept = self.items.remove(&number)?;
         self.numbers.remove(kept.item.id());
+        self.gave_way = self.gave_way.without(kept.gave_way());
         if let Some(end) = kept.ended {
             self.ended.remove(&end);
         }
@@ -203,8 +213,15 @@ impl<T: Keepable> KeptTable<T> {
     }
 }
 
+impl<T: Keepable> KeptItem<T> {
+    /// What it takes of the room of those that gave way.
+    fn gave_way(&self) -> Taken {
+        if self.item.gave_way() { Taken::by_one(self.held.bytes()) } else { Taken::default() }
+    }
+}
+
 /// The bytes that an item holds in a table.
-fn held_bytes(item: &impl Keepable) -> usize {
+pub(in crate::calls) fn held_bytes(item: &impl Keepable) -> usize {
     item.weight() + ITEM_FIXED_BYTES
 }
 
