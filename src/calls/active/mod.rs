@@ -10,11 +10,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptTable, Taken};
-use crate::state::Write;
 
 mod attend;
 mod call;
@@ -108,16 +106,8 @@ impl Keepable for Arc<ActiveCall> {
         matches!(self.phase(), CallPhase::Over(_))
     }
 
-    fn ended_at(&self) -> Option<Timestamp> {
-        None
-    }
-
     fn changes(&self) -> &KeptChanges {
         ActiveCall::changes(self)
-    }
-
-    fn deletion(&self) -> Option<Write> {
-        None
     }
 }
 

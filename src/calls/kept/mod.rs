@@ -40,14 +40,18 @@ pub(super) trait Keepable {
     /// Whether it is over. An end is final.
     fn is_over(&self) -> bool;
 
-    /// When it was over, if that is known.
-    fn ended_at(&self) -> Option<Timestamp>;
+    /// When it was over, if that is known. Without that, it is not forgotten for its age.
+    fn ended_at(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// What wakes those that wait for it.
     fn changes(&self) -> &KeptChanges;
 
     /// What deletes it from the store; `None` if it was not stored.
-    fn deletion(&self) -> Option<Write>;
+    fn deletion(&self) -> Option<Write> {
+        None
+    }
 
     /// Whether it gave way to another item while it waited, or does so now. Then it is kept besides
     /// the others for a while, so that its caller learns why.

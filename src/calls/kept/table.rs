@@ -231,7 +231,6 @@ mod tests {
 
     use super::*;
     use crate::calls::kept::KeptChanges;
-    use crate::state::Write;
 
     /// Something with an end.
     struct Errand {
@@ -260,10 +259,6 @@ mod tests {
 
         fn changes(&self) -> &KeptChanges {
             &self.changes
-        }
-
-        fn deletion(&self) -> Option<Write> {
-            None
         }
     }
 

@@ -60,19 +60,13 @@ pub(super) fn change(
     table: &mut KeptTable<KeptOperation>,
     id: &str,
     change: impl FnOnce(&mut Operation),
-) -> Option<OperationChange> {
+) -> Option<[Arc<Operation>; 2]> {
     let before = table.get(id).filter(|kept| !kept.is_over()).map(|kept| Arc::clone(&kept.operation))?;
     let after = table.change(id, |kept| {
         change(Arc::make_mut(&mut kept.operation));
         Arc::clone(&kept.operation)
     })?;
-    Some(OperationChange { before, after })
-}
-
-/// An operation before and after a change.
-pub(super) struct OperationChange {
-    pub(super) before: Arc<Operation>,
-    pub(super) after: Arc<Operation>,
+    Some([before, after])
 }
 
 #[cfg(test)]
@@ -85,9 +79,9 @@ mod tests {
     fn an_end_is_an_end() {
         let mut table = KeptTable::new(KeptLimits::from(&TrackerLimits::for_tests()));
         table.add(KeptOperation::new(Arc::new(operation("1"))));
-        let ended = change(&mut table, "1", |operation| operation.state = OperationState::Succeeded).unwrap();
-        assert_eq!(ended.before.state, OperationState::Running);
-        assert_eq!(ended.after.state, OperationState::Succeeded);
+        let ended = change(&mut table, "1", |operation| operation.state = OperationState::Succeeded);
+        let states = ended.unwrap().map(|operation| operation.state);
+        assert_eq!(states, [OperationState::Running, OperationState::Succeeded]);
         assert!(change(&mut table, "1", |operation| operation.state = OperationState::Running).is_none());
         assert_eq!(table.get("1").unwrap().operation.state, OperationState::Succeeded);
         assert!(change(&mut table, "2", |_| {}).is_none());

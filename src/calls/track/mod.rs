@@ -38,7 +38,7 @@ mod reading;
 pub use behaviour::Untrackable;
 use behaviour::{Behaviour, CompanionTool};
 pub use cancel::CancelError;
-use kept_operation::{KeptOperation, OperationChange};
+use kept_operation::KeptOperation;
 pub use limits::TrackerLimits;
 
 /// An answered call that may continue in the background.
@@ -277,8 +277,7 @@ impl OperationTracker {
     /// Changes an operation that is not over. Ends and cancel requests are stored. An event is
     /// published if a visible part changed.
     async fn change(&self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
-        let changed = kept_operation::change(&mut self.0.kept.table(), id, change)?;
-        let OperationChange { before, after } = changed;
+        let [before, after] = kept_operation::change(&mut self.0.kept.table(), id, change)?;
         let shows = |operation: &Operation| {
             (operation.state, operation.status.clone(), operation.progress.clone(), operation.note.clone())
         };
