@@ -3,22 +3,20 @@
 //! A turn under an id of its caller is stored before its first call is sent, so it is never run
 //! twice. Never done here: running calls.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use super::document;
+use super::left_out::{LeftOutTurn, LeftOutTurns};
 use super::turn::Turn;
 use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
 use crate::calls::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptRegister, Taken};
 use crate::config::TurnsConfig;
-use crate::model::{Finding, FindingCode, StoredTurn};
+use crate::model::{Finding, StoredTurn};
 use crate::state::{StateError, StateErrorKind, Write};
-
-/// How many turns a finding names.
-const NAMED_TURNS: usize = 20;
 
 /// Why a turn was not begun.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -51,8 +49,8 @@ struct TurnsInner {
     parts: CallDependencies,
     limits: ArcSwap<TurnsConfig>,
     kept: Arc<KeptRegister<Arc<Turn>>>,
-    /// About stored turns that are not kept.
-    findings: OnceLock<Vec<Finding>>,
+    /// Stored turns that are not kept.
+    left_out: LeftOutTurns,
 }
 
 /// What came of adding a turn.
@@ -68,23 +66,17 @@ impl Turns {
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
         let kept = KeptRegister::new([], KeptLimits::from(&limits), parts.clone());
         let limits = ArcSwap::from_pointee(limits);
-        let turns = Self(Arc::new(TurnsInner { parts, limits, kept, findings: OnceLock::new() }));
-        let mut beyond_limits = Vec::new();
-        let mut unreadable = Vec::new();
+        let turns = Self(Arc::new(TurnsInner { parts, limits, kept, left_out: LeftOutTurns::default() }));
         for stored in stored {
-            match document::restored(&stored).map(|turn| turns.admit(turn)) {
-                Some(Ok(_)) => {}
-                Some(Err(_)) => beyond_limits.push(stored.id),
-                None => unreadable.push(stored.id),
+            let Some(turn) = document::restored(&stored) else {
+                turns.0.left_out.add_unreadable(stored.id);
+                continue;
+            };
+            let left_out = LeftOutTurn::new(&turn);
+            if turns.admit(turn).is_err() {
+                turns.0.left_out.add(left_out);
             }
         }
-        let limits = "they wait for approval, and `turns.max` or `turns.kept_bytes` is lower than before";
-        let findings = [
-            left_out(&beyond_limits, limits, "raise these keys and restart the daemon"),
-            left_out(&unreadable, "they cannot be read", "restart the version of the daemon that stored them"),
-        ];
-        // It is set here only.
-        let _ = turns.0.findings.set(findings.into_iter().flatten().collect());
         turns.0.parts.tasks.spawn(Arc::clone(&turns.0.kept).look_after());
         turns
     }
@@ -97,7 +89,20 @@ impl Turns {
 
     /// The findings about stored turns that are not kept.
     pub(in crate::calls) fn findings(&self) -> Vec<Finding> {
-        self.0.findings.get().cloned().unwrap_or_default()
+        self.0.left_out.findings()
+    }
+
+    /// The stored turns that are not kept.
+    pub(super) fn left_out(&self) -> &LeftOutTurns {
+        &self.0.left_out
+    }
+
+    /// Deletes a stored turn for which there was no room. One that was begun anew is kept.
+    pub(super) async fn forget_left_out(&self, id: &Arc<str>) {
+        if self.0.kept.table().get(id).is_none() {
+            self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(id))], &[]).await;
+        }
+        self.0.left_out.remove(id);
     }
 
     /// The limits.
@@ -141,6 +146,7 @@ impl Turns {
         match admission {
             Admission::Added(forgotten) => {
                 self.0.kept.delete(&forgotten);
+                self.0.left_out.remove(&turn.id);
                 Ok(TurnAdmission::New(turn))
             }
             Admission::Full(forgotten) => {
@@ -232,18 +238,6 @@ impl From<&TurnsConfig> for KeptLimits {
     fn from(limits: &TurnsConfig) -> Self {
         Self { most: limits.max, bytes: limits.kept_bytes, keep: limits.keep }
     }
-}
-
-/// The finding about stored turns with these ids that are not kept.
-fn left_out(ids: &[Arc<str>], why: &str, next: &str) -> Option<Finding> {
-    if ids.is_empty() {
-        return None;
-    }
-    let named: Vec<String> = ids.iter().take(NAMED_TURNS).map(|id| format!("`{id}`")).collect();
-    let more = if ids.len() > NAMED_TURNS { " and others" } else { "" };
-    let message = format!("{} of the stored turns are not kept, because {why}: {}{more}", ids.len(), named.join(", "));
-    let hint = format!("{next}; until then, a client that sends one of them again has its calls run again");
-    Some(Finding::new(FindingCode::TurnsLeftOut, message).hint(hint))
 }
 
 /// What the results of one turn may have of the bytes of all: a quarter, so that the messages that
