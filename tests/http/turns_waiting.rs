@@ -406,6 +406,37 @@ async fn stored_turns_without_room_are_deleted_some_time_after_their_end() {
     assert_eq!(stored_turns(&home), ["turn-of-the-test-1"]);
 }
 
+#[tokio::test]
+async fn a_turn_that_was_left_out_and_is_begun_anew_is_stored_as_the_new_one() {
+    let home = Home::new();
+    let stage = stage().await;
+    let daemon = stage.daemon(&home).await;
+    let first = json!({"response": calls(&["wipe"]), "turn_id": "turn-of-the-test-1"});
+    let first = post(&daemon, &first).await.json();
+    let second = json!({"response": calls(&["look", "wipe"]), "turn_id": "turn-of-the-test-2"});
+    assert_eq!(post(&daemon, &second).await.status, 202);
+    daemon.stop().await;
+
+    let mut config = stage.config(&home);
+    config.calls.turns.max = 1;
+    let daemon = Daemon::ready(config).await;
+    let approval = first["calls"][0]["approval_id"].as_str().unwrap_or_else(|| panic!("{first:#}"));
+    let target = format!("/api/v1/approvals/{approval}/reject");
+    assert_eq!(daemon.send_json("POST", &target, &json!({})).await.status, 200);
+    daemon.until("/api/v1/turns/turn-of-the-test-1", |answer| answer.status == 200).await;
+    let anew = json!({"response": calls(&["look"]), "turn_id": "turn-of-the-test-2"});
+    assert_eq!(post(&daemon, &anew).await.status, 200, "the one that is over makes room");
+    assert!(daemon.findings("turns-left-out").await.is_empty(), "it is kept again");
+    daemon.stop().await;
+
+    let daemon = stage.daemon(&home).await;
+    let ran = stage.callee.ran().len();
+    let again = post(&daemon, &anew).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(stage.callee.ran().len(), ran, "the same turn runs no call again");
+    daemon.stop().await;
+}
+
 /// The ids of the stored turns.
 fn stored_turns(home: &Home) -> Vec<String> {
     let connection = rusqlite::Connection::open(home.state()).unwrap();
