@@ -23,7 +23,8 @@
 //! To read it, begin with [`request`](Request) and this file ([`Calls::execute_for`]). Each step is
 //! one module, in the order of the picture; every step refuses with an [`ExecuteError`] that says
 //! the reason and the next step. Then `end`, `failure` and `settle`; then what is kept of calls:
-//! [`active`], [`approval`], [`track`] (operations), [`turns`] and `log`.
+//! [`active`], [`approval`], [`track`] (operations) and [`turns`], which share the table of `kept`,
+//! and `log`.
 //!
 //! Never done here: HTTP, rendering of answers, logging of arguments or results.
 
@@ -57,6 +58,7 @@ mod failure;
 mod given_arguments;
 mod held;
 mod inner;
+mod kept;
 pub mod limits;
 mod log;
 mod loss;

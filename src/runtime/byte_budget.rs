@@ -125,6 +125,19 @@ impl ByteBudget {
         Ok(ReservedBytes { budget: self.clone(), bytes })
     }
 
+    /// Counts bytes that are held in any case, even beyond the limit.
+    pub(crate) fn count(&self, bytes: usize) -> ReservedBytes {
+        self.add(bytes);
+        ReservedBytes { budget: self.clone(), bytes }
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.reserved.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.add(bytes);
+        }
+    }
+
     fn take(&self, bytes: usize) -> Result<(), BudgetExceeded> {
         let limit = self.limit();
         let fits = |reserved: usize| reserved.checked_add(bytes).filter(|sum| *sum <= limit);
@@ -167,6 +180,13 @@ impl ReservedBytes {
         self.budget.take(more)?;
         self.bytes += more;
         Ok(())
+    }
+
+    /// Counts so many bytes from now on, which are held in any case, even beyond the limit.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        self.budget.add(bytes.saturating_sub(self.bytes));
+        self.bytes = self.bytes.max(bytes);
+        self.shrink_to(bytes);
     }
 
     /// Frees all but so many bytes. It never reserves more.
@@ -238,6 +258,20 @@ mod tests {
         assert_eq!(held.bytes(), 3, "shrinking never reserves more");
         assert_eq!(budget.reserved(), 3);
         assert!(budget.reserve(usize::MAX).is_err(), "sums do not overflow");
+        drop(held);
+        assert_eq!(budget.reserved(), 0);
+    }
+
+    #[test]
+    fn what_is_held_in_any_case_counts_beyond_the_limit() {
+        let budget = ByteBudget::new(10);
+        let mut held = budget.share(5).count(8);
+        held.set(12);
+        assert_eq!(budget.reserved(), 12);
+        assert!(budget.reserve(1).is_err());
+        held.set(3);
+        assert_eq!(budget.reserved(), 3);
+        assert_eq!(held.bytes(), 3);
         drop(held);
         assert_eq!(budget.reserved(), 0);
     }

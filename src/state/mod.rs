@@ -5,6 +5,7 @@
 //! A write is acknowledged only when it is durable. A store never interprets its content and never
 //! loses entries that it cannot read: they are moved aside and reported.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -212,8 +213,8 @@ pub enum Write {
     TrimUsage(usize),
     /// Adds lines to the log, or replaces those of the same numbers.
     Log(Vec<LogRow>),
-    /// Deletes the lines of a kind whose number is less than this.
-    TrimLog(LogKind, u64),
+    /// Deletes the lines of a kind with these numbers. No other lines are looked at.
+    TrimLog(LogKind, Range<u64>),
     /// Deletes the arguments and results in the lines of calls.
     ForgetLogPayloads,
     /// Replaces the numbers that the log may have used.

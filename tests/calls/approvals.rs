@@ -674,3 +674,20 @@ async fn what_is_forgotten_leaves_the_database() {
     let rows: i64 = store.query_row("SELECT count(*) FROM approvals", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 0, "what is forgotten is stored no more");
 }
+
+#[tokio::test]
+async fn what_ended_first_makes_room_first() {
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
+    let mut config = config(&home, &callee);
+    config.calls.approvals_max = 2;
+    let daemon = Daemon::ready(config).await;
+    let early = ask(&daemon, "sda1").await;
+    let late = ask(&daemon, "sda2").await;
+    decide(&daemon, &late, "reject", &json!({})).await;
+    decide(&daemon, &early, "reject", &json!({})).await;
+    ask(&daemon, "sda3").await;
+    assert_eq!(daemon.get(&format!("/api/v1/approvals/{late}")).await.status, 404);
+    assert_eq!(daemon.get(&format!("/api/v1/approvals/{early}")).await.status, 200, "it ended just now");
+    daemon.stop().await;
+}

@@ -2,12 +2,16 @@
 //! depends on it.
 
 use std::fs;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::calls::{LogEntry, LogPage, LogWanted};
+use callsheet::calls::{CallDependencies, Calls, LogEntry, LogPage, LogWanted, Stored};
+use callsheet::config::Config;
 use callsheet::model::{ScenarioName, ScenarioState};
-use callsheet::runtime::Clock;
-use callsheet::state::{Decision, LogKind};
+use callsheet::runtime::{ByteBudget, Clock, Tasks};
+use callsheet::state::{Decision, LogKind, Restored, StateError, StateStore, Write, sqlite};
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, tool};
@@ -331,5 +335,79 @@ async fn pages_show_the_same_record_also_after_a_restart() {
     for part in ["band state-blocked", "changes of state", "an operator blocked it", "From the log, which begins"] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    house.finish().await;
+}
+
+/// A real store, with what it was given to write to the log.
+struct WatchedStore {
+    store: Arc<dyn StateStore>,
+    writes: Mutex<Vec<Write>>,
+}
+
+impl StateStore for WatchedStore {
+    fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
+        self.store.load()
+    }
+
+    fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
+        self.writes.lock().unwrap().extend(writes.iter().cloned());
+        self.store.save(writes)
+    }
+}
+
+impl WatchedStore {
+    /// The numbers of the lines of a kind that were to be deleted.
+    fn trims(&self, kind: LogKind) -> Vec<Range<u64>> {
+        let writes = self.writes.lock().unwrap();
+        let trims = writes.iter().filter_map(|write| match write {
+            Write::TrimLog(trimmed, lines) if *trimmed == kind => Some(lines.clone()),
+            _ => None,
+        });
+        trims.collect()
+    }
+}
+
+#[tokio::test]
+async fn the_store_looks_only_at_lines_that_were_dropped_since_and_once_at_each() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let path = house.folder().join("another.db");
+    let real = sqlite::open(&path, Clock::system()).unwrap();
+    let store = Arc::new(WatchedStore { store: real, writes: Mutex::default() });
+    let mut config = Config::for_state(path.clone()).calls;
+    config.recent = 2;
+    let engine = house.app.engine().clone();
+    let tasks = Tasks::new();
+    let budget = ByteBudget::new(1 << 20);
+    let calls = Calls::new(config, engine, house.app.reader(), budget, Clock::system(), tasks.clone());
+    let parts = CallDependencies {
+        store: Arc::clone(&store) as Arc<dyn StateStore>,
+        hub: house.app.events().clone(),
+        reader: house.app.reader(),
+        clock: Clock::system(),
+        tasks,
+        stop: house.app.stopping(),
+    };
+    calls.attach(Stored::default(), parts);
+    let stored = |query: &str| -> i64 {
+        let database = rusqlite::Connection::open(&path).unwrap();
+        database.busy_timeout(Duration::from_secs(20)).unwrap();
+        database.query_row(query, [], |row| row.get(0)).unwrap()
+    };
+    for number in 1..=6 {
+        calls.execute(request("read", &json!({}))).await.unwrap();
+        let count = "SELECT count(*) FROM log WHERE kind = 'call'";
+        let line = calls.recent().0.last().unwrap().line;
+        let is_stored = format!("SELECT count(*) FROM log WHERE number = {line}");
+        until("the call is stored", || stored(&is_stored) == 1).await;
+        assert_eq!(stored(count), number.min(2), "what is dropped is deleted with the next line");
+    }
+    let trims = store.trims(LogKind::Call);
+    assert!(trims.windows(2).all(|pair| pair[0].end <= pair[1].start), "no line is looked at twice: {trims:?}");
+    assert!(trims.iter().all(|lines| !lines.is_empty()), "{trims:?}");
+    for kind in [LogKind::State, LogKind::End, LogKind::Start] {
+        assert_eq!(store.trims(kind), [], "no {} was dropped", kind.as_str());
+    }
+    calls.close_audit();
     house.finish().await;
 }

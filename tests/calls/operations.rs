@@ -544,6 +544,21 @@ async fn so_many_are_followed_and_no_more() {
 }
 
 #[tokio::test]
+async fn so_many_bytes_of_operations_are_followed_and_no_more() {
+    let home = Home::new();
+    let answers = telling(json!("r-1"), vec![json!({"status": "running"})]);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), answers).await;
+    let mut config = config(&home, &[("builds", &callee)]);
+    // Room for one, with what its tool declares.
+    config.calls.kept_bytes = 2_500;
+    let daemon = Daemon::ready(config).await;
+    begin(&daemon, "start").await;
+    let beyond = call(&daemon, "start").await.json();
+    assert!(beyond["untracked"].as_str().unwrap().contains("`calls.kept_bytes`"), "{beyond}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn an_approved_call_that_goes_on_is_followed() {
     let home = Home::new();
     let mut offered = runs("builds", &behaviour(), "string");

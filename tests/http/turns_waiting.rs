@@ -2,6 +2,7 @@
 //! and whose turn it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callsheet::config::Config;
 use callsheet::discovery::SourceTrust;
@@ -376,6 +377,71 @@ async fn stored_turns_that_are_not_kept_after_a_restart_are_a_finding() {
     assert_eq!(kept.status, 202, "it stays in the store: {kept:?}");
     assert_eq!(daemon.findings("turns-left-out").await.len(), 1, "one cannot be read");
     daemon.stop().await;
+}
+
+#[tokio::test]
+async fn stored_turns_without_room_are_deleted_some_time_after_their_end() {
+    let home = Home::new();
+    let stage = stage().await;
+    let daemon = stage.daemon(&home).await;
+    let first = json!({"response": calls(&["wipe"]), "turn_id": "turn-of-the-test-1"});
+    assert_eq!(post(&daemon, &first).await.status, 202);
+    // With other arguments, since equal calls wait for one approval.
+    let second = json!({"response": calls(&["look", "wipe"]), "turn_id": "turn-of-the-test-2"});
+    let second = post(&daemon, &second).await.json();
+    let approval = second["calls"][1]["approval_id"].as_str().unwrap_or_else(|| panic!("{second:#}"));
+    daemon.stop().await;
+
+    let mut config = stage.config(&home);
+    config.calls.turns.max = 1;
+    config.calls.turns.keep = Duration::ZERO;
+    let daemon = Daemon::ready(config).await;
+    assert_eq!(daemon.findings("turns-left-out").await.len(), 1);
+    assert_eq!(stored_turns(&home), ["turn-of-the-test-1", "turn-of-the-test-2"], "one of its calls waits");
+    let target = format!("/api/v1/approvals/{approval}/reject");
+    assert_eq!(daemon.send_json("POST", &target, &json!({})).await.status, 200);
+    let findings = "/api/v1/findings?code=turns-left-out";
+    daemon.until(findings, |answer| answer.json()["findings"].as_array().is_some_and(Vec::is_empty)).await;
+    daemon.stop().await;
+    assert_eq!(stored_turns(&home), ["turn-of-the-test-1"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_was_left_out_and_is_begun_anew_is_stored_as_the_new_one() {
+    let home = Home::new();
+    let stage = stage().await;
+    let daemon = stage.daemon(&home).await;
+    let first = json!({"response": calls(&["wipe"]), "turn_id": "turn-of-the-test-1"});
+    let first = post(&daemon, &first).await.json();
+    let second = json!({"response": calls(&["look", "wipe"]), "turn_id": "turn-of-the-test-2"});
+    assert_eq!(post(&daemon, &second).await.status, 202);
+    daemon.stop().await;
+
+    let mut config = stage.config(&home);
+    config.calls.turns.max = 1;
+    let daemon = Daemon::ready(config).await;
+    let approval = first["calls"][0]["approval_id"].as_str().unwrap_or_else(|| panic!("{first:#}"));
+    let target = format!("/api/v1/approvals/{approval}/reject");
+    assert_eq!(daemon.send_json("POST", &target, &json!({})).await.status, 200);
+    daemon.until("/api/v1/turns/turn-of-the-test-1", |answer| answer.status == 200).await;
+    let anew = json!({"response": calls(&["look"]), "turn_id": "turn-of-the-test-2"});
+    assert_eq!(post(&daemon, &anew).await.status, 200, "the one that is over makes room");
+    assert!(daemon.findings("turns-left-out").await.is_empty(), "it is kept again");
+    daemon.stop().await;
+
+    let daemon = stage.daemon(&home).await;
+    let ran = stage.callee.ran().len();
+    let again = post(&daemon, &anew).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(stage.callee.ran().len(), ran, "the same turn runs no call again");
+    daemon.stop().await;
+}
+
+/// The ids of the stored turns.
+fn stored_turns(home: &Home) -> Vec<String> {
+    let connection = rusqlite::Connection::open(home.state()).unwrap();
+    let mut query = connection.prepare("SELECT id FROM turns ORDER BY id").unwrap();
+    query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 /// A house with one scenario that a script plays.

@@ -98,9 +98,7 @@ impl Calls {
             // The table of calls counts the result from here on.
             let ended = running.await.map(CallResponse::without_reservation);
             let end = CallEnd::from(ended);
-            let bytes = end.weight();
-            attendance.call.set(CallPhase::Over(Arc::new(end)));
-            attendance.all.keep(attendance.call.id(), bytes);
+            attendance.all.keep(&attendance.call, CallPhase::Over(Arc::new(end)));
         });
         Arc::new(CallEnd::NeedsInput(needs_input))
     }

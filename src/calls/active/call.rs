@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::pace::EventPace;
 use super::pending_input::PendingInput;
 use crate::calls::CallEnd;
 use crate::calls::caller::Caller;
+use crate::calls::kept::KeptChanges;
 use crate::events::{Event, Hub};
 use crate::model::{CallEvent, CallEventKind, CallerInfo};
 use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
@@ -27,7 +28,8 @@ pub struct ActiveCall {
     caller: CallerInfo,
     owner: Arc<str>,
     offers: CallerOffers,
-    phase: watch::Sender<CallPhase>,
+    phase: Mutex<CallPhase>,
+    changes: KeptChanges,
     reply: Mutex<Option<oneshot::Sender<InputReply>>>,
     cancelling: StopTrigger,
     cancelled: Stop,
@@ -74,7 +76,8 @@ impl ActiveCall {
             caller,
             owner,
             offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
-            phase: watch::Sender::new(CallPhase::Running),
+            phase: Mutex::new(CallPhase::Running),
+            changes: KeptChanges::default(),
             reply: Mutex::default(),
             cancelling,
             cancelled,
@@ -108,12 +111,17 @@ impl ActiveCall {
 
     /// How far it is.
     pub fn phase(&self) -> CallPhase {
-        self.phase.borrow().clone()
+        self.locked().clone()
+    }
+
+    /// What wakes those that wait for it.
+    pub(super) fn changes(&self) -> &KeptChanges {
+        &self.changes
     }
 
     /// The input that it waits for.
     pub fn pending_input(&self) -> Option<Arc<PendingInput>> {
-        match &*self.phase.borrow() {
+        match &*self.locked() {
             CallPhase::NeedsInput(input) => Some(Arc::clone(input)),
             _ => None,
         }
@@ -136,31 +144,36 @@ impl ActiveCall {
 
     /// Waits until the call needs input. Never completes for one that ends without.
     pub(super) async fn first_input(&self) -> Arc<PendingInput> {
-        let mut phase = self.phase.subscribe();
-        loop {
-            if let CallPhase::NeedsInput(input) = &*phase.borrow_and_update() {
-                return Arc::clone(input);
-            }
-            if phase.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
+        self.changes.wait_for(|| self.pending_input()).await
     }
 
     /// Waits until the call needs other input than `known`, or is over.
     pub(in crate::calls) async fn settled(&self, known: &str) -> CallPhase {
-        let mut phase = self.phase.subscribe();
-        let settled = phase.wait_for(|phase| match phase {
-            CallPhase::Running => false,
-            CallPhase::NeedsInput(input) => *input.id != *known,
-            CallPhase::Over(_) | CallPhase::Abandoned => true,
-        });
-        // The sender lives in `self`.
-        settled.await.map_or(CallPhase::Abandoned, |phase| phase.clone())
+        let settled = |phase: CallPhase| match &phase {
+            CallPhase::Running => None,
+            CallPhase::NeedsInput(input) => (*input.id != *known).then_some(phase),
+            CallPhase::Over(_) | CallPhase::Abandoned => Some(phase),
+        };
+        self.changes.wait_for(|| settled(self.phase())).await
     }
 
     pub(super) fn set(&self, phase: CallPhase) {
-        self.phase.send_replace(phase);
+        *self.locked() = phase;
+        self.changes.note();
+    }
+
+    /// Moves it on from a phase for which `holds`.
+    fn move_on(&self, holds: impl Fn(&CallPhase) -> bool, next: CallPhase) {
+        let mut phase = self.locked();
+        if holds(&phase) {
+            *phase = next;
+            drop(phase);
+            self.changes.note();
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, CallPhase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reply(&self) -> MutexGuard<'_, Option<oneshot::Sender<InputReply>>> {
@@ -185,7 +198,7 @@ impl ActiveCall {
     async fn wait_for_input(&self, wanted: &InputWanted) -> InputReply {
         let id: Arc<str> = Uuid::new_v4().to_string().into();
         let (reply, replied) = oneshot::channel();
-        if matches!(*self.phase.borrow(), CallPhase::Abandoned) {
+        if self.is_abandoned() {
             return InputReply::Declined;
         }
         let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
@@ -193,20 +206,17 @@ impl ActiveCall {
             PendingInput { id: Arc::clone(&id), message: wanted.message(), schema: wanted.schema(), expires_at };
         *self.reply() = Some(reply);
         let _waiting = InputTurn { call: self, id: Arc::clone(&id) };
-        self.phase.send_if_modified(|phase| {
-            let is_there = !matches!(phase, CallPhase::Abandoned);
-            if is_there {
-                *phase = CallPhase::NeedsInput(Arc::new(pending));
-            }
-            is_there
-        });
+        self.move_on(|phase| !matches!(phase, CallPhase::Abandoned), CallPhase::NeedsInput(Arc::new(pending)));
         self.publish(CallEventKind::InputNeeded(id));
-        let mut phase = self.phase.subscribe();
         tokio::select! {
             reply = replied => reply.unwrap_or(InputReply::Declined),
             () = self.clock.sleep(self.input_timeout) => InputReply::Declined,
-            _ = phase.wait_for(|phase| matches!(phase, CallPhase::Abandoned)) => InputReply::Declined,
+            () = self.changes.wait_until(|| self.is_abandoned()) => InputReply::Declined,
         }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        matches!(*self.locked(), CallPhase::Abandoned)
     }
 }
 
@@ -219,13 +229,7 @@ struct InputTurn<'a> {
 impl Drop for InputTurn<'_> {
     fn drop(&mut self) {
         self.call.reply().take();
-        self.call.phase.send_if_modified(|phase| {
-            let waits = matches!(phase, CallPhase::NeedsInput(_));
-            if waits {
-                *phase = CallPhase::Running;
-            }
-            waits
-        });
+        self.call.move_on(|phase| matches!(phase, CallPhase::NeedsInput(_)), CallPhase::Running);
         self.call.publish(CallEventKind::InputOver(Arc::clone(&self.id)));
     }
 }

@@ -7,10 +7,12 @@
 //!
 //! Never done here: sending calls and writing answers.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use uuid::Uuid;
+
+use super::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptTable, Taken};
 
 mod attend;
 mod call;
@@ -21,28 +23,24 @@ pub use attend::{AttendError, InputError};
 pub use call::{ActiveCall, CallPhase};
 pub use pending_input::PendingInput;
 
-/// The most calls that take part at a time.
-const MOST: usize = 10_000;
-/// The most answers that are kept for callers that gave input.
-const KEPT: usize = 256;
-/// The most bytes of the results of those.
-const KEPT_BYTES: usize = 32 * 1024 * 1024;
+/// The most calls that take part at a time, and answers that are kept for callers that gave input.
+/// Answers make room for calls, and have no age.
+const LIMITS: KeptLimits = KeptLimits { most: 10_000, bytes: 32 * 1024 * 1024, keep: Duration::MAX };
 /// The longest and the shortest id that a caller may give.
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 8..=100;
 
 /// All calls whose callers take part. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct ActiveCalls(Arc<Mutex<CallTable>>);
+#[derive(Debug, Clone)]
+pub struct ActiveCalls(Arc<Mutex<KeptTable<Arc<ActiveCall>>>>);
 
-#[derive(Debug, Default)]
-struct CallTable {
-    calls: BTreeMap<Arc<str>, Arc<ActiveCall>>,
-    /// Those that are over and kept, the oldest first, with the bytes of their results.
-    over: VecDeque<(Arc<str>, usize)>,
+impl Default for ActiveCalls {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(KeptTable::new(LIMITS))))
+    }
 }
 
 impl ActiveCalls {
-    fn table(&self) -> MutexGuard<'_, CallTable> {
+    fn table(&self) -> MutexGuard<'_, KeptTable<Arc<ActiveCall>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,40 +53,61 @@ impl ActiveCalls {
         let given = given.map(checked_id).transpose()?;
         let id: Arc<str> = given.unwrap_or_else(|| Uuid::new_v4().to_string()).into();
         let mut table = self.table();
-        if table.calls.contains_key(&id) {
+        if table.get(&id).is_some() {
             return Err(AttendError::Taken(id.to_string()));
         }
-        if table.calls.len() >= MOST + table.over.len() {
-            return Err(AttendError::Full);
+        let call = Arc::new(make(id));
+        match table.admit(Arc::clone(&call)) {
+            Admission::Added(_) => Ok(call),
+            Admission::Full(_) => Err(AttendError::Full),
         }
-        let call = Arc::new(make(Arc::clone(&id)));
-        table.calls.insert(id, Arc::clone(&call));
-        Ok(call)
     }
 
     /// The call with this id.
     pub fn get(&self, id: &str) -> Option<Arc<ActiveCall>> {
-        self.table().calls.get(id).cloned()
+        self.table().get(id).cloned()
     }
 
     /// The calls that wait for input, in order of their ids.
     pub fn waiting(&self) -> Vec<(Arc<ActiveCall>, Arc<PendingInput>)> {
-        let calls: Vec<_> = self.table().calls.values().cloned().collect();
-        calls.into_iter().filter_map(|call| call.pending_input().map(|input| (call, input))).collect()
+        let calls: Vec<_> = self.table().iter().cloned().collect();
+        let waiting = calls.into_iter().filter_map(|call| call.pending_input().map(|input| (call, input)));
+        let mut waiting: Vec<_> = waiting.collect();
+        waiting.sort_unstable_by(|one, other| one.0.id().cmp(other.0.id()));
+        waiting
     }
 
     fn remove(&self, id: &str) {
-        self.table().calls.remove(id);
+        self.table().remove(id);
     }
 
     /// Keeps a call that is over for a while, and forgets older ones beyond the limits.
-    fn keep(&self, id: &Arc<str>, bytes: usize) {
+    fn keep(&self, call: &ActiveCall, end: CallPhase) {
         let mut table = self.table();
-        table.over.push_back((Arc::clone(id), bytes));
-        while table.over.len() > KEPT || table.over.iter().map(|(_, bytes)| bytes).sum::<usize>() > KEPT_BYTES {
-            let Some((oldest, _)) = table.over.pop_front() else { break };
-            table.calls.remove(&oldest);
+        call.set(end);
+        table.change(call.id(), |_| ());
+        table.make_room(Taken::default());
+    }
+}
+
+impl Keepable for Arc<ActiveCall> {
+    fn id(&self) -> &Arc<str> {
+        ActiveCall::id(self)
+    }
+
+    fn weight(&self) -> usize {
+        match self.phase() {
+            CallPhase::Over(end) => end.weight(),
+            _ => 0,
         }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase(), CallPhase::Over(_))
+    }
+
+    fn changes(&self) -> &KeptChanges {
+        ActiveCall::changes(self)
     }
 }
 

@@ -9,16 +9,17 @@
 //! Never done here: sending, which is the business of a [`ApprovedCallRunner`]. States, a picture
 //! and the errors are in `docs/design/approvals.md`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
+use super::kept::{Keepable as _, KeptLimits, KeptRegister, Taken};
 use crate::events::Event;
 use crate::model::{
     ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity, StoredAnswer, Tool, ToolId,
@@ -33,13 +34,13 @@ mod table;
 
 pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
-use table::{Admitted, ApprovalTable, RoomMade};
+use table::{Admitted, KeptApproval, RoomMade};
 
 /// How long an approving request waits for the answer of the call. After that it is answered with
 /// the state `started`.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often expiry is checked by the wall clock, which may be set.
-const LOOK: Duration = Duration::from_secs(30);
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The largest answer that is kept, in bytes. A larger one is left out, and an error says so.
 const ANSWER_MAX: usize = 1024 * 1024;
 
@@ -116,45 +117,41 @@ pub struct Approvals(Arc<ApprovalsInner>);
 struct ApprovalsInner {
     parts: CallDependencies,
     limits: ArcSwap<ApprovalLimits>,
-    book: Mutex<ApprovalTable>,
-    /// Counts changes.
-    changes: watch::Sender<u64>,
+    kept: Arc<KeptRegister<KeptApproval>>,
+    /// Wakes the task that expires calls.
+    changed: Notify,
 }
 
 impl Approvals {
     /// Takes over the stored approvals and maintains them until the stop.
     pub fn start(restored: Vec<ApprovalRequest>, limits: ApprovalLimits, parts: CallDependencies) -> Self {
         let (now, wall) = (parts.clock.now(), parts.clock.wall());
-        let mut book = ApprovalTable::default();
-        for request in restored {
+        let restored = restored.into_iter().map(|request| {
             let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
             // No call waits longer than the limit, even if the wall clock was set.
-            book.restore(Arc::new(request), now + left.min(limits.expiry));
-        }
-        let shared = ApprovalsInner {
-            parts,
-            limits: ArcSwap::from_pointee(limits),
-            book: Mutex::new(book),
-            changes: watch::Sender::new(0),
-        };
-        let approvals = Self(Arc::new(shared));
+            KeptApproval::restored(Arc::new(request), now + left.min(limits.expiry))
+        });
+        let kept = KeptRegister::new(restored, KeptLimits::from(&limits), parts.clone());
+        let limits = ArcSwap::from_pointee(limits);
+        let approvals = Self(Arc::new(ApprovalsInner { parts, limits, kept, changed: Notify::new() }));
         approvals.0.parts.tasks.spawn(approvals.clone().look_after());
         approvals
     }
 
     /// Applies other limits. Calls that wait already keep their deadline.
     pub fn configure(&self, limits: ApprovalLimits) {
+        self.0.kept.configure(KeptLimits::from(&limits));
         self.0.limits.store(Arc::new(limits));
     }
 
     /// All approvals that are kept, in the order of their requests.
     pub fn all(&self) -> Vec<Arc<ApprovalRequest>> {
-        self.book().shown().cloned().collect()
+        self.0.kept.table().shown().cloned().collect()
     }
 
     /// The approval with this id.
     pub fn get(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
-        self.book().get(id)
+        self.0.kept.table().shown_with_id(id)
     }
 
     /// Adds a call to those that wait. It is durable when this returns. If exactly the same call
@@ -170,20 +167,20 @@ impl Approvals {
         let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
         let collects = wanted.collects;
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
-        let earlier = if collects { self.book().collect(&request.digest, clock.wall()) } else { None };
+        let earlier = if collects { self.0.kept.table().collect(&request.digest, clock.wall()) } else { None };
         if let Some(earlier) = earlier {
             return Ok(earlier);
         }
-        let admitted = self.book().admit(&request, clock.now() + limits.expiry, &limits);
+        let admitted = self.0.kept.table().enqueue(&request, clock.now() + limits.expiry);
         let RoomMade { forgotten, displaced } = match admitted {
             Admitted::New(made) => made,
             Admitted::Waits(known) => return Ok(known),
             Admitted::Full => return Err(EnqueueError::Full),
         };
-        let forget = forgotten.into_iter().map(Write::ForgetApproval);
+        let forget = forgotten.iter().filter_map(KeptApproval::deletion);
         let changed = displaced.iter().chain([&request]).map(|request| Write::Approval(Arc::clone(request)));
         if let Err(error) = self.0.parts.store.save(forget.chain(changed).collect()).await {
-            let mut book = self.book();
+            let mut book = self.0.kept.table();
             book.remove(&request.id);
             for kept in &displaced {
                 book.release(&kept.id);
@@ -215,30 +212,14 @@ impl Approvals {
 
     /// Waits until an approved call is over, for at most so long. Returns its state then.
     pub async fn wait_until_over(&self, started: Arc<ApprovalRequest>, limit: Duration) -> Arc<ApprovalRequest> {
-        let mut changes = self.0.changes.subscribe();
-        let over = async {
-            loop {
-                match self.get(&started.id) {
-                    Some(request) if !request.state.is_over() => {}
-                    Some(request) => return request,
-                    None => return Arc::clone(&started),
-                }
-                if changes.changed().await.is_err() {
-                    return Arc::clone(&started);
-                }
-            }
-        };
-        tokio::select! {
-            over = over => over,
-            () = self.0.parts.clock.sleep(limit) => started,
-            () = self.0.parts.stop.wait() => started,
-        }
+        self.0.kept.wait_until_over(&started.id, limit).await;
+        self.get(&started.id).unwrap_or(started)
     }
 
     /// The outcome of this call was handed out to its caller: the same call is a new one from now
     /// on.
     pub fn set_collected(&self, id: &str) {
-        self.book().set_collected(id);
+        self.0.kept.table().set_collected(id);
     }
 
     async fn begin<R: ApprovedCallRunner>(
@@ -251,9 +232,9 @@ impl Approvals {
             return Err(DecideError::Stopping);
         }
         let clock = self.0.parts.clock;
-        let request = self.book().hold(&id, clock.now(), clock.wall())?;
+        let request = self.0.kept.table().hold(&id, clock.now(), clock.wall())?;
         if let Some(change) = changed(&request, runner.current_tool(&request).as_ref()) {
-            self.book().release(&id);
+            self.0.kept.table().release(&id);
             return Err(DecisionRefusal::Changed(change).into());
         }
         let decided = Some(ApprovalDecision { by, at: clock.wall(), reason: None });
@@ -277,7 +258,7 @@ impl Approvals {
         let (by, reason) = (by.into(), reason.map(Into::into));
         let rejecting = self.0.parts.tasks.spawn(async move {
             let clock = approvals.0.parts.clock;
-            let request = approvals.book().hold(&id, clock.now(), clock.wall())?;
+            let request = approvals.0.kept.table().hold(&id, clock.now(), clock.wall())?;
             let at = clock.wall();
             let decided = Some(ApprovalDecision { by, at, reason });
             let (state, ended_at) = (ApprovalState::Rejected, Some(at));
@@ -290,7 +271,7 @@ impl Approvals {
     async fn decide(&self, decided: ApprovalRequest) -> Result<Arc<ApprovalRequest>, DecideError> {
         let decided = Arc::new(decided);
         if let Err(error) = self.0.parts.store.save(vec![Write::Approval(Arc::clone(&decided))]).await {
-            self.book().release(&decided.id);
+            self.0.kept.table().release(&decided.id);
             return Err(error.into());
         }
         self.show(&decided).await;
@@ -302,58 +283,35 @@ impl Approvals {
     async fn end(&self, ended: ApprovalRequest) {
         let ended = Arc::new(ApprovalRequest { ended_at: Some(self.0.parts.clock.wall()), ..ended });
         self.show(&ended).await;
-        let forgotten = {
-            let limits = self.0.limits.load();
-            self.book().make_room(limits.most, limits.bytes)
-        };
-        let forget = forgotten.into_iter().map(Write::ForgetApproval);
-        self.keep([Write::Approval(ended)].into_iter().chain(forget).collect()).await;
-    }
-
-    /// Stores changes that are active already.
-    async fn keep(&self, writes: Vec<Write>) {
-        if writes.is_empty() {
-            return;
-        }
-        if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "the outcome of a call that needed approval could not be stored");
-        }
+        let forgotten = self.0.kept.table().make_room(Taken::default());
+        self.0.kept.store(vec![Write::Approval(ended)], &forgotten).await;
     }
 
     /// Makes the new state active and publishes it as an event.
     async fn show(&self, request: &Arc<ApprovalRequest>) {
-        self.book().put(request);
-        self.0.changes.send_modify(|count| *count += 1);
+        self.0.kept.table().put(request);
+        self.0.changed.notify_one();
         self.0.parts.hub.publish(Event::Approval(Arc::clone(request))).await;
     }
 
     /// Expires calls that were not decided in time and forgets those that are over, until the stop.
     async fn look_after(self) {
         let CallDependencies { clock, stop, .. } = &self.0.parts;
-        let mut changes = self.0.changes.subscribe();
         loop {
-            let look: Instant = clock.now() + LOOK;
-            let next = self.book().next_deadline().map_or(look, |deadline| deadline.min(look));
+            let look: Instant = clock.now() + EXPIRY_CHECK_INTERVAL;
+            let next = self.0.kept.table().next_deadline().map_or(look, |deadline| deadline.min(look));
             tokio::select! {
                 () = stop.wait() => return,
                 () = clock.sleep_until(next) => {}
-                // The sender lives in `self`.
-                _ = changes.changed() => {}
+                () = self.0.changed.notified() => {}
             }
-            let wall = clock.wall();
-            let expired = self.book().expire(clock.now(), wall);
-            let then = wall.saturating_sub(self.0.limits.load().keep).unwrap_or(wall);
-            let forgotten = self.book().forget_before(then);
+            let expired = self.0.kept.table().expire(clock.now(), clock.wall());
             for request in &expired {
                 self.show(request).await;
             }
-            let forget = forgotten.into_iter().map(Write::ForgetApproval);
-            self.keep(expired.into_iter().map(Write::Approval).chain(forget).collect()).await;
+            let forgotten = self.0.kept.table().prune(clock.wall());
+            self.0.kept.store(expired.into_iter().map(Write::Approval).collect(), &forgotten).await;
         }
-    }
-
-    fn book(&self) -> MutexGuard<'_, ApprovalTable> {
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::queue::{LogLine, LogQueue};
-use super::{LogEntry, NumberedEnd, NumberedStart, NumberedState, document};
+use super::{LogEntry, NumberedEnd, NumberedStart, NumberedState, StoredFrom, document};
 use crate::calls::{CallDependencies, Calls};
 use crate::catalog::{CatalogReader, RecentEvents, Snapshot};
 use crate::state::{EarlierLog, LogRow};
@@ -24,7 +24,8 @@ impl Calls {
         used.line = stored.iter().map(|row| row.number).fold(used.line, u64::max);
         let latest = entries.iter().map(LogEntry::at).max();
         let previous_until = earlier.map(|earlier| earlier.written).max(latest);
-        self.0.log.begin(entries, used, self.0.clock.wall());
+        let stored_from = StoredFrom::lines(stored, used.line + 1);
+        self.0.log.begin(entries, stored_from, used, self.0.clock.wall());
         self.trim_log();
         let Some(queue) = self.0.queue.load_full() else { return };
         let at = self.0.clock.wall();

@@ -9,6 +9,7 @@
 //! writing ([`queue`] does).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use super::ended_call::EndedCall;
 use crate::config::CallsConfig;
 use crate::model::{Finding, FindingCode, RecordedEnd, ScenarioName, StateTransition, ToolId};
-use crate::state::{LogKind, LogNumbers};
+use crate::state::{LogKind, LogNumbers, LogRow};
 
 mod document;
 mod follow;
@@ -171,6 +172,14 @@ struct LogRings {
     payload_bytes: usize,
     /// What is no call.
     changes: VecDeque<LogEntry>,
+    stored_from: StoredFrom,
+}
+
+/// The numbers from which on the store may have lines: smaller ones are deleted there.
+#[derive(Debug, Clone, Copy, Default)]
+struct StoredFrom {
+    calls: u64,
+    changes: u64,
 }
 
 impl LogLimits {
@@ -202,6 +211,14 @@ impl LogRings {
         }
     }
 
+    fn first(&self, kind: LogKind) -> u64 {
+        let first = match kind {
+            LogKind::Call => self.calls.front().map(|call| call.line),
+            LogKind::State | LogKind::End | LogKind::Start => self.changes.front().map(LogEntry::line),
+        };
+        first.unwrap_or(self.last.line + 1)
+    }
+
     /// When the oldest line was added that is no call.
     fn states_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.changes.iter().map(LogEntry::at).find(|at| !self.is_old(*at, now))
@@ -229,6 +246,24 @@ impl LogRings {
     }
 }
 
+impl StoredFrom {
+    /// The smallest numbers of stored lines; `none` where there is no line.
+    fn lines(stored: &[LogRow], none: u64) -> Self {
+        let smallest = |is_call: bool| {
+            let rows = stored.iter().filter(|row| (row.kind == LogKind::Call) == is_call);
+            rows.map(|row| row.number).min().unwrap_or(none)
+        };
+        Self { calls: smallest(true), changes: smallest(false) }
+    }
+
+    fn of(self, kind: LogKind) -> u64 {
+        match kind {
+            LogKind::Call => self.calls,
+            LogKind::State | LogKind::End | LogKind::Start => self.changes,
+        }
+    }
+}
+
 impl ActivityLog {
     /// An empty log.
     pub(super) fn new(limits: LogLimits) -> Self {
@@ -251,8 +286,9 @@ impl ActivityLog {
 
     /// Begins with what was stored, the oldest first. `used` are numbers that are not used again,
     /// although their lines may be deleted.
-    fn begin(&self, stored: Vec<LogEntry>, used: LogNumbers, now: Timestamp) {
+    fn begin(&self, stored: Vec<LogEntry>, stored_from: StoredFrom, used: LogNumbers, now: Timestamp) {
         let mut rings = self.rings();
+        rings.stored_from = stored_from;
         rings.last.line = rings.last.line.max(used.line);
         rings.last.call = rings.last.call.max(used.call);
         for entry in stored {
@@ -343,12 +379,22 @@ impl ActivityLog {
     /// The number of the first line that is kept of those that are bounded together with a kind;
     /// the next number if none is.
     fn first(&self, kind: LogKind) -> u64 {
+        self.rings().first(kind)
+    }
+
+    /// The numbers of the lines that are kept no more and may still be in the store.
+    fn to_delete(&self, kind: LogKind) -> Range<u64> {
         let rings = self.rings();
-        let first = match kind {
-            LogKind::Call => rings.calls.front().map(|call| call.line),
-            LogKind::State | LogKind::End | LogKind::Start => rings.changes.front().map(LogEntry::line),
-        };
-        first.unwrap_or(rings.last.line + 1)
+        rings.stored_from.of(kind)..rings.first(kind)
+    }
+
+    /// The store has deleted the lines of a kind with smaller numbers.
+    fn set_deleted(&self, kind: LogKind, below: u64) {
+        let mut rings = self.rings();
+        match kind {
+            LogKind::Call => rings.stored_from.calls = below,
+            LogKind::State | LogKind::End | LogKind::Start => rings.stored_from.changes = below,
+        }
     }
 
     /// All calls, the oldest first, and the number of the latest.

@@ -203,7 +203,15 @@ impl LogWriter {
             lines.iter().filter_map(entry).filter(kept).map(|entry| document::entry_row(&entry)).collect();
         let stored = rows.len();
         let mut writes = vec![Write::Log(rows)];
-        writes.extend(LogKind::ALL.map(|kind| Write::TrimLog(kind, self.log.first(kind))));
+        // Only lines that were dropped since: the store looks at each of them once.
+        let mut deleted = Vec::new();
+        for kind in LogKind::ALL {
+            let lines = self.log.to_delete(kind);
+            if !lines.is_empty() {
+                deleted.push((kind, lines.end));
+                writes.push(Write::TrimLog(kind, lines));
+            }
+        }
         let forgets_payloads = self.log.forgets_payloads();
         if forgets_payloads {
             writes.push(Write::ForgetLogPayloads);
@@ -212,6 +220,11 @@ impl LogWriter {
         let saved = store.save(writes).await;
         if forgets_payloads && saved.is_ok() {
             self.log.set_payloads_forgotten();
+        }
+        if saved.is_ok() {
+            for (kind, below) in deleted {
+                self.log.set_deleted(kind, below);
+            }
         }
         for _ in 0..stored {
             if saved.is_ok() { self.logged.written() } else { self.logged.failed() }

@@ -89,8 +89,8 @@ pub enum Untrackable {
     /// The operation's id is missing, or not of the right type.
     #[error("{0}")]
     Id(String),
-    /// The limit of followed operations is reached.
-    #[error("as many operations are followed as `calls.operations_max` allows")]
+    /// A limit of followed operations is reached.
+    #[error("as many operations are followed as `calls.operations_max` and `calls.kept_bytes` allow")]
     Full,
     /// The daemon is stopping.
     #[error("the daemon is stopping")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::behaviour::{Behaviour, CompanionTool};
@@ -14,6 +14,7 @@ use super::{
     CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool,
     reading, status_tool, value,
 };
+use crate::calls::kept::Keepable as _;
 use crate::model::{JsonText, Operation, OperationState};
 
 /// The largest result that is kept, in bytes. A larger one is left out, and a note says so.
@@ -31,9 +32,9 @@ struct OperationFollower<S> {
 }
 
 impl OperationTracker {
-    /// Follows an operation until it is over or the daemon stops. `poke` signals that the operation
-    /// was changed.
-    pub(super) async fn follow<S: ToolCaller>(self, side: S, operation: Arc<Operation>, poke: Arc<Notify>) {
+    /// Follows an operation until it is over or the daemon stops.
+    pub(super) async fn follow<S: ToolCaller>(self, side: S, operation: Arc<Operation>) {
+        let Some(changes) = self.0.kept.table().get(&operation.id).map(|kept| kept.changes().watch()) else { return };
         let behaviour = match Behaviour::parse(&operation.behaviour) {
             Ok(behaviour) => behaviour,
             Err(why) => return self.end(&operation.id, OperationState::Abandoned, why.to_string()).await,
@@ -46,7 +47,7 @@ impl OperationTracker {
         let watch =
             PollSchedule::new(&behaviour, &limits, operation.status.is_some(), now, now + left.min(limits.longest));
         let mut follower = OperationFollower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
-        follower.run(&poke).await;
+        follower.run(changes).await;
     }
 
     /// Ends an operation without a status of its scenario.
@@ -60,7 +61,7 @@ impl OperationTracker {
 }
 
 impl<S: ToolCaller> OperationFollower<S> {
-    async fn run(&mut self, poke: &Notify) {
+    async fn run(&mut self, mut changes: watch::Receiver<u64>) {
         let (clock, stop) = (self.tracker.0.parts.clock, self.tracker.0.parts.stop.clone());
         loop {
             let Some(operation) = self.tracker.get(&self.id).filter(|operation| !operation.state.is_over()) else {
@@ -73,7 +74,8 @@ impl<S: ToolCaller> OperationFollower<S> {
                 PollAction::Over(state, note) => return self.tracker.end(&self.id, state, note).await,
                 PollAction::At(then) => tokio::select! {
                     () = stop.wait() => return,
-                    () = poke.notified() => {}
+                    // An error means that it was forgotten, which the next look shows.
+                    _ = changes.changed() => {}
                     () = clock.sleep_until(then) => {}
                 },
                 PollAction::Poll => tokio::select! {

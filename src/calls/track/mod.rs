@@ -10,16 +10,16 @@
 //!
 //! Never done here: sending. Calls to scenarios go through a [`ToolCaller`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
+use super::kept::{KeptLimits, KeptRegister, Taken};
 use crate::events::Event;
 use crate::model::{
     CallerInfo, Finding, FindingCode, JsonText, Operation, OperationState, PeerIdentity, Progress, Tool, ToolId,
@@ -30,19 +30,16 @@ pub(crate) mod behaviour;
 mod cancel;
 mod companion_tool;
 mod follow;
+mod kept_operation;
 mod limits;
 mod poll_schedule;
 mod reading;
-mod table;
 
 pub use behaviour::Untrackable;
 use behaviour::{Behaviour, CompanionTool};
 pub use cancel::CancelError;
+use kept_operation::KeptOperation;
 pub use limits::TrackerLimits;
-use table::OperationTable;
-
-/// How often operations that are over are checked for expiry.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// An answered call that may continue in the background.
 #[derive(Debug, Clone)]
@@ -146,72 +143,47 @@ pub struct OperationTracker(Arc<TrackerInner>);
 struct TrackerInner {
     parts: CallDependencies,
     limits: ArcSwap<TrackerLimits>,
-    book: Mutex<OperationTable>,
-    /// Counts changes of states.
-    ends: watch::Sender<u64>,
+    kept: Arc<KeptRegister<KeptOperation>>,
 }
 
 impl OperationTracker {
     /// Takes over the stored operations. No tool is called before [`resume`](Self::resume).
     pub fn start(restored: Vec<Operation>, limits: TrackerLimits, parts: CallDependencies) -> Self {
-        let mut book = OperationTable::default();
-        for operation in restored {
-            book.take_up(Arc::new(operation));
-        }
-        let tracker = Self(Arc::new(TrackerInner {
-            parts,
-            limits: ArcSwap::from_pointee(limits),
-            book: Mutex::new(book),
-            ends: watch::Sender::new(0),
-        }));
-        tracker.0.parts.tasks.spawn(tracker.clone().look_after());
-        tracker
+        let restored = restored.into_iter().map(|operation| KeptOperation::new(Arc::new(operation)));
+        let kept = KeptRegister::new(restored, KeptLimits::from(&limits), parts.clone());
+        parts.tasks.spawn(Arc::clone(&kept).look_after());
+        Self(Arc::new(TrackerInner { parts, limits: ArcSwap::from_pointee(limits), kept }))
     }
 
     /// Continues to follow the operations of an earlier daemon.
     pub fn resume<S: ToolCaller>(&self, side: &S) {
         let going: Vec<_> = self.all().into_iter().filter(|operation| !operation.state.is_over()).collect();
         for operation in going {
-            let poke = self.book().poke(&operation.id);
-            self.0.parts.tasks.spawn(self.clone().follow(side.clone(), operation, poke));
+            self.0.parts.tasks.spawn(self.clone().follow(side.clone(), operation));
         }
     }
 
     /// Applies other limits to operations that start from now on.
     pub fn configure(&self, limits: TrackerLimits) {
+        self.0.kept.configure(KeptLimits::from(&limits));
         self.0.limits.store(Arc::new(limits));
     }
 
     /// All operations that are kept, in the order of their start.
     pub fn all(&self) -> Vec<Arc<Operation>> {
-        self.book().all().cloned().collect()
+        self.0.kept.table().iter().map(|kept| Arc::clone(&kept.operation)).collect()
     }
 
     /// The operation with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
-        self.book().get(id)
+        self.0.kept.table().get(id).map(|kept| Arc::clone(&kept.operation))
     }
 
     /// Waits until an operation is over, for at most so long. Returns its state then; `None` if it
     /// is not known.
     pub async fn wait_until_over(&self, id: &str, limit: Duration) -> Option<Arc<Operation>> {
-        let mut ends = self.0.ends.subscribe();
-        let over = async {
-            loop {
-                match self.get(id) {
-                    Some(operation) if !operation.state.is_over() => {}
-                    known => return known,
-                }
-                if ends.changed().await.is_err() {
-                    return self.get(id);
-                }
-            }
-        };
-        tokio::select! {
-            over = over => over,
-            () = self.0.parts.clock.sleep(limit) => self.get(id),
-            () = self.0.parts.stop.wait() => self.get(id),
-        }
+        self.0.kept.wait_until_over(id, limit).await;
+        self.get(id)
     }
 
     /// A finding for each status that a tool of the kept operations answered and does not declare.
@@ -241,17 +213,15 @@ impl OperationTracker {
             Ok(None) => return FollowUp::Over,
             Err(why) => return FollowUp::Untracked(why),
         };
-        let limits = **self.0.limits.load();
-        let admitted = self.book().admit(Arc::clone(&operation), &limits);
-        let Some((forgotten, poke)) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
+        let admitted = self.0.kept.admit(KeptOperation::new(Arc::clone(&operation)));
+        let Some(forgotten) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
         // Followed before it is stored: it is running already, and the request that started it may
         // be cut off here.
         let (tracker, side, followed) = (self.clone(), side.clone(), Arc::clone(&operation));
         let stored = self.0.parts.tasks.spawn(async move {
-            let forget = forgotten.into_iter().map(Write::ForgetOperation);
-            tracker.keep([Write::Operation(Arc::clone(&followed))].into_iter().chain(forget).collect()).await;
+            tracker.0.kept.store(vec![Write::Operation(Arc::clone(&followed))], &forgotten).await;
             tracker.0.parts.hub.publish(Event::Operation(Arc::clone(&followed))).await;
-            tracker.0.parts.tasks.spawn(tracker.clone().follow(side, followed, poke));
+            tracker.0.parts.tasks.spawn(tracker.clone().follow(side, followed));
         });
         match stored.await {
             Ok(()) => FollowUp::Followed(operation),
@@ -307,10 +277,7 @@ impl OperationTracker {
     /// Changes an operation that is not over. Ends and cancel requests are stored. An event is
     /// published if a visible part changed.
     async fn change(&self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
-        let (before, after) = {
-            let mut book = self.book();
-            (book.get(id)?, book.change(id, change)?)
-        };
+        let [before, after] = kept_operation::change(&mut self.0.kept.table(), id, change)?;
         let shows = |operation: &Operation| {
             (operation.state, operation.status.clone(), operation.progress.clone(), operation.note.clone())
         };
@@ -318,41 +285,10 @@ impl OperationTracker {
             self.0.parts.hub.publish(Event::Operation(Arc::clone(&after))).await;
         }
         if before.state != after.state {
-            self.0.ends.send_modify(|count| *count += 1);
-            let limits = self.0.limits.load();
-            let forgotten = self.book().make_room(limits.most, limits.bytes);
-            let forget = forgotten.into_iter().map(Write::ForgetOperation);
-            self.keep([Write::Operation(Arc::clone(&after))].into_iter().chain(forget).collect()).await;
+            let forgotten = self.0.kept.table().make_room(Taken::default());
+            self.0.kept.store(vec![Write::Operation(Arc::clone(&after))], &forgotten).await;
         }
         Some(after)
-    }
-
-    async fn keep(&self, writes: Vec<Write>) {
-        if writes.is_empty() {
-            return;
-        }
-        if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "the state of an operation could not be stored");
-        }
-    }
-
-    /// Forgets operations that were over long ago, until the stop.
-    async fn look_after(self) {
-        let CallDependencies { clock, stop, .. } = &self.0.parts;
-        loop {
-            let wall = clock.wall();
-            let then = wall.saturating_sub(self.0.limits.load().keep).unwrap_or(wall);
-            let forgotten = self.book().forget_before(then);
-            self.keep(forgotten.into_iter().map(Write::ForgetOperation).collect()).await;
-            tokio::select! {
-                () = stop.wait() => return,
-                () = clock.sleep(LOOK) => {}
-            }
-        }
-    }
-
-    fn book(&self) -> MutexGuard<'_, OperationTable> {
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

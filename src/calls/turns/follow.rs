@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::left_out::LeftOutTurn;
 use super::meaning::TurnNames;
 use super::settled::Settled;
 use super::turn::{Turn, TurnPhase};
@@ -180,6 +181,31 @@ impl Calls {
             if parts.stop.is_stopped() || turn.is_over() {
                 return;
             }
+        }
+    }
+
+    /// Deletes stored turns without room as they become too old.
+    pub(super) fn forget_left_out_turns(&self) {
+        for turn in self.turns().map(|turns| turns.left_out().without_room()).unwrap_or_default() {
+            self.0.tasks.spawn(self.clone().forget_left_out_turn(turn));
+        }
+    }
+
+    async fn forget_left_out_turn(self, turn: LeftOutTurn) {
+        let Some(turns) = self.turns() else { return };
+        let Some(approvals) = self.approvals() else { return };
+        let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
+        for id in &turn.approvals {
+            while let Some(waiting) = approvals.get(id).filter(|request| !request.state.is_over()) {
+                approvals.wait_until_over(waiting, LOOK).await;
+                if stop.is_stopped() {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.wait() => {}
+            () = self.0.clock.sleep(turns.limits().keep) => turns.forget_left_out(&turn.id).await,
         }
     }
 

@@ -12,6 +12,7 @@
 mod content;
 mod document;
 mod follow;
+mod left_out;
 mod meaning;
 mod messages;
 mod model_answer;

@@ -3,27 +3,20 @@
 //! A turn under an id of its caller is stored before its first call is sent, so it is never run
 //! twice. Never done here: running calls.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use super::document;
+use super::left_out::{LeftOutTurn, LeftOutTurns};
 use super::turn::Turn;
 use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
+use crate::calls::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptRegister, Taken};
 use crate::config::TurnsConfig;
-use crate::model::{Finding, FindingCode, StoredTurn};
-use crate::runtime::ByteBudget;
+use crate::model::{Finding, StoredTurn};
 use crate::state::{StateError, StateErrorKind, Write};
-
-/// How many turns a finding names.
-const NAMED_TURNS: usize = 20;
-/// How often turns that are over are checked for their age.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// Why a turn was not begun.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -55,18 +48,9 @@ pub struct Turns(Arc<TurnsInner>);
 struct TurnsInner {
     parts: CallDependencies,
     limits: ArcSwap<TurnsConfig>,
-    /// `turns.kept_bytes`: what all kept turns have together.
-    kept: ByteBudget,
-    table: Mutex<TurnTable>,
-    /// About stored turns that are not kept.
-    findings: OnceLock<Vec<Finding>>,
-}
-
-#[derive(Default)]
-struct TurnTable {
-    kept: HashMap<Arc<str>, Arc<Turn>>,
-    /// Their ids, in the order in which they began.
-    order: VecDeque<Arc<str>>,
+    kept: Arc<KeptRegister<Arc<Turn>>>,
+    /// Stored turns that are not kept.
+    left_out: LeftOutTurns,
 }
 
 /// What came of adding a turn.
@@ -80,43 +64,45 @@ pub(super) enum TurnAdmission {
 impl Turns {
     /// Takes over the stored turns, and forgets old ones until the stop.
     pub fn start(stored: Vec<StoredTurn>, limits: TurnsConfig, parts: CallDependencies) -> Self {
-        let kept = ByteBudget::new(limits.kept_bytes);
-        let turns = Self(Arc::new(TurnsInner {
-            parts,
-            limits: ArcSwap::from_pointee(limits),
-            kept,
-            table: Mutex::default(),
-            findings: OnceLock::new(),
-        }));
-        let mut beyond_limits = Vec::new();
-        let mut unreadable = Vec::new();
+        let kept = KeptRegister::new([], KeptLimits::from(&limits), parts.clone());
+        let limits = ArcSwap::from_pointee(limits);
+        let turns = Self(Arc::new(TurnsInner { parts, limits, kept, left_out: LeftOutTurns::default() }));
         for stored in stored {
-            match document::restored(&stored).map(|turn| turns.admit(turn)) {
-                Some(Ok(_)) => {}
-                Some(Err(_)) => beyond_limits.push(stored.id),
-                None => unreadable.push(stored.id),
+            let Some(turn) = document::restored(&stored) else {
+                turns.0.left_out.add_unreadable(stored.id);
+                continue;
+            };
+            let left_out = LeftOutTurn::new(&turn);
+            if turns.admit(turn).is_err() {
+                turns.0.left_out.add(left_out);
             }
         }
-        let limits = "they wait for approval, and `turns.max` or `turns.kept_bytes` is lower than before";
-        let findings = [
-            left_out(&beyond_limits, limits, "raise these keys and restart the daemon"),
-            left_out(&unreadable, "they cannot be read", "restart the version of the daemon that stored them"),
-        ];
-        // It is set here only.
-        let _ = turns.0.findings.set(findings.into_iter().flatten().collect());
-        turns.0.parts.tasks.spawn(turns.clone().look_after());
+        turns.0.parts.tasks.spawn(Arc::clone(&turns.0.kept).look_after());
         turns
     }
 
     /// Applies other limits.
     pub fn configure(&self, limits: TurnsConfig) {
-        self.0.kept.set_limit(limits.kept_bytes);
+        self.0.kept.configure(KeptLimits::from(&limits));
         self.0.limits.store(Arc::new(limits));
     }
 
     /// The findings about stored turns that are not kept.
     pub(in crate::calls) fn findings(&self) -> Vec<Finding> {
-        self.0.findings.get().cloned().unwrap_or_default()
+        self.0.left_out.findings()
+    }
+
+    /// The stored turns that are not kept.
+    pub(super) fn left_out(&self) -> &LeftOutTurns {
+        &self.0.left_out
+    }
+
+    /// Deletes a stored turn for which there was no room. One that was begun anew is kept.
+    pub(super) async fn forget_left_out(&self, id: &Arc<str>) {
+        if self.0.kept.table().get(id).is_none() {
+            self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(id))], &[]).await;
+        }
+        self.0.left_out.remove(id);
     }
 
     /// The limits.
@@ -126,7 +112,7 @@ impl Turns {
 
     /// The turn with this id, if this identity made it.
     pub fn get(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
-        self.table().kept.get(id).filter(|turn| *turn.owner == *owner).cloned()
+        self.0.kept.table().get(id).filter(|turn| *turn.owner == *owner).cloned()
     }
 
     /// The turn that has a call with this id, if this identity made it.
@@ -137,14 +123,15 @@ impl Turns {
 
     /// Every turn that is not over.
     pub(super) fn open(&self) -> Vec<Arc<Turn>> {
-        self.table().kept.values().filter(|turn| !turn.is_over()).cloned().collect()
+        self.0.kept.table().iter().filter(|turn| !turn.is_over()).cloned().collect()
     }
 
     /// Adds a turn, unless the same one is known.
     pub(super) fn admit(&self, turn: Turn) -> Result<TurnAdmission, TurnError> {
-        let limits = self.limits();
-        let mut table = self.table();
-        if let Some(known) = table.kept.get(&turn.id) {
+        turn.note_end(self.0.parts.clock.wall());
+        let one_turn = one_turn(self.limits().kept_bytes);
+        let mut table = self.0.kept.table();
+        if let Some(known) = table.get(&turn.id) {
             let is_same = known.owner == turn.owner && known.digest == turn.digest;
             return if is_same {
                 Ok(TurnAdmission::Known(Arc::clone(known)))
@@ -152,28 +139,33 @@ impl Turns {
                 Err(TurnError::Taken(turn.id.to_string()))
             };
         }
-        let most_bytes = limits.kept_bytes.saturating_sub(turn.weight());
-        let forgotten = table.make_room(limits.max.saturating_sub(1), &self.0.kept, most_bytes);
-        let is_full = table.kept.len() >= limits.max || turn.hold(&self.0.kept, one_turn(limits.kept_bytes)).is_err();
+        turn.hold_results(&table.held().share(one_turn));
         let turn = Arc::new(turn);
-        if !is_full {
-            table.add(Arc::clone(&turn));
-        }
+        let admission = table.admit(Arc::clone(&turn));
         drop(table);
-        self.forget(forgotten);
-        if is_full { Err(TurnError::Full) } else { Ok(TurnAdmission::New(turn)) }
+        match admission {
+            Admission::Added(forgotten) => {
+                self.0.kept.delete(&forgotten);
+                self.0.left_out.remove(&turn.id);
+                Ok(TurnAdmission::New(turn))
+            }
+            Admission::Full(forgotten) => {
+                self.0.kept.delete(&forgotten);
+                Err(TurnError::Full)
+            }
+        }
     }
 
     /// Removes a turn that could not be stored.
     pub(super) fn remove(&self, id: &str) {
-        self.table().remove(id);
+        self.0.kept.table().remove(id);
     }
 
     /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
     pub(super) async fn save(&self, turn: &Arc<Turn>) -> Result<(), StateError> {
         let mut saved = turn.saved.lock().await;
         let version = turn.version();
-        if *saved >= version {
+        if saved.is_some_and(|saved| saved >= version) {
             return Ok(());
         }
         let own = Arc::clone(turn);
@@ -186,21 +178,22 @@ impl Turns {
         })?;
         self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;
         turn.set_stored();
-        *saved = version;
+        *saved = Some(version);
         Ok(())
     }
 
     /// Forgets turns that are over, so that so many bytes more can be reserved.
     pub(super) fn make_room(&self, bytes: usize) {
-        let limits = self.limits();
-        let most_bytes = limits.kept_bytes.saturating_sub(bytes);
-        let forgotten = self.table().make_room(limits.max, &self.0.kept, most_bytes);
-        self.forget(forgotten);
+        let forgotten = self.0.kept.table().make_room(Taken { count: 0, bytes });
+        self.0.kept.delete(&forgotten);
     }
 
     /// A call of a turn is over: stores it if it is in the store. If that fails, the next daemon
     /// takes its calls for ones with an unknown outcome and does not run them.
     pub(super) async fn keep(&self, turn: &Arc<Turn>) {
+        if turn.note_end(self.0.parts.clock.wall()) {
+            self.0.kept.table().note_end(&turn.id);
+        }
         // Waits for a save that is under way, which may be the first one and without this call.
         drop(turn.saved.lock().await);
         if turn.is_stored()
@@ -209,100 +202,42 @@ impl Turns {
             tracing::error!(error = %error, "what became of the calls of a turn could not be stored");
         }
     }
+}
 
-    /// Forgets turns that are over and too old or too many, until the stop.
-    async fn look_after(self) {
-        let CallDependencies { clock, stop, .. } = &self.0.parts;
-        loop {
-            tokio::select! {
-                () = stop.wait() => return,
-                () = clock.sleep(LOOK) => {}
-            }
-            let (limits, wall) = (self.limits(), clock.wall());
-            let then = wall.saturating_sub(limits.keep).unwrap_or(wall);
-            let forgotten = {
-                let mut table = self.table();
-                let mut forgotten = table.forget_before(then, wall);
-                forgotten.extend(table.make_room(limits.max, &self.0.kept, limits.kept_bytes));
-                forgotten
-            };
-            self.forget(forgotten);
-        }
+impl Keepable for Arc<Turn> {
+    fn id(&self) -> &Arc<str> {
+        &self.id
     }
 
-    /// Deletes forgotten turns from the store, in the background.
-    fn forget(&self, forgotten: Vec<Arc<Turn>>) {
-        let stored = forgotten.into_iter().filter(|turn| turn.is_stored());
-        let writes: Vec<Write> = stored.map(|turn| Write::ForgetTurn(Arc::clone(&turn.id))).collect();
-        if writes.is_empty() {
-            return;
-        }
-        let parts = self.0.parts.clone();
-        self.0.parts.tasks.spawn(async move {
-            if let Err(error) = parts.store.save(writes).await {
-                tracing::warn!(error = %error, "old turns could not be deleted from the stored state");
-            }
-        });
+    fn weight(&self) -> usize {
+        Turn::weight(self)
     }
 
-    fn table(&self) -> MutexGuard<'_, TurnTable> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_over(&self) -> bool {
+        Turn::is_over(self)
+    }
+
+    fn ended_at(&self) -> Option<Timestamp> {
+        self.over_since()
+    }
+
+    fn changes(&self) -> &KeptChanges {
+        &self.changes
+    }
+
+    fn deletion(&self) -> Option<Write> {
+        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id)))
+    }
+
+    fn release(&self) {
+        self.release_results();
     }
 }
 
-impl TurnTable {
-    fn add(&mut self, turn: Arc<Turn>) {
-        self.order.push_back(Arc::clone(&turn.id));
-        self.kept.insert(Arc::clone(&turn.id), turn);
+impl From<&TurnsConfig> for KeptLimits {
+    fn from(limits: &TurnsConfig) -> Self {
+        Self { most: limits.max, bytes: limits.kept_bytes, keep: limits.keep }
     }
-
-    fn remove(&mut self, id: &str) {
-        self.order.retain(|own| **own != *id);
-        self.take(id);
-    }
-
-    /// Forgets turns that are over, the oldest first, until at most `most` with `bytes` reserved
-    /// bytes are left.
-    fn make_room(&mut self, most: usize, reserved: &ByteBudget, bytes: usize) -> Vec<Arc<Turn>> {
-        let mut forgotten = Vec::new();
-        let mut at = 0;
-        while (self.kept.len() > most || reserved.reserved() > bytes) && at < self.order.len() {
-            if self.kept.get(&self.order[at]).is_some_and(|turn| !turn.is_over()) {
-                at += 1;
-            } else if let Some(id) = self.order.remove(at) {
-                forgotten.extend(self.take(&id));
-            }
-        }
-        forgotten
-    }
-
-    /// Forgets turns that were over before `then`.
-    fn forget_before(&mut self, then: Timestamp, now: Timestamp) -> Vec<Arc<Turn>> {
-        let is_old = |turn: &Arc<Turn>| turn.over_since(now).is_some_and(|since| since < then);
-        let (old, order) = std::mem::take(&mut self.order)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|id| self.kept.get(id).is_some_and(is_old));
-        self.order = order;
-        old.iter().filter_map(|id| self.take(id)).collect()
-    }
-
-    fn take(&mut self, id: &str) -> Option<Arc<Turn>> {
-        let turn = self.kept.remove(id)?;
-        turn.release();
-        Some(turn)
-    }
-}
-
-/// The finding about stored turns with these ids that are not kept.
-fn left_out(ids: &[Arc<str>], why: &str, next: &str) -> Option<Finding> {
-    if ids.is_empty() {
-        return None;
-    }
-    let named: Vec<String> = ids.iter().take(NAMED_TURNS).map(|id| format!("`{id}`")).collect();
-    let more = if ids.len() > NAMED_TURNS { " and others" } else { "" };
-    let message = format!("{} of the stored turns are not kept, because {why}: {}{more}", ids.len(), named.join(", "));
-    let hint = format!("{next}; until then, a client that sends one of them again has its calls run again");
-    Some(Finding::new(FindingCode::TurnsLeftOut, message).hint(hint))
 }
 
 /// What the results of one turn may have of the bytes of all: a quarter, so that the messages that
@@ -319,8 +254,11 @@ impl std::fmt::Debug for Turns {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::calls::call_mode::CallMode;
+    use crate::calls::kept::KeptTable;
     use crate::calls::turns::read::ReadCall;
     use crate::calls::turns::settled::{Settled, TurnCallStatus};
     use crate::calls::turns::turn::{NewTurn, TurnCall, TurnPhase, TurnSettings};
@@ -349,6 +287,10 @@ mod tests {
         }))
     }
 
+    fn table(most: usize, bytes: usize) -> KeptTable<Arc<Turn>> {
+        KeptTable::new(KeptLimits { most, bytes, keep: Duration::from_secs(100) })
+    }
+
     fn ids(forgotten: &[Arc<Turn>]) -> Vec<&str> {
         forgotten.iter().map(|turn| &*turn.id).collect()
     }
@@ -356,29 +298,36 @@ mod tests {
     #[test]
     fn turns_are_forgotten_some_time_after_their_end() {
         let second = |second| Timestamp::from_second(second).unwrap();
-        let mut table = TurnTable::default();
-        table.add(turn("over", true));
-        table.add(turn("open", false));
-        assert_eq!(ids(&table.forget_before(second(0), second(100))), [""; 0]);
-        assert_eq!(ids(&table.forget_before(second(100), second(200))), [""; 0], "it was seen at 100");
-        assert_eq!(ids(&table.forget_before(second(101), second(201))), ["over"]);
-        assert_eq!(ids(&table.forget_before(second(999), second(999))), [""; 0]);
+        let mut table = table(9, 1_000_000);
+        let over = turn("over", true);
+        assert!(over.note_end(second(100)));
+        assert!(over.note_end(second(150)));
+        table.add(over);
+        let open = turn("open", false);
+        assert!(!open.note_end(second(100)));
+        table.add(open);
+        assert_eq!(ids(&table.prune(second(200))), [""; 0], "its end was noted at 100");
+        assert_eq!(ids(&table.prune(second(201))), ["over"]);
+        assert_eq!(ids(&table.prune(second(999))), [""; 0]);
     }
 
     #[test]
-    fn the_oldest_that_are_over_make_room() {
-        let mut table = TurnTable::default();
-        let kept = ByteBudget::new(1_000_000);
-        for (id, is_over) in [("a", false), ("b", true), ("c", true), ("d", true)] {
-            let turn = turn(id, is_over);
-            turn.hold(&kept, 1_000).unwrap();
-            table.add(turn);
-        }
-        assert_eq!(ids(&table.make_room(3, &kept, usize::MAX)), ["b"]);
-        let bytes = kept.reserved();
-        assert_eq!(ids(&table.make_room(9, &kept, bytes - 1)), ["c"]);
-        assert_eq!(ids(&table.make_room(0, &kept, 0)), ["d"], "one that is not over stays");
-        let left = kept.reserved();
-        assert!(left > 0 && left < bytes, "what was forgotten takes no bytes");
+    fn a_turn_that_ends_while_it_is_kept_makes_room_with_its_results() {
+        let mut table = table(2, 100_000);
+        let first = turn("first", false);
+        first.hold_results(&table.held().share(50_000));
+        table.add(Arc::clone(&first));
+        table.add(turn("second", false));
+        let before = table.held().reserved();
+        let result = Settled::with_text(TurnCallStatus::Result, "", "x".repeat(20_000));
+        first.set(0, TurnPhase::Over(Arc::new(result)));
+        assert!(table.held().reserved() > before + 10_000, "its result counts");
+        let more = Taken { count: 1, bytes: 0 };
+        assert_eq!(ids(&table.make_room(more)), [""; 0], "its end was not noted");
+        first.note_end(Timestamp::UNIX_EPOCH);
+        table.note_end("first");
+        assert_eq!(ids(&table.make_room(more)), ["first"]);
+        assert_eq!(ids(&table.make_room(more)), [""; 0], "one that is not over stays");
+        assert!(table.held().reserved() < before, "what was forgotten takes no bytes");
     }
 }

@@ -90,6 +90,7 @@ impl Calls {
 
     /// Follows the calls of stored turns that wait for approval.
     pub(in crate::calls) fn resume_turns(&self) {
+        self.forget_left_out_turns();
         // No call of a stored turn is sent any more, so none becomes needless.
         let (_, unneeded) = StopTrigger::new();
         for turn in self.turns().map(super::Turns::open).unwrap_or_default() {

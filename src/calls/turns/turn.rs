@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
@@ -15,12 +14,11 @@ use super::words;
 use crate::calls::GivenArgumentsError;
 use crate::calls::active::PendingInput;
 use crate::calls::call_mode::CallMode;
+use crate::calls::kept::KeptChanges;
 use crate::model::ToolId;
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 
-/// Roughly how many bytes a turn needs besides its texts.
-const TURN_FIXED_BYTES: usize = 1_000;
-/// The same for each of its calls.
+/// Roughly how many bytes a call of a turn needs besides its texts.
 const CALL_FIXED_BYTES: usize = 500;
 /// What is reserved for what the model gets for each call before it is known: a refusal and the
 /// text that stands for a result that is left out are shorter.
@@ -46,27 +44,25 @@ pub struct Turn {
     /// Its calls, in the model's order.
     pub calls: Vec<TurnCall>,
     phases: Mutex<Vec<TurnPhase>>,
-    changes: watch::Sender<u64>,
-    /// What is reserved for it; `None` before it is added to the turns that are kept.
-    held: Mutex<Option<HeldTurn>>,
+    pub(super) changes: KeptChanges,
+    /// What is reserved for its results; `None` while it is not kept.
+    held: Mutex<Option<HeldResults>>,
     /// Whether it is in the store.
     is_stored: AtomicBool,
     /// Whether none of its calls is sent, and none makes another one needless, any more.
     is_run: AtomicBool,
-    /// Since when it is over, as far as that was noticed.
+    /// Since when it is over, as far as that was noted.
     over_since: OnceLock<Timestamp>,
-    /// Held while it is stored; the changes that are stored already.
-    pub(super) saved: tokio::sync::Mutex<u64>,
+    /// Held while it is stored; the version that is stored already.
+    pub(super) saved: tokio::sync::Mutex<Option<u64>>,
 }
 
-/// The bytes that are reserved for a turn.
+/// The bytes that are reserved for the results of a turn.
 #[derive(Debug)]
-struct HeldTurn {
-    /// For its calls and for what was known of them when it was added.
-    _calls: ReservedBytes,
-    /// For its results, in the share that the results of one turn have together.
+struct HeldResults {
+    /// In the share that the results of one turn have together.
     results: ReservedBytes,
-    /// The bytes of results that are counted with the calls.
+    /// The bytes of results that were known when it was added, which its weight has.
     known_results: usize,
 }
 
@@ -182,7 +178,7 @@ impl Turn {
             mode,
             calls,
             phases: Mutex::new(phases),
-            changes: watch::Sender::new(1),
+            changes: KeptChanges::default(),
             held: Mutex::default(),
             is_stored: AtomicBool::new(false),
             is_run: AtomicBool::new(false),
@@ -211,9 +207,18 @@ impl Turn {
         self.locked().iter().all(TurnPhase::is_over)
     }
 
-    /// Since when it is over; `now` if that is noticed now. `None` while it is not over.
-    pub(super) fn over_since(&self, now: Timestamp) -> Option<Timestamp> {
-        self.is_over().then(|| *self.over_since.get_or_init(|| now))
+    /// Notes since when it is over, if it is. Returns whether it is.
+    pub(super) fn note_end(&self, now: Timestamp) -> bool {
+        let is_over = self.is_over();
+        if is_over {
+            self.over_since.get_or_init(|| now);
+        }
+        is_over
+    }
+
+    /// Since when it is over, as far as that was noted.
+    pub(super) fn over_since(&self) -> Option<Timestamp> {
+        self.over_since.get().copied()
     }
 
     /// Whether it is in the store.
@@ -228,10 +233,10 @@ impl Turn {
 
     /// Counts the changes of its calls.
     pub(super) fn version(&self) -> u64 {
-        *self.changes.borrow()
+        self.changes.count()
     }
 
-    /// Roughly how many bytes it needs in memory.
+    /// The bytes of its calls, and of what is known of their results.
     pub(super) fn weight(&self) -> usize {
         let calls = self.calls.iter().map(|call| {
             let arguments = match &call.read.arguments {
@@ -243,21 +248,17 @@ impl Turn {
             CALL_FIXED_BYTES + CALL_TEXT_BYTES + id + call.read.name.len() + arguments + whole
         });
         let model = self.settings.model.as_ref().map_or(0, String::len);
-        TURN_FIXED_BYTES + model + calls.sum::<usize>() + self.result_bytes()
+        model + calls.sum::<usize>() + self.result_bytes()
     }
 
-    /// Reserves the bytes of a new turn in `kept`, and lets its results have `most_results` of
-    /// those.
-    pub(super) fn hold(&self, kept: &ByteBudget, most_results: usize) -> Result<(), BudgetExceeded> {
-        let known_results = self.locked().iter().map(TurnPhase::result_bytes).sum();
-        let calls = kept.reserve(self.weight())?;
-        let results = kept.share(most_results).reserve(0)?;
-        *self.held() = Some(HeldTurn { _calls: calls, results, known_results });
-        Ok(())
+    /// Has the results that come from now on reserved in this share.
+    pub(super) fn hold_results(&self, share: &ByteBudget) {
+        let known_results = self.result_bytes();
+        *self.held() = Some(HeldResults { results: share.count(0), known_results });
     }
 
-    /// Frees what is reserved for a turn that is not kept any longer.
-    pub(super) fn release(&self) {
+    /// Frees what is reserved for the results of a turn that is not kept any longer.
+    pub(super) fn release_results(&self) {
         *self.held() = None;
     }
 
@@ -275,7 +276,7 @@ impl Turn {
         }
         self.free_results(&phases);
         drop(phases);
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.note();
         true
     }
 
@@ -325,7 +326,7 @@ impl Turn {
     /// No call of it is sent, and none makes another one needless, from now on.
     pub(super) fn set_run(&self) {
         self.is_run.store(true, Ordering::Release);
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.note();
     }
 
     /// Whether the model gets a text that a call waits for approval, so that it is over for it.
@@ -353,9 +354,7 @@ impl Turn {
     }
 
     async fn until(&self, holds: impl Fn(&[TurnPhase]) -> bool) {
-        let mut changes = self.changes.subscribe();
-        // The sender lives in `self`.
-        let _ = changes.wait_for(|_| holds(&self.locked())).await;
+        self.changes.wait_until(|| holds(&self.locked())).await;
     }
 
     /// Ends the calls that are not waited for any longer, if then every call is over: operations
@@ -379,7 +378,7 @@ impl Turn {
         }
         self.free_results(&phases);
         drop(phases);
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.note();
     }
 
     /// The bytes of the results of its calls, as JSON texts and with their escapes.
@@ -396,7 +395,7 @@ impl Turn {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<HeldTurn>> {
+    fn held(&self) -> MutexGuard<'_, Option<HeldResults>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

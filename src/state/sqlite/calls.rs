@@ -154,7 +154,8 @@ pub(super) fn put_turn(transaction: &Transaction<'_>, turn: &StoredTurn) -> rusq
     transaction
         .prepare_cached(
             "INSERT INTO turns (id, owner, digest, format, begun_at, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (id) DO UPDATE SET document = excluded.document",
+             ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, digest = excluded.digest, format = excluded.format,
+                begun_at = excluded.begun_at, document = excluded.document",
         )?
         .execute(params![
             &*turn.id,

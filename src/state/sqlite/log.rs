@@ -1,5 +1,7 @@
 //! Rows of the log of calls and states.
 
+use std::ops::Range;
+
 use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, parsed};
@@ -16,11 +18,13 @@ pub(super) fn put(transaction: &Transaction<'_>, rows: &[LogRow]) -> rusqlite::R
     Ok(stored)
 }
 
-/// Deletes the lines of a kind below a number; returns how many were deleted.
-pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, below: u64) -> rusqlite::Result<usize> {
-    transaction
-        .prepare_cached("DELETE FROM log WHERE number < ?1 AND kind = ?2")?
-        .execute(params![signed(below), kind.as_str()])
+/// Deletes the lines of a kind with these numbers; returns how many were deleted.
+pub(super) fn trim(transaction: &Transaction<'_>, kind: LogKind, numbers: &Range<u64>) -> rusqlite::Result<usize> {
+    transaction.prepare_cached("DELETE FROM log WHERE number >= ?1 AND number < ?2 AND kind = ?3")?.execute(params![
+        signed(numbers.start),
+        signed(numbers.end),
+        kind.as_str()
+    ])
 }
 
 /// Deletes the member `payload` of calls; returns how many had one.

@@ -65,7 +65,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Log(rows) => log::put(transaction, rows),
-        Write::TrimLog(kind, below) => log::trim(transaction, *kind, *below),
+        Write::TrimLog(kind, numbers) => log::trim(transaction, *kind, numbers),
         Write::ForgetLogPayloads => log::forget_payloads(transaction),
         Write::LogNumbers(numbers) => put_meta(transaction, "log-numbers", &log::numbers_text(*numbers), &now),
         Write::Revision(revision, since) => put_meta(transaction, "revision", revision, &since.to_string()),

@@ -1,0 +1,75 @@
+//! The table of what is kept of calls: approvals, operations, turns, and answers for callers that
+//! gave input.
+//!
+//! What is kept has an id, a weight and an end. A table keeps so many items and bytes. What is over
+//! makes room for new items, the one that ended first goes first, and is forgotten some time after
+//! its end; what is not over stays, unless a kind has groups of which the largest one gives way
+//! ([`groups`]). [`KeptTable`] is pure; [`KeptRegister`] adds the lock, the waiting, the
+//! store and the time.
+//!
+//! Never done here: states, decisions, what an item is bound to, and when it is stored. Those are
+//! rules of each kind.
+
+mod changes;
+mod groups;
+mod shared;
+mod table;
+mod taken;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::state::Write;
+
+pub(super) use changes::KeptChanges;
+pub(super) use groups::{GroupMember, MemberStanding, giving_way};
+pub(super) use shared::KeptRegister;
+pub(super) use table::{Admission, KeptTable, held_bytes};
+pub(super) use taken::Taken;
+
+/// What a table keeps.
+pub(super) trait Keepable {
+    /// The id under which it is found.
+    fn id(&self) -> &Arc<str>;
+
+    /// The bytes of its texts.
+    fn weight(&self) -> usize;
+
+    /// Whether it is over. An end is final.
+    fn is_over(&self) -> bool;
+
+    /// When it was over, if that is known. Without that, it is not forgotten for its age.
+    fn ended_at(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// What wakes those that wait for it.
+    fn changes(&self) -> &KeptChanges;
+
+    /// What deletes it from the store; `None` if it was not stored.
+    fn deletion(&self) -> Option<Write> {
+        None
+    }
+
+    /// Whether it gave way to another item while it waited, or does so now. Then it is kept besides
+    /// the others for a while, so that its caller learns why.
+    fn gave_way(&self) -> bool {
+        false
+    }
+
+    /// It is not kept any longer, although others may still hold it.
+    fn release(&self) {}
+}
+
+/// How much a table keeps, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeptLimits {
+    /// How many items, in any state.
+    pub(super) most: usize,
+    /// How many bytes, in any state.
+    pub(super) bytes: usize,
+    /// How long an item is kept after its end.
+    pub(super) keep: Duration,
+}
