@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use callsheet::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret, Target};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
-    Call, CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputMethod, InputRefused, InputReply, InputWanted,
-    ListRequest, Listing, Protocol, Session,
+    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest, Listing, Protocol,
+    Session,
 };
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
@@ -73,30 +73,24 @@ impl CallIo for Agreeable {
         CallerOffers { elicitation_form: true, ..CallerOffers::default() }
     }
 
-    fn progress(&mut self, progress: CallProgress) {
+    fn progress(&self, progress: CallProgress) {
         println!("progress: {progress}");
     }
 
-    fn log(&mut self, line: CallLog) {
+    fn log(&self, line: CallLog) {
         println!("log: {line:?}");
     }
 
-    fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        let reply = match wanted.method {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
+        let given = match wanted.method {
             InputMethod::Elicitation => {
                 let schema = wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok());
                 let content = arguments(&schema.unwrap_or_default());
-                JsonText::parse(&content.to_string())
-                    .map(|content| InputReply::accepted(&content))
-                    .map_err(|_| InputRefused)
+                JsonText::parse(&content.to_string()).ok().map(|content| InputWanted::accepted(&content))
             }
-            InputMethod::Sampling | InputMethod::Roots => Err(InputRefused),
+            InputMethod::Sampling | InputMethod::Roots => None,
         };
-        Box::pin(std::future::ready(reply))
-    }
-
-    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
-        Box::pin(std::future::pending())
+        Box::pin(std::future::ready(given))
     }
 }
 

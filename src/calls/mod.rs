@@ -39,6 +39,7 @@ use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
 use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
+use crate::protocols::CallIo;
 use crate::runtime::{ByteBudget, Clock, Tasks};
 
 pub mod active;
@@ -46,6 +47,7 @@ mod activity;
 pub mod allow;
 pub mod approval;
 pub(crate) mod argument_form;
+mod attempt;
 mod audit;
 pub mod breaker;
 mod call_mode;
@@ -84,7 +86,6 @@ pub mod validate;
 
 pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
-pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
 pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
@@ -94,7 +95,7 @@ pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use log::{
     CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
 };
-pub use relay::RelayRequest;
+pub use relay::{RelayRequest, RelayResponse};
 pub use request::{CallResponse, PreparedCall, Request};
 pub use settle::WaitLimits;
 pub use several::run_several;
@@ -186,7 +187,7 @@ impl Calls {
     pub async fn execute_for(
         &self,
         request: Request,
-        caller: Option<Arc<dyn Caller>>,
+        caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let mut note = CallRecorder::for_request(&self.0, &request);
         let prepared = match note.hold_arguments(&request) {

@@ -5,12 +5,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::calls::Caller;
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
 use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
-use callsheet::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use callsheet::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
 use futures_util::future::BoxFuture;
@@ -77,7 +76,7 @@ struct Partner {
     cancel: Option<Stop>,
 }
 
-impl Caller for Partner {
+impl CallIo for Partner {
     fn offers(&self) -> CallerOffers {
         CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..CallerOffers::default() }
     }
@@ -90,16 +89,18 @@ impl Caller for Partner {
         self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         self.heard.lock().unwrap().push(wanted.message());
-        let reply =
-            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
-        Box::pin(std::future::ready(Ok(reply)))
+        let given = self.answer.map(|answer| JsonText::parse(answer).unwrap());
+        Box::pin(std::future::ready(given))
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         match self.cancel.clone() {
-            Some(cancel) => Box::pin(async move { cancel.wait().await }),
+            Some(cancel) => Box::pin(async move {
+                cancel.wait().await;
+                Cancelled::ByCaller
+            }),
             None => Box::pin(std::future::pending()),
         }
     }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use callsheet::model::{JsonText, Target};
 use callsheet::protocols::{
-    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputReply,
-    InputWanted, ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity,
-    tool_discovery,
+    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputWanted,
+    ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity, tool_discovery,
 };
 use callsheet::runtime::Clock;
 use callsheet::transports::{TransportError, Transports};
@@ -229,7 +228,7 @@ impl Session for ScriptedSession {
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             if self.end.borrow().is_some() {
                 self.script.happens("unsent");
@@ -292,17 +291,18 @@ impl Session for ScriptedSession {
 }
 
 impl ScriptedSession {
-    async fn input(&self, io: &mut dyn CallIo) -> Outcome {
+    async fn input(&self, io: &dyn CallIo) -> Outcome {
         let wanted = InputWanted::question("Which city?", &JsonText::parse("{}").unwrap());
+        let is_offered = wanted.is_offered(io.offers());
         match io.input(&wanted).await {
-            Ok(InputReply::Given(answer)) => Outcome::done(answer),
-            Ok(InputReply::Declined) => Outcome::failed(None, "declined".to_owned(), None),
-            Err(refused) => Outcome::failed(None, refused.to_string(), Some("no_input".to_owned())),
+            Some(answer) => Outcome::done(answer),
+            None if is_offered => Outcome::failed(None, "declined".to_owned(), None),
+            None => Outcome::failed(None, "this caller gives no input".to_owned(), Some("no_input".to_owned())),
         }
     }
 }
 
-fn progress(io: &mut dyn CallIo) -> Outcome {
+fn progress(io: &dyn CallIo) -> Outcome {
     io.progress(CallProgress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) });
     io.log(CallLog::new(LogLevel::Info, "on the way"));
     io.progress(CallProgress { done: 2.0, total: Some(2.0), message: None });

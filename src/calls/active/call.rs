@@ -4,17 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
-use uuid::Uuid;
 
 use super::pace::EventPace;
 use super::pending_input::PendingInput;
 use crate::calls::CallEnd;
-use crate::calls::caller::Caller;
 use crate::calls::kept::KeptChanges;
 use crate::events::{Event, Hub};
-use crate::model::{CallEvent, CallEventKind, CallerInfo};
-use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
+use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The largest log message that is sent to the caller, in bytes. A larger one is left out.
@@ -30,7 +27,6 @@ pub struct ActiveCall {
     offers: CallerOffers,
     phase: Mutex<CallPhase>,
     changes: KeptChanges,
-    reply: Mutex<Option<oneshot::Sender<InputReply>>>,
     cancelling: StopTrigger,
     cancelled: Stop,
     /// Requested once another call makes this one needless.
@@ -78,7 +74,6 @@ impl ActiveCall {
             offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
             phase: Mutex::new(CallPhase::Running),
             changes: KeptChanges::default(),
-            reply: Mutex::default(),
             cancelling,
             cancelled,
             unneeded: OnceLock::new(),
@@ -137,11 +132,6 @@ impl ActiveCall {
         let _ = self.unneeded.set(stop);
     }
 
-    /// Gives the input that it waits for. Whether it still waited.
-    pub(super) fn give(&self, reply: InputReply) -> bool {
-        self.reply().take().is_some_and(|waiting| waiting.send(reply).is_ok())
-    }
-
     /// Waits until the call needs input. Never completes for one that ends without.
     pub(super) async fn first_input(&self) -> Arc<PendingInput> {
         self.changes.wait_for(|| self.pending_input()).await
@@ -176,10 +166,6 @@ impl ActiveCall {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reply(&self) -> MutexGuard<'_, Option<oneshot::Sender<InputReply>>> {
-        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends an event to the caller, unless too many came just now.
     fn publish(&self, what: CallEventKind) {
         let passes = matches!(what, CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_))
@@ -195,23 +181,20 @@ impl ActiveCall {
         })));
     }
 
-    async fn wait_for_input(&self, wanted: &InputWanted) -> InputReply {
-        let id: Arc<str> = Uuid::new_v4().to_string().into();
-        let (reply, replied) = oneshot::channel();
+    async fn wait_for_input(&self, wanted: &InputWanted) -> Option<JsonText> {
         if self.is_abandoned() {
-            return InputReply::Declined;
+            return None;
         }
         let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
-        let pending =
-            PendingInput { id: Arc::clone(&id), message: wanted.message(), schema: wanted.schema(), expires_at };
-        *self.reply() = Some(reply);
+        let (pending, given) = PendingInput::new(wanted.clone(), expires_at);
+        let id = Arc::clone(&pending.id);
         let _waiting = InputTurn { call: self, id: Arc::clone(&id) };
         self.move_on(|phase| !matches!(phase, CallPhase::Abandoned), CallPhase::NeedsInput(Arc::new(pending)));
         self.publish(CallEventKind::InputNeeded(id));
         tokio::select! {
-            reply = replied => reply.unwrap_or(InputReply::Declined),
-            () = self.clock.sleep(self.input_timeout) => InputReply::Declined,
-            () = self.changes.wait_until(|| self.is_abandoned()) => InputReply::Declined,
+            given = given => given.ok(),
+            () = self.clock.sleep(self.input_timeout) => None,
+            () = self.changes.wait_until(|| self.is_abandoned()) => None,
         }
     }
 
@@ -228,13 +211,12 @@ struct InputTurn<'a> {
 
 impl Drop for InputTurn<'_> {
     fn drop(&mut self) {
-        self.call.reply().take();
         self.call.move_on(|phase| matches!(phase, CallPhase::NeedsInput(_)), CallPhase::Running);
         self.call.publish(CallEventKind::InputOver(Arc::clone(&self.id)));
     }
 }
 
-impl Caller for ActiveCall {
+impl CallIo for ActiveCall {
     fn offers(&self) -> CallerOffers {
         self.offers
     }
@@ -251,12 +233,13 @@ impl Caller for ActiveCall {
         }
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        Box::pin(async move { Ok(self.wait_for_input(wanted).await) })
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
+        Box::pin(self.wait_for_input(wanted))
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
-        let (cancelled, unneeded) = (self.cancelled.clone(), self.unneeded.get().cloned());
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
+        let cancelled = self.cancelled.clone();
+        let unneeded = self.unneeded.get().cloned();
         Box::pin(async move {
             match unneeded {
                 None => cancelled.wait().await,
@@ -265,6 +248,7 @@ impl Caller for ActiveCall {
                     () = unneeded.wait() => {}
                 },
             }
+            Cancelled::ByCaller
         })
     }
 }
