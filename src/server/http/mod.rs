@@ -12,3 +12,4 @@ pub(super) mod query;
 pub(super) mod response_cache;
 pub(super) mod shared_body;
 pub(super) mod sse;
+pub(super) mod typed_body;
