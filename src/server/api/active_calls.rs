@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::calls::active::{ActiveCall, CallPhase, InputError};
@@ -17,9 +17,10 @@ use crate::protocols::InputReply;
 use crate::server::api::call_event_json::{self, InteractionJson};
 use crate::server::api::{calls, shared_json};
 use crate::server::auth::Access;
-use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
 /// A call under way, or one whose answer is kept.
@@ -36,9 +37,9 @@ pub(in crate::server) struct ActiveCallJson<'a> {
 }
 
 /// Input for a tool.
-#[derive(JsonSchema)]
-#[schemars(rename = "Input", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Input")]
 pub(in crate::server) struct InputBody {
     /// `accept` gives the content, `decline` refuses it, `cancel` dismisses the question.
     #[schemars(regex(pattern = "^(accept|decline|cancel)$"))]
@@ -90,33 +91,32 @@ pub(in crate::server) async fn give(
     Path(id): Path<String>,
     _: NoQuery,
     access: Access,
-    body: JsonBody,
+    ApiJson(body): ApiJson<InputBody>,
 ) -> Result<Response, Problem> {
-    let reply = InputReply::Given(JsonText::known(reply(&body)?));
+    let reply = InputReply::Given(JsonText::known(reply(body)?));
     let (call, end) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
     Ok(calls::answer_of(&shared, &call, &end)?.into_response())
 }
 
 /// The result of an elicitation that the body means.
-fn reply(body: &JsonBody) -> Result<String, Problem> {
-    body.refuse_unknown(&["action", "content"])?;
-    let action = body.text("action")?;
-    match (action, body.0.get("content")) {
-        ("accept", given) => Ok(serde_json::json!({"action": "accept", "content": content(given)?}).to_string()),
-        ("decline" | "cancel", _) => Ok(serde_json::json!({"action": action}).to_string()),
+fn reply(body: InputBody) -> Result<String, Problem> {
+    let action = body.action;
+    match action.as_str() {
+        "accept" => Ok(serde_json::json!({"action": "accept", "content": content(body.content)?}).to_string()),
+        "decline" | "cancel" => Ok(serde_json::json!({"action": action}).to_string()),
         _ => Err(bad_member("action", &Value::from(action), "`accept`, `decline` or `cancel`")),
     }
 }
 
 /// The content of a form. Pages send it as a text.
-fn content(given: Option<&Value>) -> Result<Map<String, Value>, Problem> {
+fn content(given: Option<Value>) -> Result<Map<String, Value>, Problem> {
     let bad = |value: &Value| bad_member("content", value, "an object, or a text that holds one");
     match given {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(content)) => Ok(content.clone()),
+        None => Ok(Map::new()),
+        Some(Value::Object(content)) => Ok(content),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
-        Some(value @ Value::String(text)) => serde_json::from_str(text).map_err(|_| bad(value)),
-        Some(other) => Err(bad(other)),
+        Some(Value::String(text)) => serde_json::from_str(&text).map_err(|_| bad(&Value::String(text))),
+        Some(other) => Err(bad(&other)),
     }
 }
 
