@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::calls::active::{ActiveCall, CallPhase, InputError};
 use crate::model::JsonText;
 use crate::protocols::InputReply;
+use crate::server::api::call_answers::CallState;
 use crate::server::api::call_event_json::{self, InteractionJson};
 use crate::server::api::{calls, shared_json};
 use crate::server::auth::Access;
@@ -145,7 +146,7 @@ fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Re
         status,
         interaction: input.as_deref().map(call_event_json::interaction),
     };
-    let mut answer = shared_json::json(&json)?;
+    let mut answer = shared_json::json(&CallState::UnderWay(json))?;
     *answer.status_mut() = code;
     Ok(answer)
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::calls::Violation;
 use crate::calls::turns::{Settled, Turn, TurnCall, TurnCallStatus, TurnPhase};
 use crate::server::api::call_event_json::{self, InteractionJson};
-use crate::server::api::call_json::RawJson;
+use crate::server::api::shared_json::RawJson;
 use crate::server::http::error::Problem;
 
 /// The largest number of seconds that an answer may be waited for.
