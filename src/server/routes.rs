@@ -14,6 +14,7 @@ use crate::calls::track::CancelError;
 use crate::metrics::Requests;
 use crate::server::api::call_answers::{Accepted, CallAnswer, CallState};
 use crate::server::api::call_body::CallBody;
+use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, log, login,
@@ -206,7 +207,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")
             .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202).with_example(call_examples::goes_on)])
             .refuses(&[NO_CALL]),
-        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
+        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
             .about("A client that only disconnects does not cancel its call.")
             .refuses(&[NO_CALL, refusal(409, "It is over already.").with_example(active_calls::already_over)]),
     ]),

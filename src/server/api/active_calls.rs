@@ -8,14 +8,14 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::calls::active::{ActiveCall, CallPhase, InputError};
 use crate::model::JsonText;
 use crate::protocols::InputReply;
 use crate::server::api::call_answers::CallState;
-use crate::server::api::call_event_json::{self, InteractionJson};
+use crate::server::api::call_event_json::{self, ActiveCallJson};
 use crate::server::api::{calls, shared_json};
 use crate::server::auth::Access;
 use crate::server::http::body::bad_member;
@@ -23,19 +23,6 @@ use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
 use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
-
-/// A call under way, or one whose answer is kept.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ActiveCall")]
-pub(in crate::server) struct ActiveCallJson<'a> {
-    call_id: &'a str,
-    /// The name that the caller used.
-    tool_name: &'a str,
-    /// `running`, `waiting_for_input` or `cancelling`.
-    status: &'static str,
-    /// The input that it waits for.
-    interaction: Option<InteractionJson<'a>>,
-}
 
 /// Input for a tool.
 #[derive(Deserialize, JsonSchema)]

@@ -15,8 +15,7 @@ use crate::calls::active::{ActiveCall, PendingInput};
 use crate::calls::{AwaitedApproval, GoingOn, ToolAnswer};
 use crate::model::{JsonText, ViewTool};
 use crate::server::ServerState;
-use crate::server::api::active_calls::ActiveCallJson;
-use crate::server::api::call_event_json::{self, InteractionJson};
+use crate::server::api::call_event_json::{self, ActiveCallJson, InteractionJson};
 use crate::server::api::shared_json::{self, RawJson, Time};
 use crate::server::http::error::Problem;
 
@@ -44,29 +43,29 @@ pub(in crate::server) struct CallAnswer<'a> {
     /// `completed`, `failed`, or what the scenario calls the state of what goes on.
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     execution_time_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     scenario: Option<&'a str>,
     /// The name that its scenario gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     tool_name: Option<&'a str>,
     /// The published name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     name: Option<&'a str>,
     /// The definition that was called, as `scenario/tool`, if the tool ran as its activity.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<String>,
     /// Where it was sent; empty for a latent call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     url: Option<&'a str>,
     /// How often it was sent; 0 for a latent call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
+    #[schemars(required, !skip_serializing_if)]
     attempts: Option<u32>,
     /// The id of the call.
     call_id: &'a str,
@@ -138,7 +137,6 @@ pub(in crate::server) struct CallNeedsInput<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "CallAccepted")]
-#[expect(clippy::large_enum_variant, reason = "it is written as soon as it is made")]
 pub(in crate::server) enum Accepted<'a> {
     GoesOn(CallAnswer<'a>),
     Waits(CallWaits<'a>),
@@ -148,7 +146,6 @@ pub(in crate::server) enum Accepted<'a> {
 /// A call under way, or the answer of one that is over.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "it is written as soon as it is made")]
 pub(in crate::server) enum CallState<'a> {
     UnderWay(ActiveCallJson<'a>),
     Over(CallAnswer<'a>),

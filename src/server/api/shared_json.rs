@@ -47,8 +47,8 @@ impl Formatter for BytesAsTheyAre {
 }
 
 /// A JSON text that is written as it is, by [`bytes`] only. A tree would hide equal members and
-/// change numbers, and cannot hold every depth; `serde_json`'s own raw value would be read once more
-/// for each answer.
+/// change numbers, and cannot hold every depth; the raw value of `serde_json` would be read once
+/// more for each answer.
 #[derive(Debug)]
 pub(in crate::server) struct RawJson<'a>(pub(in crate::server) &'a JsonText);
 

@@ -1,9 +1,9 @@
 //! Bodies that are one JSON object each, read into the type that describes them in the document of
 //! the API.
 //!
-//! What does not fit is explained with the schema of the type: the member that is unknown, missing or
-//! has a wrong value, and what is allowed there. So a refusal says what the document says. Knows no
-//! route.
+//! What does not fit is explained with the schema of the type: the member that is unknown, missing
+//! or has a wrong value, and what is allowed there. So a refusal says what the document says. Knows
+//! no route.
 
 use std::fmt;
 
@@ -258,7 +258,9 @@ mod tests {
     #[test]
     fn what_fits_is_read_and_raw_members_keep_their_text() {
         let order: Order<'_> = parse_strict_body(br#" {"name":"a","count":2,"raw": 1e999 } "#).unwrap();
-        assert_eq!((order.name.as_str(), order.count, order.paid), ("a", 2, None));
+        assert_eq!(order.name, "a");
+        assert_eq!(order.count, 2);
+        assert_eq!(order.paid, None);
         assert_eq!(order.raw.unwrap().get(), "1e999");
         assert!(order.notes.is_none());
     }
