@@ -86,6 +86,7 @@ pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
 pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
+pub(crate) use error::GIVE_OUTPUT;
 pub use error::{ExecuteError, Violation};
 pub use failure::{Failure, FailureCode};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};

@@ -18,6 +18,7 @@ use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
 use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
 use crate::server::http::typed_body::ApiJson;
@@ -172,8 +173,9 @@ impl From<DecideError> for Problem {
         };
         match error {
             DecideError::Refused(DecisionRefusal::Unknown) => {
-                let next = "`GET /api/v1/approvals` lists those that are known";
-                Self::not_found(format!("{}; {next}", DecisionRefusal::Unknown)).with_member("code", "unknown_approval")
+                let list = NextStep::request("GET", "/api/v1/approvals");
+                let detail = format!("{}; {list} lists those that are known", DecisionRefusal::Unknown);
+                Self::not_found(detail).with_member("code", "unknown_approval").with_next(list)
             }
             DecideError::Refused(ref refusal @ DecisionRefusal::Decided(ref request)) => {
                 conflict(refusal, "already_decided").with_member("state", request.state.as_str())

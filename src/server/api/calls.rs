@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError};
-use crate::calls::{CallEnd, ExecuteError, Failure, FailureCode, Request, WaitLimits};
+use crate::calls::{CallEnd, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
 use crate::model::{CallerInfo, ToolId};
 use crate::protocols::CallError;
 use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
@@ -24,6 +24,7 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
@@ -146,24 +147,25 @@ fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Probl
             let snapshot = shared.reader.snapshot();
             lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
         }
-        FailureCode::Disabled => Problem::new(StatusCode::FORBIDDEN, with_switch(place, failure)),
+        FailureCode::Disabled => {
+            let enable = enabling(place, failure);
+            let detail = format!("{}; {enable} switches it on", failure.text);
+            Problem::new(StatusCode::FORBIDDEN, detail).with_next(enable)
+        }
         _ => Problem::new(status_of(failure), failure.text.clone()),
     };
     with_reasons(problem, failure)
 }
 
-/// The text of a disabled tool, with the request that switches it on.
-fn with_switch(place: &CallerInfo, failure: &Failure) -> String {
-    let place = match (&place.chat, &place.profile) {
+/// The request that enables a disabled tool.
+fn enabling(place: &CallerInfo, failure: &Failure) -> NextStep {
+    let scope = match (&place.chat, &place.profile) {
         (Some(chat), _) => format!("chat:{chat}"),
         (None, Some(profile)) => format!("profile:{profile}"),
         (None, None) => "global".to_owned(),
     };
-    let target = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!(
-        "{}; `PUT /api/v1/preferences` with scope `{place}` and target `tool:{target}` switches it on",
-        failure.text
-    )
+    let tool = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
+    NextStep::enable(&scope, &format!("tool:{tool}"))
 }
 
 /// The HTTP status of a failure.
@@ -195,6 +197,7 @@ fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
     if let Some(attempts) = failure.attempts {
         problem = problem.with_member("attempts", attempts).with_member("sent", failure.was_sent);
     }
+    problem = problem.with_next(NextStep::argument("_output", GIVE_OUTPUT));
     match failure.retry_after {
         Some(wait) => problem.retry_after(wait),
         None => problem,

@@ -24,6 +24,7 @@ use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::held::ConnectionBytes;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{self, Param, ParamType};
 use crate::server::http::query::{NoQuery, QueryParams, bad_value, count, once};
 use crate::server::http::typed_body::parse_body;
@@ -281,7 +282,9 @@ impl From<ReadError> for Problem {
         };
         let problem = Self::bad_request(excerpt_of(&error)).with_member("code", code);
         match error {
-            ReadError::OtherFormat { like, .. } => problem.with_member("looks_like", like),
+            ReadError::OtherFormat { like, .. } => {
+                problem.with_member("looks_like", like).with_next(NextStep::parameter("format", like))
+            }
             _ => problem,
         }
     }

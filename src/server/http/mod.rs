@@ -7,6 +7,7 @@ pub(super) mod content_coding;
 pub(super) mod error;
 pub(super) mod guard;
 pub(super) mod held;
+pub(super) mod next_step;
 pub(super) mod params;
 pub(super) mod query;
 pub(super) mod response_cache;
