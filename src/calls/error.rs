@@ -21,6 +21,9 @@ pub struct Violation {
     pub message: String,
 }
 
+/// The next step after a latent call without a result.
+pub(crate) const GIVE_OUTPUT: &str = "call it again with `_output`";
+
 /// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ExecuteError {
@@ -91,7 +94,8 @@ pub enum ExecuteError {
     },
     /// The call is latent, and the caller's model gave no result.
     #[error(
-        "`{tool}` is latent: no program runs it, and the model that calls it gives its result as `_output`; call it again with `_output`"
+        "`{tool}` is latent: no program runs it, and the model that calls it gives its result as `_output`; {}",
+        GIVE_OUTPUT
     )]
     OutputMissing {
         /// The tool's name.

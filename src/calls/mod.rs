@@ -89,6 +89,7 @@ pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
 pub use dependencies::{CallDependencies, Stored};
 pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
+pub(crate) use error::GIVE_OUTPUT;
 pub use error::{ExecuteError, Violation};
 pub use failure::{Failure, FailureCode};
 pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};

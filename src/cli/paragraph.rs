@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::output;
-use crate::formats::FORMATS;
 use crate::model::FindingCode;
 
 /// The most tools or places that one paragraph names.
@@ -164,11 +163,9 @@ struct ParagraphCause<'a> {
 impl<'a> ParagraphCause<'a> {
     fn from_finding(finding: &'a Value) -> Self {
         let text = |member: &str| finding[member].as_str().unwrap_or_default();
-        let (code, message) = (text("code"), text("message"));
-        let ids = FORMATS.iter().map(|format| format.id());
-        let format = ids.into_iter().find(|id| message.contains(&format!("`{id}`")));
-        let format = format.filter(|_| code == FindingCode::Lossy.as_str());
-        Self { code, text: format.unwrap_or(message) }
+        let code = text("code");
+        let format = finding["format"].as_str().filter(|_| code == FindingCode::Lossy.as_str());
+        Self { code, text: format.unwrap_or(text("message")) }
     }
 }
 

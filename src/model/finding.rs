@@ -50,6 +50,8 @@ pub struct Finding {
     pub pointer: Option<String>,
     /// Other tools that the decision is about, such as those of the same name.
     pub others: Vec<ToolId>,
+    /// The id of the format for LLMs that it is about, if it is about one only.
+    pub format: Option<&'static str>,
 }
 
 macro_rules! codes {
@@ -345,7 +347,7 @@ impl Finding {
     /// A finding with a code and a message only; add what else there is with the methods below.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { scenario: None, tool: None, code, message, hint: None, pointer: None, others: Vec::new() }
+        Self { scenario: None, tool: None, code, message, hint: None, pointer: None, others: Vec::new(), format: None }
     }
 
     /// About this scenario.
@@ -366,6 +368,13 @@ impl Finding {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// About the format with this id.
+    #[must_use]
+    pub fn of_format(mut self, id: &'static str) -> Self {
+        self.format = Some(id);
         self
     }
 

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::calls::track::CancelError;
 use crate::metrics::Requests;
-use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody, CallState};
+use crate::server::api::call_answers::{Accepted, CallAnswer, CallState};
+use crate::server::api::call_body::CallBody;
+use crate::server::api::call_event_json::ActiveCallJson;
 use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
     active_calls, approvals, call_examples, call_json, calls, configured, explain, findings, health, log, login,
@@ -173,9 +175,9 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), TOO_MANY_STREAMS]),
     ]),
     route("/api/v1/tools/execute", &[], &[
-        operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
+        operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer<'_>>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
             .about("By the name in the client's list. A call that was not made, or that failed, is refused with `success`, `error` and `code`.")
-            .body::<CallBody>()
+            .body::<CallBody<'_>>()
             .also(&[json::<Accepted<'_>>("it goes on, its tool needs input, or a human has to say yes first").status(202)])
             .refuses(calls::REFUSALS),
     ]),
@@ -205,12 +207,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .about("Answers of calls that waited for input are kept for a while; other callers got theirs.")
             .also(&[json::<Accepted<'_>>("it is over and goes on elsewhere").status(202).with_example(call_examples::goes_on)])
             .refuses(&[NO_CALL]),
-        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<active_calls::ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
+        operation(Delete, Call, Calls, "cancelCall", "cancels a call", json::<ActiveCallJson<'_>>("its scenario is informed").status(202).with_example(call_examples::cancelling), || delete(active_calls::cancel))
             .about("A client that only disconnects does not cancel its call.")
             .refuses(&[NO_CALL, refusal(409, "It is over already.").with_example(active_calls::already_over)]),
     ]),
     route("/api/v1/interactions/{id}", &[params::INTERACTION_ID], &[
-        operation(Post, Call, Calls, "giveInput", "gives the input that a tool waits for, and answers as the call does", json::<CallAnswer>("what the tool gave back").with_example(call_examples::answered), || post(active_calls::give))
+        operation(Post, Call, Calls, "giveInput", "gives the input that a tool waits for, and answers as the call does", json::<CallAnswer<'_>>("what the tool gave back").with_example(call_examples::answered), || post(active_calls::give))
             .body_like::<active_calls::InputBody>(call_examples::input)
             .also(&[json::<Accepted<'_>>("it goes on, or its tool needs more input").status(202).with_example(call_examples::needs_input)])
             .refuses(calls::INPUT_REFUSALS),
@@ -277,10 +279,10 @@ pub(super) const ROUTES: &[RouteSpec] = &[
         operation(Get, Read, Modules, "listModules", "how each module is and what it offers", json::<modules::ModuleList<'_>>("the modules, in order of their names"), || get(modules::list)),
     ]),
     route("/api/modules/{module}/execute", &[params::MODULE], &[
-        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ModuleAnswer>("the result or the failure"), || post(modules::execute))
+        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ModuleAnswer<'_>>("the result or the failure"), || post(modules::execute))
             .about("As every other call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is not a call is refused.")
-            .body::<CallBody>()
-            .also(&[json::<modules::ModuleAnswer>("it is running, or waits for approval: `error` names the id").status(202)]),
+            .body::<CallBody<'_>>()
+            .also(&[json::<modules::ModuleAnswer<'_>>("it is running, or waits for approval: `error` names the id").status(202)]),
     ]),
     route("/refresh-tools", &[], &[
         operation(Post, Call, Modules, "refreshModules", "polls every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),

@@ -51,6 +51,9 @@ pub(crate) struct FindingJson<'a> {
     /// Other tools that the decision is about, as `scenario/tool`, such as those of the same name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<String>,
+    /// The format that it is about, if it is about one only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a str>,
 }
 
 /// The decision about each published tool, for one client.
@@ -282,6 +285,7 @@ pub(crate) fn finding(finding: &Finding) -> FindingJson<'_> {
         hint: finding.hint.as_deref(),
         pointer: finding.pointer.as_deref(),
         others: finding.others.iter().map(ToString::to_string).collect(),
+        format: finding.format,
     }
 }
 

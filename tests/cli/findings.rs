@@ -99,6 +99,16 @@ fn what_a_format_changes_has_one_paragraph_for_each_format() {
     for name in ["one", "two", "three"] {
         assert!(ollama[0].contains(&format!("    stock/{name} at /parameters")), "{out}");
     }
+    // Programs need no text for it.
+    let found = json(&ask(&home, &daemon, &["--code", "lossy", "--json"]));
+    let of_ollama = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["format"] == "ollama")
+        .collect::<Vec<_>>();
+    assert!(of_ollama.len() >= 3, "{found:#}");
+    assert!(of_ollama.iter().all(|finding| finding["message"].as_str().unwrap().contains("`ollama`")), "{found:#}");
 }
 
 #[test]

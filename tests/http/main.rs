@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bodies;
 mod configured;
 mod connections;
 mod dashboard;

@@ -1,27 +1,63 @@
 //! The daemon's refusals in the words of the command line: commands and flags in place of the
-//! routes and parameters that its texts quote.
+//! requests and parameters that its texts quote, which it gives as data (`next`).
 
-/// The text with commands and flags in place of the routes and parameters that it quotes.
-pub(super) fn as_commands(text: &str) -> String {
-    let text = preference(text).unwrap_or_else(|| text.to_owned());
-    let text = text.replace("call it again with `_output`", "call it again with `--args '{..., \"_output\": {...}}'`");
-    let mut commands = String::with_capacity(text.len());
-    for (at, part) in text.split('`').enumerate() {
-        // Every second part stands between backticks.
-        let quoted = at % 2 == 1;
-        commands.push_str(if at == 0 { "" } else { "`" });
-        commands.push_str(&if quoted { command(part) } else { None }.unwrap_or_else(|| part.to_owned()));
-    }
-    commands
+use serde_json::Value;
+
+use crate::cli::output;
+
+/// The text of a problem, with commands and flags in place of the next steps that it quotes.
+pub(super) fn as_commands(text: &str, next: &[Value]) -> String {
+    next.iter().fold(text.to_owned(), |text, step| match (step["text"].as_str(), replacement(step)) {
+        (Some(quoted), Some(own)) => text.replace(quoted, &own),
+        _ => text,
+    })
 }
 
-/// The text with the command that enables a tool in place of the request that does so.
-fn preference(text: &str) -> Option<String> {
-    let (before, rest) = text.split_once("`PUT /api/v1/preferences` with scope `")?;
-    let (scope, rest) = rest.split_once("` and target `")?;
-    let (target, after) = rest.split_once("` switches it on")?;
-    let scope = if scope == "global" { String::new() } else { format!(" --scope {}", word(scope)) };
-    Some(format!("{before}`callsheet prefs set {} --enabled true{scope}` switches it on{after}", word(target)))
+/// The words of the command line for a step; `None` if it has none.
+fn replacement(step: &Value) -> Option<String> {
+    match step["argument"].as_str() {
+        Some(name) => Some(format!(r#"call it again with `--args '{{..., "{name}": {{...}}}}'`"#)),
+        None => command(step).map(|command| format!("`{command}`")),
+    }
+}
+
+/// The command or the flag for a request or a parameter.
+fn command(step: &Value) -> Option<String> {
+    if let (Some(name), Some(value)) = (step["parameter"].as_str(), step["value"].as_str()) {
+        return match name {
+            "format" => Some(format!("--format {value}")),
+            "include_disabled" => Some("--all".to_owned()),
+            "new" => Some("--new".to_owned()),
+            _ => None,
+        };
+    }
+    match (step["method"].as_str()?, step["path"].as_str()?) {
+        ("GET", "/api/v1/scenarios") => Some("callsheet scenarios".to_owned()),
+        ("GET", "/api/v1/approvals") => Some("callsheet approvals".to_owned()),
+        ("GET", "/api/v1/operations") => Some("callsheet operations".to_owned()),
+        ("GET", "/api/v1/tools?include_disabled=true") => Some("callsheet tools --all".to_owned()),
+        ("PUT", "/api/v1/preferences") => Some(preference(&step["body"])),
+        (method, path) => of_scenario(method, path.strip_prefix("/api/v1/scenarios/")?),
+    }
+}
+
+/// The command for a request about one scenario.
+fn of_scenario(method: &str, below: &str) -> Option<String> {
+    match (method, below.split_once('/')) {
+        ("GET", None) => Some(format!("callsheet scenarios {below}")),
+        ("POST", Some((name, action))) => Some(format!("callsheet {action} {name}")),
+        ("DELETE", Some((name, action))) => Some(format!("callsheet {action} {name} --undo")),
+        _ => None,
+    }
+}
+
+/// The command that enables what a preference has as its target.
+fn preference(body: &Value) -> String {
+    let target = word(&output::text(body, "/target"));
+    match output::text(body, "/scope").as_str() {
+        "global" => format!("callsheet prefs set {target} --enabled true"),
+        scope => format!("callsheet prefs set {target} --enabled true --scope {}", word(scope)),
+    }
 }
 
 /// A text as one word of a shell.
@@ -30,54 +66,37 @@ pub(in crate::cli) fn word(text: &str) -> String {
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-fn command(literal: &str) -> Option<String> {
-    match literal {
-        "GET /api/v1/scenarios" => return Some("callsheet scenarios".into()),
-        "GET /api/v1/approvals" => return Some("callsheet approvals".into()),
-        "GET /api/v1/operations" => return Some("callsheet operations".into()),
-        "GET /api/v1/tools?include_disabled=true" => return Some("callsheet tools --all".into()),
-        "include_disabled=true" => return Some("--all".into()),
-        "new=true" => return Some("--new".into()),
-        _ => {}
-    }
-    if let Some(format) = literal.strip_prefix("format=") {
-        return Some(format!("--format {format}"));
-    }
-    let (method, name) = literal.split_once(" /api/v1/scenarios/")?;
-    match (method, name.split_once('/')) {
-        ("GET", None) => Some(format!("callsheet scenarios {name}")),
-        ("POST", Some((name, action))) => Some(format!("callsheet {action} {name}")),
-        ("DELETE", Some((name, action))) => Some(format!("callsheet {action} {name} --undo")),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn routes_are_told_as_commands() {
-        for (route, shown) in [
-            ("no `x`; `GET /api/v1/scenarios` lists them", "no `x`; `callsheet scenarios` lists them"),
-            ("`GET /api/v1/approvals` lists them", "`callsheet approvals` lists them"),
-            ("`GET /api/v1/operations` lists them", "`callsheet operations` lists them"),
-            ("do it with `DELETE /api/v1/scenarios/a/block`", "do it with `callsheet block a --undo`"),
-            ("accept it with `POST /api/v1/scenarios/a/trust`", "accept it with `callsheet trust a`"),
-            ("look with `GET /api/v1/scenarios/a`", "look with `callsheet scenarios a`"),
-            (
-                "off; `PUT /api/v1/preferences` with scope `global` and target `tool:a/new tool!` switches it on",
-                "off; `callsheet prefs set 'tool:a/new tool!' --enabled true` switches it on",
-            ),
-            (
-                "off; `PUT /api/v1/preferences` with scope `chat:7` and target `tool:a/b` switches it on",
-                "off; `callsheet prefs set tool:a/b --enabled true --scope chat:7` switches it on",
-            ),
-            ("use `format=native`", "use `--format native`"),
-            ("import it as a new bundle (`new=true`)", "import it as a new bundle (`--new`)"),
-            ("`x` and an odd ` backtick", "`x` and an odd ` backtick"),
+    fn steps_are_shown_as_commands() {
+        let request = |method: &str, path: &str| json!({"text": "STEP", "method": method, "path": path});
+        let enable = |scope: &str, target: &str| {
+            let body = json!({"scope": scope, "target": target, "enabled": true});
+            json!({"text": "STEP", "method": "PUT", "path": "/api/v1/preferences", "body": body})
+        };
+        let parameter = |name: &str, value: &str| json!({"text": "STEP", "parameter": name, "value": value});
+        for (step, shown) in [
+            (request("GET", "/api/v1/scenarios"), "`callsheet scenarios`"),
+            (request("GET", "/api/v1/approvals"), "`callsheet approvals`"),
+            (request("GET", "/api/v1/operations"), "`callsheet operations`"),
+            (request("GET", "/api/v1/tools?include_disabled=true"), "`callsheet tools --all`"),
+            (request("DELETE", "/api/v1/scenarios/a/block"), "`callsheet block a --undo`"),
+            (request("POST", "/api/v1/scenarios/a/trust"), "`callsheet trust a`"),
+            (request("GET", "/api/v1/scenarios/a"), "`callsheet scenarios a`"),
+            (request("GET", "/api/v1/else"), "STEP"),
+            (enable("global", "tool:a/new tool!"), "`callsheet prefs set 'tool:a/new tool!' --enabled true`"),
+            (enable("chat:7", "tool:a/b"), "`callsheet prefs set tool:a/b --enabled true --scope chat:7`"),
+            (parameter("format", "native"), "`--format native`"),
+            (parameter("new", "true"), "`--new`"),
+            (parameter("include_disabled", "true"), "`--all`"),
+            (parameter("include_internal", "true"), "STEP"),
         ] {
-            assert_eq!(as_commands(route), shown);
+            assert_eq!(as_commands("do STEP; ok", &[step]), format!("do {shown}; ok"));
         }
+        assert_eq!(as_commands("use `format=native`", &[]), "use `format=native`");
     }
 }

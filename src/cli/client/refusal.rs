@@ -9,7 +9,8 @@ use crate::cli::{CommandError, output};
 pub(super) fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let detail = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
-    let detail = detail.map_or_else(|| format!("the daemon answered {status}"), as_commands);
+    let next = output::list(&problem, "next");
+    let detail = detail.map_or_else(|| format!("the daemon answered {status}"), |text| as_commands(text, next));
     let violations = output::list(&problem, "violations").iter();
     let violations: Vec<_> = violations
         .map(|one| match (output::text(one, "/pointer"), output::text(one, "/message")) {

@@ -8,36 +8,25 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::calls::active::{ActiveCall, CallPhase, InputError};
 use crate::model::JsonText;
-use crate::server::api::call_event_json::{self, InteractionJson};
+use crate::server::api::call_answers::CallState;
+use crate::server::api::call_event_json::{self, ActiveCallJson};
 use crate::server::api::{calls, shared_json};
 use crate::server::auth::Access;
-use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
-/// A call under way, or one whose answer is kept.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ActiveCall")]
-pub(in crate::server) struct ActiveCallJson<'a> {
-    call_id: &'a str,
-    /// The name that the caller used.
-    tool_name: &'a str,
-    /// `running`, `waiting_for_input` or `cancelling`.
-    status: &'static str,
-    /// The input that it waits for.
-    interaction: Option<InteractionJson<'a>>,
-}
-
 /// Input for a tool.
-#[derive(JsonSchema)]
-#[schemars(rename = "Input", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Input")]
 pub(in crate::server) struct InputBody {
     /// `accept` gives the content, `decline` refuses it, `cancel` dismisses the question.
     #[schemars(regex(pattern = "^(accept|decline|cancel)$"))]
@@ -89,33 +78,32 @@ pub(in crate::server) async fn give(
     Path(id): Path<String>,
     _: NoQuery,
     access: Access,
-    body: JsonBody,
+    ApiJson(body): ApiJson<InputBody>,
 ) -> Result<Response, Problem> {
-    let reply = JsonText::known(reply(&body)?);
+    let reply = JsonText::known(reply(body)?);
     let (call, end) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
     Ok(calls::answer_of(&shared, &call, &end)?.into_response())
 }
 
 /// The result of an elicitation that the body means.
-fn reply(body: &JsonBody) -> Result<String, Problem> {
-    body.refuse_unknown(&["action", "content"])?;
-    let action = body.text("action")?;
-    match (action, body.0.get("content")) {
-        ("accept", given) => Ok(serde_json::json!({"action": "accept", "content": content(given)?}).to_string()),
-        ("decline" | "cancel", _) => Ok(serde_json::json!({"action": action}).to_string()),
+fn reply(body: InputBody) -> Result<String, Problem> {
+    let action = body.action;
+    match action.as_str() {
+        "accept" => Ok(serde_json::json!({"action": "accept", "content": content(body.content)?}).to_string()),
+        "decline" | "cancel" => Ok(serde_json::json!({"action": action}).to_string()),
         _ => Err(bad_member("action", &Value::from(action), "`accept`, `decline` or `cancel`")),
     }
 }
 
 /// The content of a form. Pages send it as a text.
-fn content(given: Option<&Value>) -> Result<Map<String, Value>, Problem> {
+fn content(given: Option<Value>) -> Result<Map<String, Value>, Problem> {
     let bad = |value: &Value| bad_member("content", value, "an object, or a text that holds one");
     match given {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(content)) => Ok(content.clone()),
+        None => Ok(Map::new()),
+        Some(Value::Object(content)) => Ok(content),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
-        Some(value @ Value::String(text)) => serde_json::from_str(text).map_err(|_| bad(value)),
-        Some(other) => Err(bad(other)),
+        Some(Value::String(text)) => serde_json::from_str(&text).map_err(|_| bad(&Value::String(text))),
+        Some(other) => Err(bad(&other)),
     }
 }
 
@@ -144,7 +132,7 @@ fn state(call: &ActiveCall, status: &'static str, code: StatusCode) -> Result<Re
         status,
         interaction: input.as_deref().map(call_event_json::interaction),
     };
-    let mut answer = shared_json::json(&json)?;
+    let mut answer = shared_json::json(&CallState::UnderWay(json))?;
     *answer.status_mut() = code;
     Ok(answer)
 }

@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calls::approval::{Approvals, DecideError, DecisionRefusal};
@@ -16,10 +16,12 @@ use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
 use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
-use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
+use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
 /// The decider of a decision whose request names none.
@@ -51,9 +53,9 @@ pub(in crate::server) struct ApprovalList<'a> {
 }
 
 /// The body of an approval.
-#[derive(JsonSchema)]
-#[schemars(rename = "Approve", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Approve")]
 pub(in crate::server) struct ApproveBody {
     /// The name of the decider.
     #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
@@ -64,9 +66,9 @@ pub(in crate::server) struct ApproveBody {
 }
 
 /// The body of a rejection.
-#[derive(JsonSchema)]
-#[schemars(rename = "Reject", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Reject")]
 pub(in crate::server) struct RejectBody {
     /// The name of the decider.
     #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
@@ -118,11 +120,10 @@ pub(in crate::server) async fn approve(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<ApproveBody>,
 ) -> Result<Response, Problem> {
-    body.refuse_unknown(&["by", "digest"])?;
-    let by = text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
-    if let Some(meant) = text(&body, "digest", BY_MAX)?
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
+    if let Some(meant) = text("digest", body.digest.as_deref(), BY_MAX)?
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
     {
@@ -143,10 +144,10 @@ pub(in crate::server) async fn reject(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<RejectBody>,
 ) -> Result<Response, Problem> {
-    body.refuse_unknown(&["by", "reason"])?;
-    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER), text(&body, "reason", REASON_MAX)?);
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
+    let reason = text("reason", body.reason.as_deref(), REASON_MAX)?;
     let request = shared.calls.reject(&id, by, reason).await?;
     shared_json::json(&call_json::approval(&request))
 }
@@ -156,12 +157,12 @@ fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {
 }
 
 /// An optional text of at most `most` characters. An empty text counts as left out.
-fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b str>, Problem> {
-    match body.0.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) if text.chars().count() <= most => Ok(Some(text)),
-        Some(other) => Err(bad_member(name, other, &format!("a text of at most {most} characters, or null"))),
+fn text<'t>(name: &str, given: Option<&'t str>, most: usize) -> Result<Option<&'t str>, Problem> {
+    match given {
+        Some(text) if text.chars().count() > most => {
+            Err(bad_member(name, &Value::from(text), &format!("a text of at most {most} characters or null")))
+        }
+        given => Ok(given.filter(|text| !text.is_empty())),
     }
 }
 
@@ -172,8 +173,9 @@ impl From<DecideError> for Problem {
         };
         match error {
             DecideError::Refused(DecisionRefusal::Unknown) => {
-                let next = "`GET /api/v1/approvals` lists those that are known";
-                Self::not_found(format!("{}; {next}", DecisionRefusal::Unknown)).with_member("code", "unknown_approval")
+                let list = NextStep::request("GET", "/api/v1/approvals");
+                let detail = format!("{}; {list} lists those that are known", DecisionRefusal::Unknown);
+                Self::not_found(detail).with_member("code", "unknown_approval").with_next(list)
             }
             DecideError::Refused(ref refusal @ DecisionRefusal::Decided(ref request)) => {
                 conflict(refusal, "already_decided").with_member("state", request.state.as_str())

@@ -41,6 +41,19 @@ pub(in crate::server) struct CallEventJson<'a> {
     interaction_id: Option<&'a str>,
 }
 
+/// A call under way, or one whose answer is kept.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ActiveCall")]
+pub(in crate::server) struct ActiveCallJson<'a> {
+    pub(super) call_id: &'a str,
+    /// The name that the caller used.
+    pub(super) tool_name: &'a str,
+    /// `running`, `waiting_for_input` or `cancelling`.
+    pub(super) status: &'static str,
+    /// The input that it waits for.
+    pub(super) interaction: Option<InteractionJson<'a>>,
+}
+
 /// Input that a tool waits for.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Interaction")]

@@ -3,13 +3,11 @@
 //! operation.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer};
-use crate::server::api::shared_json::Time;
+use crate::server::api::shared_json::{RawJson, Time};
 
 /// Largest size in bytes of arguments that a list shows. One approval by its id shows all.
 const LISTED: usize = 16 * 1024;
@@ -258,16 +256,4 @@ fn progress(progress: &Progress) -> ProgressJson<'_> {
 /// The value of a short text that was read before; `null` if it cannot be read.
 fn value(text: &JsonText) -> Value {
     serde_json::from_str(text.get()).unwrap_or_default()
-}
-
-/// A JSON text that is written as it is. A tree would hide equal members and change numbers, and
-/// cannot hold every depth.
-#[derive(Debug)]
-pub(super) struct RawJson<'a>(pub(super) &'a JsonText);
-
-impl Serialize for RawJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(self.0.get()).map_err(S::Error::custom)?;
-        raw.serialize(serializer)
-    }
 }

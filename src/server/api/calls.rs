@@ -12,48 +12,23 @@ use axum::extract::State;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::active::{ActiveCall, AttendError, checked_id};
-use crate::calls::{
-    CallEnd, ExecuteError, Failure, FailureCode, GivenArgumentsError, Request, WaitLimits, parse_arguments,
-};
-use crate::model::{CallerInfo, JsonText, Scope, ToolId};
-use crate::protocols::{CallError, LogLevel};
+use crate::calls::active::{ActiveCall, AttendError};
+use crate::calls::{CallEnd, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
+use crate::model::{CallerInfo, ToolId};
+use crate::protocols::CallError;
 use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
+use crate::server::api::call_body::parse_call;
 use crate::server::api::lookup;
 use crate::server::auth::Access;
-use crate::server::http::body::{RawBody, read_object};
-use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::body::RawBody;
+use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::TransportError;
-
-/// The body of a call. Unknown members are ignored, as in the original agent-inbox.
-#[derive(Deserialize)]
-struct ExecuteBody<'a> {
-    tool_name: String,
-    /// The JSON text as the client wrote it: numbers may be larger than any Rust number type.
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-    #[serde(default)]
-    scenario: Option<String>,
-    #[serde(default)]
-    chat_id: Option<String>,
-    #[serde(default)]
-    profile: Option<String>,
-    #[serde(default)]
-    user_id: Option<String>,
-    #[serde(default)]
-    revision: Option<String>,
-    #[serde(default)]
-    call_id: Option<String>,
-    #[serde(default)]
-    log_level: Option<String>,
-}
 
 /// The body is
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?,
@@ -94,9 +69,9 @@ pub(in crate::server) fn answer_of(
     end: &CallEnd,
 ) -> Result<CallHttpResponse, Problem> {
     match end {
-        CallEnd::Answered(answer) => Ok(answered(shared, answer, call.id())),
-        CallEnd::AwaitsApproval(awaited) => Ok(waiting_answer(awaited)),
-        CallEnd::NeedsInput(input) => Ok(input_answer(call, input)),
+        CallEnd::Answered(answer) => answered(shared, answer, call.id()),
+        CallEnd::AwaitsApproval(awaited) => waiting_answer(awaited),
+        CallEnd::NeedsInput(input) => input_answer(call, input),
         CallEnd::Failed(failure) => Err(problem(shared, call.caller_info(), failure)),
     }
 }
@@ -164,71 +139,6 @@ fn failed(id: ToolId, error: CallError, attempts: u32) -> ExecuteError {
     ExecuteError::Failed { id, error, attempts }
 }
 
-/// Parses the body of a call, without what only callers that take part give.
-pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> {
-    parse_call(body).map(|(request, ..)| request)
-}
-
-/// Parses the body of a call, with its id and the least severe log messages that are wanted. An
-/// empty text counts as left out, but not an empty profile: it usually comes from a variable that
-/// was not set, and would lift the bounds that were meant.
-fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
-    let body: ExecuteBody<'_> = read_object(body).map_err(|why| {
-        Problem::bad_request(format!("the body {why}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"))
-    })?;
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    if body.profile.as_deref() == Some("") {
-        let text = "`profile` is empty: name one of the configured profiles, or leave the member out";
-        return Err(Problem::bad_request(text));
-    }
-    let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
-        let Some(text) = given(text) else { return Ok(None) };
-        // The model has the grammar of scopes.
-        format!("{kind}:{text}").parse::<Scope>()?;
-        Ok(Some(text))
-    };
-    if body.tool_name.is_empty() {
-        return Err(Problem::bad_request("`tool_name` is empty"));
-    }
-    let level = match given(body.log_level) {
-        None => LogLevel::Info,
-        Some(text) => LogLevel::parse(&text).ok_or_else(|| unknown_level(&text))?,
-    };
-    let request = Request {
-        resumed: None,
-        client: None,
-        collects: false,
-        arguments: arguments(body.arguments)?,
-        scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
-        chat: scope("chat", body.chat_id)?,
-        profile: scope("profile", body.profile)?,
-        user_id: given(body.user_id).map(Into::into),
-        revision: given(body.revision),
-        remembered: false,
-        resolved: None,
-        name: body.tool_name,
-    };
-    Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
-}
-
-fn unknown_level(text: &str) -> Problem {
-    let known: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
-    Problem::bad_request(format!("`log_level` cannot be `{}`: allowed are {}", excerpt(text), known.join(", ")))
-}
-
-/// Parses the arguments, as clients and LLM vendors write them.
-fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
-    parse_arguments(given).map_err(|error| {
-        Problem::bad_request(match error {
-            GivenArgumentsError::NotJson(why) => format!("`arguments` cannot be read: {why}"),
-            GivenArgumentsError::NotAnObject(got) => format!(
-                "`arguments` cannot be `{}`: allowed is an object, a text that holds one, or null",
-                excerpt(&got)
-            ),
-        })
-    })
-}
-
 /// The problem of a call that was refused or failed, with hints from the active catalog.
 fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Problem {
     let problem = match failure.code {
@@ -237,24 +147,25 @@ fn problem(shared: &ServerState, place: &CallerInfo, failure: &Failure) -> Probl
             let snapshot = shared.reader.snapshot();
             lookup::with_left_out(lookup::unknown_tool(&snapshot.catalog, name), &snapshot, name)
         }
-        FailureCode::Disabled => Problem::new(StatusCode::FORBIDDEN, with_switch(place, failure)),
+        FailureCode::Disabled => {
+            let enable = enabling(place, failure);
+            let detail = format!("{}; {enable} switches it on", failure.text);
+            Problem::new(StatusCode::FORBIDDEN, detail).with_next(enable)
+        }
         _ => Problem::new(status_of(failure), failure.text.clone()),
     };
     with_reasons(problem, failure)
 }
 
-/// The text of a disabled tool, with the request that switches it on.
-fn with_switch(place: &CallerInfo, failure: &Failure) -> String {
-    let place = match (&place.chat, &place.profile) {
+/// The request that enables a disabled tool.
+fn enabling(place: &CallerInfo, failure: &Failure) -> NextStep {
+    let scope = match (&place.chat, &place.profile) {
         (Some(chat), _) => format!("chat:{chat}"),
         (None, Some(profile)) => format!("profile:{profile}"),
         (None, None) => "global".to_owned(),
     };
-    let target = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!(
-        "{}; `PUT /api/v1/preferences` with scope `{place}` and target `tool:{target}` switches it on",
-        failure.text
-    )
+    let tool = failure.tool.as_ref().map(ToString::to_string).unwrap_or_default();
+    NextStep::enable(&scope, &format!("tool:{tool}"))
 }
 
 /// The HTTP status of a failure.
@@ -286,6 +197,7 @@ fn with_reasons(problem: Problem, failure: &Failure) -> Problem {
     if let Some(attempts) = failure.attempts {
         problem = problem.with_member("attempts", attempts).with_member("sent", failure.was_sent);
     }
+    problem = problem.with_next(NextStep::argument("_output", GIVE_OUTPUT));
     match failure.retry_after {
         Some(wait) => problem.retry_after(wait),
         None => problem,
@@ -300,48 +212,5 @@ impl From<AttendError> for Problem {
             AttendError::Full => (StatusCode::TOO_MANY_REQUESTS, "busy"),
         };
         Self::new(status, error.to_string()).with_member("success", false).with_member("code", code)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
-        let request =
-            parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
-        assert_eq!(request, Request::new("t", JsonText::parse("{}").unwrap()));
-        let request = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
-        assert_eq!(request.arguments.get(), r#"{"a":1}"#);
-        let request = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
-        assert_eq!(request.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
-        let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
-        let request = parse_request(all).unwrap();
-        assert_eq!(request.scenario.unwrap().as_str(), "s");
-        assert_eq!(request.chat.as_deref(), Some("7"));
-        assert_eq!(request.profile.as_deref(), Some("p"));
-        assert_eq!(request.user_id.as_deref(), Some("u"));
-        assert_eq!(request.revision.as_deref(), Some("r"));
-    }
-
-    #[test]
-    fn what_cannot_be_a_call_is_refused() {
-        for body in [
-            &b"{}"[..],
-            b"[]",
-            br#"{"tool_name":""}"#,
-            br#"{"tool_name":7}"#,
-            br#"{"tool_name":"t","scenario":"a/b"}"#,
-            br#"{"tool_name":"t","arguments":"{"}"#,
-            br#"{"tool_name":"t","chat_id":7}"#,
-        ] {
-            assert_eq!(
-                parse_request(body).unwrap_err().into_full_response().status(),
-                400,
-                "{}",
-                String::from_utf8_lossy(body)
-            );
-        }
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::client_files::EntryTarget;
@@ -17,14 +17,13 @@ use crate::config::edit::{ConfigEdit, EditError, WrittenConfig};
 use crate::config::web_address;
 use crate::model::ScenarioName;
 use crate::server::api::shared_json;
-use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::body::{RawBody, bad_member};
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::{InvalidBody, parse_strict_body};
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 
-/// The members of an entry.
-const MEMBERS: [&str; 2] = ["name", "url"];
 /// The members of an entry that starts a program.
 const OF_COMMAND: [&str; 4] = ["command", "args", "env", "cwd"];
 
@@ -38,9 +37,9 @@ pub(in crate::server) const NO_ENTRY: RefusalSpec =
         .with_example(no_entry);
 
 /// A scenario at an address.
-#[derive(JsonSchema)]
-#[schemars(rename = "NewScenario", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewScenario")]
 pub(in crate::server) struct NewScenarioBody {
     /// Its name, which no other scenario in the file has.
     name: String,
@@ -114,17 +113,12 @@ impl From<EditError> for Problem {
 pub(in crate::server) async fn add(
     State(shared): State<SharedState>,
     _: NoQuery,
-    body: JsonBody,
+    RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
-    if OF_COMMAND.iter().any(|member| body.0.contains_key(*member)) {
-        let next = "run `callsheet add NAME -- COMMAND` in a terminal of that machine";
-        return Err(Problem::bad_request(format!("a command is not added over HTTP; {next}")));
-    }
-    body.refuse_unknown(&MEMBERS)?;
-    let name: ScenarioName = body.text("name")?.parse()?;
-    let text = body.text("url")?;
-    let url =
-        web_address(text).ok_or_else(|| bad_member("url", &text.into(), "an address such as http://127.0.0.1:8080"))?;
+    let body: NewScenarioBody = parse_strict_body(&body).map_err(refused)?;
+    let name: ScenarioName = body.name.parse()?;
+    let url = web_address(&body.url)
+        .ok_or_else(|| bad_member("url", &body.url.into(), "an address such as http://127.0.0.1:8080"))?;
     let new = name.clone();
     let target = EntryTarget::Address { url, headers: Vec::new() };
     let written = shared.edit(move |edit| edit.add(new.as_str(), &target, None)).await?.map_err(|error| {
@@ -133,6 +127,15 @@ pub(in crate::server) async fn add(
     })?;
     let answer = configured(name.as_str(), &written.path.display().to_string(), "added to");
     Ok((StatusCode::CREATED, shared_json::json(&answer)?).into_response())
+}
+
+/// The refusal of a body. What starts a program has a next step of its own.
+fn refused(invalid: InvalidBody) -> Problem {
+    if invalid.unknown().iter().any(|member| OF_COMMAND.contains(&member.as_str())) {
+        let next = "run `callsheet add NAME -- COMMAND` in a terminal of that machine";
+        return Problem::bad_request(format!("a command is not added over HTTP; {next}"));
+    }
+    invalid.into()
 }
 
 /// `DELETE /api/v1/scenarios/{name}`: takes a scenario out of the file. Its health stays known for

@@ -103,19 +103,29 @@ fn bit(id: &str) -> u32 {
 pub(in crate::server) struct OpenFindings {
     /// Those of every format, in order, each once.
     pub(in crate::server) general: Vec<Finding>,
-    /// Those of the plain list in each format for LLMs that has some, in the order of the formats.
-    pub(in crate::server) of_formats: Vec<(&'static str, Vec<Finding>)>,
+    /// Those of the plain list in each format for LLMs, in the order of the formats.
+    pub(in crate::server) of_formats: Vec<Finding>,
     /// How many about unused formats were left out.
     pub(in crate::server) hidden: usize,
 }
 
 impl OpenFindings {
-    /// All of them, in order, each once: what several formats have in common is one finding.
+    /// All of them, in order, each once: what several formats have in common is one finding, which
+    /// names none of them.
     fn all(self) -> Vec<Finding> {
         let mut all = self.general;
-        all.extend(self.of_formats.into_iter().flat_map(|(_, findings)| findings));
+        all.extend(self.of_formats);
         all.sort();
-        all.dedup();
+        all.dedup_by(|next, kept| {
+            let format = kept.format.take();
+            let next_format = next.format.take();
+            let is_same = next == kept;
+            if !is_same || format == next_format {
+                kept.format = format;
+            }
+            next.format = next_format;
+            is_same
+        });
         all
     }
 }
@@ -183,8 +193,7 @@ pub(in crate::server) async fn open_findings(
             .await;
         let of_format = prepared.findings.iter().filter(|finding| wanted.matches(finding));
         if is_used {
-            let of_format: Vec<Finding> = of_format.cloned().collect();
-            open.of_formats.extend((!of_format.is_empty()).then_some((format.id(), of_format)));
+            open.of_formats.extend(of_format.map(|finding| finding.clone().of_format(format.id())));
         } else {
             open.hidden += of_format.count();
         }

@@ -4,16 +4,16 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use url::{Host, Url};
 
 use crate::model::{ScenarioName, ScenarioState};
 use crate::server::api::scenarios::find;
 use crate::server::api::shared_json;
-use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::ApiJson;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 use crate::transports::http::credentials::oauth::{
@@ -29,18 +29,18 @@ pub(in crate::server) const UNUSABLE: RefusalSpec =
         .with_example(|| LoginError::Unusable("https://h/ has no JSON object".to_owned()).into());
 
 /// Where the browser comes back to.
-#[derive(JsonSchema)]
-#[schemars(rename = "LoginStart", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LoginStart")]
 pub(in crate::server) struct LoginStartBody {
     /// An `http` address of loopback with a port, at which the caller waits for the browser.
     redirect_uri: String,
 }
 
 /// What the browser came back with.
-#[derive(JsonSchema)]
-#[schemars(rename = "LoginFinish", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LoginFinish")]
 pub(in crate::server) struct LoginFinishBody {
     /// The query of the address that it came back to, as it is.
     query: String,
@@ -152,10 +152,10 @@ pub(in crate::server) async fn begin(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
-    JsonBody(body): JsonBody,
+    ApiJson(body): ApiJson<LoginStartBody>,
 ) -> Result<Response, Problem> {
     let name = known(&shared, &name)?;
-    let redirect = Url::parse(text(&body, "redirect_uri")?).ok().filter(is_loopback);
+    let redirect = Url::parse(&body.redirect_uri).ok().filter(is_loopback);
     let next =
         "`redirect_uri` has to be an `http` address of loopback with a port, such as `http://127.0.0.1:8123/callback`";
     let redirect = redirect.ok_or_else(|| Problem::bad_request(next))?;
@@ -170,10 +170,10 @@ pub(in crate::server) async fn finish(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
-    JsonBody(body): JsonBody,
+    ApiJson(body): ApiJson<LoginFinishBody>,
 ) -> Result<Response, Problem> {
     known(&shared, &name)?;
-    let name = finished(&shared, text(&body, "query")?).await?;
+    let name = finished(&shared, &body.query).await?;
     status_of(&shared, &name)
 }
 
@@ -231,15 +231,6 @@ fn status_of(shared: &ServerState, name: &ScenarioName) -> Result<Response, Prob
 
 fn known(shared: &ServerState, name: &str) -> Result<ScenarioName, Problem> {
     Ok(find(&shared.reader.snapshot(), name)?.name.clone())
-}
-
-/// The one member of a body.
-fn text<'a>(body: &'a Map<String, Value>, member: &str) -> Result<&'a str, Problem> {
-    if let Some(other) = body.keys().find(|key| *key != member) {
-        return Err(Problem::bad_request(format!("unknown member `{other}`; known is `{member}`")));
-    }
-    let value = body.get(member).and_then(Value::as_str);
-    value.ok_or_else(|| Problem::bad_request(format!("`{member}` has to be a text")))
 }
 
 /// Only a program of this machine may wait for the browser, for the code comes back there.

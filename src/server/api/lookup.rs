@@ -10,6 +10,7 @@ use crate::catalog::{
 use crate::model::{Finding, FindingCode, Health, NameRef, PreferenceTarget, ScenarioState, ViewTool};
 use crate::server::ServerState;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::next_step::NextStep;
 
 /// Largest number of similar names in a refusal.
 const CANDIDATES: usize = catalog::NEAR;
@@ -146,11 +147,13 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
             nearest(&name, published)
         }
     };
+    let list = NextStep::request("GET", "/api/v1/tools?include_disabled=true");
     let next = match candidates.first() {
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
-        None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
+        None => format!("{list} lists those that are known"),
     };
-    Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with_member("candidates", candidates)
+    let problem = Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name)));
+    problem.with_member("candidates", candidates).with_next(list)
 }
 
 /// Says that nothing has a target of preferences now, with near names; `None` if something has it.

@@ -3,11 +3,11 @@
 
 pub(super) mod active_calls;
 pub(super) mod approvals;
-mod call_answers;
+pub(super) mod call_answers;
+pub(super) mod call_body;
 pub(super) mod call_event_json;
 pub(super) mod call_examples;
 pub(super) mod call_json;
-pub(super) mod call_schemas;
 pub(super) mod calls;
 pub(super) mod configured;
 pub(super) mod explain;

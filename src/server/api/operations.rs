@@ -14,6 +14,7 @@ use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
 
@@ -83,8 +84,9 @@ impl From<CancelError> for Problem {
         let detail = error.to_string();
         match error {
             CancelError::Unknown => {
-                let next = "`GET /api/v1/operations` lists those that are known";
-                Self::not_found(format!("{detail}; {next}")).with_member("code", "unknown_operation")
+                let list = NextStep::request("GET", "/api/v1/operations");
+                let problem = Self::not_found(format!("{detail}; {list} lists those that are known"));
+                problem.with_member("code", "unknown_operation").with_next(list)
             }
             CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, detail)
                 .with_member("code", "already_over")

@@ -15,6 +15,7 @@ use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
 use crate::server::api::findings::parse_values;
 use crate::server::api::shared_json;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
 use crate::server::{ServerState, SharedState};
@@ -140,9 +141,10 @@ pub(in crate::server) async fn trust(
     if let Some(meant) = query.optional("origin") {
         let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
         if *found != *meant.trim_end_matches('/') {
-            let next = format!("`GET /api/v1/scenarios/{name}` shows what it claims to be");
-            let detail = format!("`{name}` is at {found} now, not at {}; {next}", excerpt(meant));
-            return Err(Problem::new(StatusCode::CONFLICT, detail));
+            let show = NextStep::request("GET", format!("/api/v1/scenarios/{name}"));
+            let meant = excerpt(meant);
+            let detail = format!("`{name}` is at {found} now, not at {meant}; {show} shows what it claims to be");
+            return Err(Problem::new(StatusCode::CONFLICT, detail).with_next(show));
         }
     }
     decide(&shared, &name, Some(Decision::Trusted)).await
@@ -165,8 +167,9 @@ pub(in crate::server) async fn untrust(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
-        let next = format!("`DELETE /api/v1/scenarios/{name}/block` takes the block back");
-        return Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted; {next}")));
+        let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
+        let detail = format!("`{name}` is blocked, not trusted; {unblock} takes the block back");
+        return Err(Problem::new(StatusCode::CONFLICT, detail).with_next(unblock));
     }
     decide(&shared, &name, None).await
 }
@@ -242,11 +245,13 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
         let near = catalog::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
+        let list = NextStep::request("GET", "/api/v1/scenarios");
         let next = match near.first() {
             Some(_) => format!("did you mean {}?", near.join(" or ")),
-            None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),
+            None => format!("{list} lists those that are known"),
         };
-        Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name))).with_member("candidates", near)
+        let problem = Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name)));
+        problem.with_member("candidates", near).with_next(list)
     })
 }
 

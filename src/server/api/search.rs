@@ -18,6 +18,7 @@ use crate::model::{ScenarioName, ToolId};
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{Param, QueryParams, bad_value, many, once, question};
@@ -157,8 +158,10 @@ impl SearchRequest {
             ..query.scope()?
         };
         if view.include_disabled && format.is_some_and(Format::for_llm) {
-            let detail = "`include_disabled=true` goes with `format=native` only: LLMs never get such tools";
-            return Err(Problem::bad_request(detail));
+            let disabled = NextStep::parameter("include_disabled", "true");
+            let native = NextStep::parameter("format", "native");
+            let detail = format!("{disabled} goes with {native} only: LLMs never get such tools");
+            return Err(Problem::bad_request(detail).with_next(disabled).with_next(native));
         }
         Ok(Self { text: text.to_owned(), palette, limit: limit(&query)?, recent, format, view })
     }

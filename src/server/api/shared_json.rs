@@ -1,6 +1,7 @@
 //! JSON shapes that several routes share. Times are RFC 3339 in UTC; an unknown value is `null`.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
@@ -8,19 +9,53 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
 
 use crate::calls::{BreakerState, BreakerStatus};
 use crate::model::{
-    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, PreferenceTarget, ScenarioChanges, ScenarioState, Scope,
-    Settings,
+    ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget, ScenarioChanges, ScenarioState,
+    Scope, Settings,
 };
 use crate::server::http::error::Problem;
 pub(in crate::server) use crate::views::{FindingJson, finding};
 
+/// Usual size of an answer without its results.
+const USUAL_BYTES: usize = 320;
+
 /// A 200 answer with a JSON document that caches must not store (`no-store`).
 pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Problem> {
-    let body = serde_json::to_vec(document).map_err(|error| Problem::internal(&error))?;
+    let body = bytes(document, 0)?;
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
+}
+
+/// Writes a document, in which each [`RawJson`] stays the text that it is. Results in it have about
+/// `result_bytes`.
+pub(in crate::server) fn bytes(document: &impl Serialize, result_bytes: usize) -> Result<Vec<u8>, Problem> {
+    let written = Vec::with_capacity(USUAL_BYTES + result_bytes);
+    let mut serializer = serde_json::Serializer::with_formatter(written, BytesAsTheyAre);
+    document.serialize(&mut serializer).map_err(|error| Problem::internal(&error))?;
+    Ok(serializer.into_inner())
+}
+
+/// Writes bytes as JSON that was written before, and not as a list of numbers.
+struct BytesAsTheyAre;
+
+impl Formatter for BytesAsTheyAre {
+    fn write_byte_array<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: &[u8]) -> io::Result<()> {
+        writer.write_all(value)
+    }
+}
+
+/// A JSON text that is written as it is, by [`bytes`] only. A tree would hide equal members and
+/// change numbers, and cannot hold every depth; the raw value of `serde_json` would be read once
+/// more for each answer.
+#[derive(Debug)]
+pub(in crate::server) struct RawJson<'a>(pub(in crate::server) &'a JsonText);
+
+impl Serialize for RawJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0.get().as_bytes())
+    }
 }
 
 /// A time in JSON: RFC 3339 in UTC.

@@ -17,6 +17,7 @@ use crate::model::{Execution, Health, ScenarioState, ViewTool};
 use crate::server::api::{explain, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams};
 use crate::server::http::response_cache::CachedResponse;
@@ -220,8 +221,10 @@ fn including_disabled(scope: ViewQuery) -> ViewQuery {
 /// The tool in a format. A tool that a format for LLMs never lists is refused here, too.
 fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     let refused = |why: &str| {
-        let detail = format!("`{}` is not offered as `format={}`: {why}", tool.id, format.id());
-        Problem::not_found(format!("{detail}; `format=native` shows it"))
+        let format = NextStep::parameter("format", format.id());
+        let native = NextStep::parameter("format", "native");
+        let detail = format!("`{}` is not offered as {format}: {why}; {native} shows it", tool.id);
+        Problem::not_found(detail).with_next(format).with_next(native)
     };
     if format.for_llm() && tool.is_internal() {
         return Err(refused(match &tool.execution {

@@ -1,7 +1,5 @@
 //! JSON shapes of turns: what is requested, and what became of each call.
 
-use std::borrow::Cow;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::calls::Violation;
 use crate::calls::turns::{Settled, Turn, TurnCall, TurnCallStatus, TurnPhase};
 use crate::server::api::call_event_json::{self, InteractionJson};
-use crate::server::api::call_json::RawJson;
+use crate::server::api::shared_json::RawJson;
 use crate::server::http::error::Problem;
 
 /// The largest number of seconds that an answer may be waited for.
@@ -113,8 +111,7 @@ struct TurnCallJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<ViolationJson<'static>>")]
-    violations: Vec<Violation>,
+    violations: Vec<ViolationJson>,
     /// The names of tools that may be meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<String>,
@@ -136,13 +133,18 @@ struct TurnCallJson<'a> {
 }
 
 /// A place in arguments that does not fit.
-#[derive(JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TurnViolation")]
-#[expect(dead_code, reason = "it describes what the calls' own type writes")]
-struct ViolationJson<'a> {
+struct ViolationJson {
     /// A JSON pointer.
-    pointer: Cow<'a, str>,
-    message: Cow<'a, str>,
+    pointer: String,
+    message: String,
+}
+
+impl From<Violation> for ViolationJson {
+    fn from(violation: Violation) -> Self {
+        Self { pointer: violation.pointer, message: violation.message }
+    }
 }
 
 /// The whole result of one call of a turn.
@@ -226,7 +228,7 @@ fn call<'a>(turn: &Turn, number: usize, made: &'a TurnCall, phase: &TurnPhase) -
                 is_cut,
                 error: said,
                 code,
-                violations,
+                violations: violations.into_iter().map(ViolationJson::from).collect(),
                 candidates,
                 approval_id: settled.approval_id.as_deref().map(str::to_owned),
                 operation_id: settled.operation_id.as_deref().map(str::to_owned),

@@ -21,11 +21,13 @@ use crate::model::JsonText;
 use crate::server::api::turn_json::{self, TurnBody, WAIT_MAX};
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
-use crate::server::http::body::{RawBody, read_object};
+use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::held::ConnectionBytes;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{self, Param, ParamType};
 use crate::server::http::query::{NoQuery, QueryParams, bad_value, count, once};
+use crate::server::http::typed_body::parse_body;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::server::{ServerState, SharedState};
 
@@ -211,7 +213,7 @@ fn options(body: &str) -> Result<TurnBody<'_>, Problem> {
     let is_wrapped = text.starts_with('{')
         && serde_json::from_str::<WrappedResponse<'_>>(text).is_ok_and(|wrapped| wrapped.response.is_some());
     if is_wrapped {
-        return read_object(text.as_bytes()).map_err(|why| Problem::bad_request(format!("the body {why}")));
+        return Ok(parse_body(text.as_bytes())?);
     }
     let response = serde_json::from_str(text).map_err(|error| {
         let refused = turns::read_response(TURN_FORMATS[0], text);
@@ -280,7 +282,9 @@ impl From<ReadError> for Problem {
         };
         let problem = Self::bad_request(excerpt_of(&error)).with_member("code", code);
         match error {
-            ReadError::OtherFormat { like, .. } => problem.with_member("looks_like", like),
+            ReadError::OtherFormat { like, .. } => {
+                problem.with_member("looks_like", like).with_next(NextStep::parameter("format", like))
+            }
             _ => problem,
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::model::{PreferenceTarget, Scope, SettingsPatch, ToolId};
@@ -21,10 +21,10 @@ use crate::server::auth::Access;
 use crate::server::compat::inbox_json::{
     CategoryJson, EffectiveTool, InboxChangeJson, ScenarioJson, Synced, ToolSet, status,
 };
-use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
 use crate::server::http::params::{ParamType, grammar};
 use crate::server::http::query::{NoQuery, Param, QueryParams, bad_value, once};
+use crate::server::http::typed_body::ApiJson;
 
 /// The chat whose settings are meant; empty is global, as in the original.
 const CHAT_ID: Param = once("chat_id")
@@ -45,9 +45,8 @@ pub(in crate::server) const RESET: &[Param] = &[
 const TOOL: &str = r"^[\s\S]{1,256}$";
 
 /// Switches a tool on or off. Further members are ignored.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "InboxEnabled")]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct EnabledBody {
     /// The chat whose setting it is; absent, null or empty is global.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
@@ -61,9 +60,8 @@ pub(in crate::server) struct EnabledBody {
 }
 
 /// Sets whether calls of a tool need approval. Further members are ignored.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "InboxApproval")]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
 pub(in crate::server) struct ApprovalBody {
     /// The chat whose setting it is; absent, null or empty is global.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
@@ -128,17 +126,12 @@ pub(in crate::server) async fn set_enabled(
     State(shared): State<SharedState>,
     access: Access,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<EnabledBody>,
 ) -> Result<Response, Problem> {
-    let subject = ToolSetting::from_body(&body)?;
-    let enabled = match body.0.get("enabled") {
-        Some(Value::Bool(enabled)) => *enabled,
-        Some(other) => return Err(bad_member("enabled", other, "true or false")),
-        None => return Err(Problem::bad_request("`enabled` is missing from the body")),
-    };
-    let patch = SettingsPatch { enabled: Some(Some(enabled)), ..SettingsPatch::default() };
+    let subject = ToolSetting::new(body.chat_id.as_deref().unwrap_or_default(), &body.scenario, &body.tool_name)?;
+    let patch = SettingsPatch { enabled: Some(Some(body.enabled)), ..SettingsPatch::default() };
     shared.set_preference(access, subject.scope.clone(), subject.target.clone(), patch).await?;
-    shared_json::json(&InboxChangeJson { enabled: Some(enabled), ..subject.done })
+    shared_json::json(&InboxChangeJson { enabled: Some(body.enabled), ..subject.done })
 }
 
 /// `DELETE /api/v1/tools/config?scenario=&tool_name=&chat_id=`: resets whether the tool is enabled
@@ -162,18 +155,14 @@ pub(in crate::server) async fn set_approval(
     State(shared): State<SharedState>,
     access: Access,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<ApprovalBody>,
 ) -> Result<Response, Problem> {
-    let subject = ToolSetting::from_body(&body)?;
-    let text = match body.0.get("approval_override") {
-        Some(Value::String(text)) => text,
-        Some(other) => return Err(bad_member("approval_override", other, APPROVALS)),
-        None => return Err(Problem::bad_request("`approval_override` is missing from the body")),
-    };
-    let approval = approval_override(text).map_err(|_| bad_value("approval_override", text, APPROVALS))?;
+    let subject = ToolSetting::new(body.chat_id.as_deref().unwrap_or_default(), &body.scenario, &body.tool_name)?;
+    let text = body.approval_override;
+    let approval = approval_override(&text).map_err(|_| bad_value("approval_override", &text, APPROVALS))?;
     let patch = SettingsPatch { approval: Some(approval), ..SettingsPatch::default() };
     shared.set_preference(access, subject.scope.clone(), subject.target.clone(), patch).await?;
-    shared_json::json(&InboxChangeJson { approval_override: Some(text.clone()), ..subject.done })
+    shared_json::json(&InboxChangeJson { approval_override: Some(text), ..subject.done })
 }
 
 const APPROVALS: &str = "`require`, `skip` or the empty text";
@@ -227,15 +216,6 @@ impl ToolSetting {
         };
         Ok(Self { scope: scope(chat)?, target, done })
     }
-
-    fn from_body(body: &JsonBody) -> Result<Self, Problem> {
-        let chat = match body.0.get("chat_id") {
-            None | Some(Value::Null) => "",
-            Some(Value::String(chat)) => chat,
-            Some(other) => return Err(bad_member("chat_id", other, "a text")),
-        };
-        Self::new(chat, body.text("scenario")?, body.text("tool_name")?)
-    }
 }
 
 /// The scope of a chat; global without one.
@@ -246,11 +226,13 @@ fn scope(chat: &str) -> Result<Scope, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::server::http::typed_body::parse_strict_body;
+    use serde_json::{Value, json};
 
-    fn subject(body: Value) -> Result<ToolSetting, Problem> {
-        let Value::Object(members) = body else { panic!("not an object") };
-        ToolSetting::from_body(&JsonBody(members))
+    fn subject(mut body: Value) -> Result<ToolSetting, Problem> {
+        body["enabled"] = true.into();
+        let body: EnabledBody = parse_strict_body(body.to_string().as_bytes())?;
+        ToolSetting::new(body.chat_id.as_deref().unwrap_or_default(), &body.scenario, &body.tool_name)
     }
 
     #[test]

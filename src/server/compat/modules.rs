@@ -11,14 +11,16 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::calls::{CallEnd, Failure, FailureCode, WaitLimits};
 use crate::catalog::{Snapshot, ViewQuery};
-use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
+use crate::model::{Health, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
 use crate::server::SharedState;
-use crate::server::api::{calls, shared_json};
+use crate::server::api::call_answers::taken_out;
+use crate::server::api::call_body::parse_request;
+use crate::server::api::shared_json::{self, RawJson};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -67,18 +69,18 @@ pub(in crate::server) struct RefreshedModules {
 }
 
 /// What a module would answer.
-#[derive(JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ModuleAnswer")]
-#[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
-pub(in crate::server) struct ModuleAnswer {
-    tool_name: String,
+pub(in crate::server) struct ModuleAnswer<'a> {
+    tool_name: &'a str,
     success: bool,
     /// What the tool gave back.
-    result: Value,
-    error: Option<String>,
+    #[schemars(with = "Value")]
+    result: Option<RawJson<'a>>,
+    error: Option<&'a str>,
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    adjusted: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adjusted: Option<&'a [String]>,
 }
 
 /// `GET /api/modules`: `{"modules": [...]}` in order of their names. Each has its health as in
@@ -124,13 +126,13 @@ pub(in crate::server) async fn execute(
     _: NoQuery,
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
-    let mut request = calls::parse_request(&body)?;
+    let mut request = parse_request(&body)?;
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let (tool, scope) = (request.name.clone(), request.scope());
     let snapshot = shared.reader.snapshot();
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
-    let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error), &[]));
+    let failed = |error: &str| tool_result(StatusCode::OK, &ModuleAnswer::failed(&tool, error), 0);
     if !tool.contains('.') {
         return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
     }
@@ -142,14 +144,22 @@ pub(in crate::server) async fn execute(
         CallEnd::Answered(answer) => {
             let is_running = answer.response.as_ref().is_some_and(|response| response.outcome.running.is_some());
             let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
-            let result = answer.result.as_ref().map(JsonText::get);
-            Ok(tool_result(status, &tool, answer.success, result, answer.error.as_deref(), &answer.adjusted))
+            let result = answer.result.as_ref();
+            let json = ModuleAnswer {
+                tool_name: &tool,
+                success: answer.success,
+                result: result.map(RawJson),
+                error: answer.error.as_deref(),
+                adjusted: taken_out(&answer.adjusted),
+            };
+            tool_result(status, &json, result.map_or(0, |result| result.get().len()))
         }
         CallEnd::AwaitsApproval(awaited) => {
             let id = &awaited.request.tool;
             let approval = &awaited.request.id;
             let why = format!("a call of `{id}` needs the approval of a human, and waits for it as `{approval}`");
-            Ok(tool_result(StatusCode::ACCEPTED, &tool, false, None, Some(&why), &awaited.adjusted))
+            let json = ModuleAnswer { adjusted: taken_out(&awaited.adjusted), ..ModuleAnswer::failed(&tool, &why) };
+            tool_result(StatusCode::ACCEPTED, &json, 0)
         }
         CallEnd::NeedsInput(input) => failed(&input.wanted.message()),
         CallEnd::Failed(failure) => failed(&failure_message(&snapshot, &scope, &tool, &failure)),
@@ -193,19 +203,15 @@ fn required_permission(snapshot: &Snapshot, id: &ToolId) -> Permission {
     tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()
 }
 
-/// An answer in the shape of a module's answer. The result is passed on byte for byte.
-fn tool_result(
-    status: StatusCode,
-    tool: &str,
-    success: bool,
-    result: Option<&str>,
-    error: Option<&str>,
-    adjusted: &[String],
-) -> Response {
-    let (tool, error, result) = (json!(tool), json!(error), result.unwrap_or("null"));
-    let adjusted = if adjusted.is_empty() { String::new() } else { format!(r#","adjusted":{}"#, json!(adjusted)) };
-    let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}{adjusted}}}"#);
-    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+impl<'a> ModuleAnswer<'a> {
+    fn failed(tool_name: &'a str, error: &'a str) -> Self {
+        Self { tool_name, success: false, result: None, error: Some(error), adjusted: None }
+    }
+}
+
+fn tool_result(status: StatusCode, answer: &ModuleAnswer<'_>, result_bytes: usize) -> Result<Response, Problem> {
+    let body = shared_json::bytes(answer, result_bytes)?;
+    Ok((status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
 }
 
 fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {

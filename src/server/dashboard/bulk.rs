@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -19,12 +21,45 @@ use crate::server::auth::Access;
 use crate::server::dashboard::bulk_bar::CHANGES;
 use crate::server::dashboard::text::count;
 use crate::server::dashboard::tools::{FILTERS, ToolFilter};
-use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::body::bad_member;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::typed_body::ApiJson;
 use crate::state::PREFERENCES_MAX;
 
 /// At most this many of the left out tools are named.
 const TOLD: usize = 5;
+
+/// The form of the page: the filter, what is to be changed, and the tools.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BulkForm {
+    scope: String,
+    change: String,
+    /// The ticked tools.
+    tools: Option<Value>,
+    /// The number of all tools that match the filter, if all of them are meant.
+    matching: Option<Value>,
+    q: Option<String>,
+    scenario: Option<String>,
+    category: Option<String>,
+    tag: Option<String>,
+    state: Option<String>,
+    /// How many rows the page shows, which is of no importance here.
+    #[serde(rename = "rows")]
+    _rows: Option<Value>,
+}
+
+impl BulkForm {
+    /// The filter as the query of the page.
+    fn filter(&self) -> String {
+        let values = [&self.q, &self.scenario, &self.category, &self.tag, &self.state];
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in FILTERS.iter().zip(values) {
+            query.append_pair(name, value.as_deref().unwrap_or_default());
+        }
+        query.append_pair("scope", &self.scope).finish()
+    }
+}
 
 fn patch(change: &str) -> SettingsPatch {
     let patch = SettingsPatch::default();
@@ -44,19 +79,16 @@ fn patch(change: &str) -> SettingsPatch {
 pub(super) async fn change(
     State(shared): State<SharedState>,
     access: Access,
-    body: JsonBody,
+    ApiJson(form): ApiJson<BulkForm>,
 ) -> Result<Response, Problem> {
-    let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
-    body.refuse_unknown(&known)?;
-    let scope: Scope = body.text("scope")?.parse()?;
-    let wanted = body.text("change")?;
-    let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == wanted) else {
-        return Err(bad_member("change", &wanted.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
+    let scope: Scope = form.scope.parse()?;
+    let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == form.change) else {
+        return Err(bad_member("change", &form.change.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
     };
     let snapshot = shared.reader.snapshot();
-    let (tools, gone) = match body.0.get("matching") {
-        Some(told) => (matching(&snapshot.catalog, &body, told)?, Vec::new()),
-        None => ticked(&snapshot.catalog, &body)?,
+    let (tools, gone) = match &form.matching {
+        Some(told) => (matching(&snapshot.catalog, &form, told)?, Vec::new()),
+        None => ticked(&snapshot.catalog, form.tools.as_ref())?,
     };
     let number = tools.len();
     let changes = tools.into_iter().map(|tool| (scope.clone(), PreferenceTarget::Tool(tool), patch(change))).collect();
@@ -72,12 +104,8 @@ pub(super) async fn change(
 }
 
 /// The tools that match the filter, if their number is the one that the page showed.
-fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<ToolId>, Problem> {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    for name in FILTERS.iter().copied().chain(["scope"]) {
-        query.append_pair(name, body.0.get(name).and_then(Value::as_str).unwrap_or_default());
-    }
-    let shown = ToolFilter::parse(Some(&query.finish())).ids(catalog);
+fn matching(catalog: &Catalog, form: &BulkForm, told: &Value) -> Result<Vec<ToolId>, Problem> {
+    let shown = ToolFilter::parse(Some(&form.filter())).ids(catalog);
     if told.as_str() != Some(shown.len().to_string().as_str()) {
         let detail =
             format!("the filter shows {} now, so no preference was changed; look again", count(shown.len(), "tool"));
@@ -87,9 +115,9 @@ fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<Tool
 }
 
 /// The named tools: those that are offered, and the names of the others.
-fn ticked(catalog: &Catalog, body: &JsonBody) -> Result<(Vec<ToolId>, Vec<String>), Problem> {
+fn ticked(catalog: &Catalog, named: Option<&Value>) -> Result<(Vec<ToolId>, Vec<String>), Problem> {
     let allowed = format!("a list of 1 to {PREFERENCES_MAX} texts `scenario/tool`");
-    let named = body.0.get("tools").unwrap_or(&Value::Null);
+    let named = named.unwrap_or(&Value::Null);
     let texts: Option<Vec<&str>> = named.as_array().and_then(|all| all.iter().map(Value::as_str).collect());
     let Some(texts) = texts.filter(|texts| (1..=PREFERENCES_MAX).contains(&texts.len())) else {
         return Err(bad_member("tools", named, &allowed));

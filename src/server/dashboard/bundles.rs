@@ -5,6 +5,8 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, StatusCode};
 use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -16,10 +18,10 @@ use crate::server::compat::bundles;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
-use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, once};
 use crate::server::http::query::{NoQuery, QueryParams};
+use crate::server::http::typed_body::ApiJson;
 
 /// The header by which htmx goes to another page.
 const GO_TO: HeaderName = HeaderName::from_static("hx-redirect");
@@ -235,8 +237,12 @@ fn example() -> Value {
 }
 
 /// `POST /dashboard/bundles/new` with `slug`, `displayName` and `description`: adds a bundle.
-pub(super) async fn create(State(shared): State<SharedState>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
-    let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
+pub(super) async fn create(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    ApiJson(body): ApiJson<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let content = BundleChange::parse(&body).map_err(BundleError::from)?;
     shared.bundles.put_bundle(new_id(shared.clock.wall()), content).await?;
     Ok(gone_to_page())
 }
@@ -246,12 +252,12 @@ pub(super) async fn change(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    mut body: JsonBody,
+    ApiJson(mut body): ApiJson<Map<String, Value>>,
 ) -> Result<Response, Problem> {
     let id = bundle_id(&id)?;
     let is_enabled = shared.bundles.set().bundle(id).map_err(Problem::from)?.definition.is_enabled;
-    body.0.insert("isEnabled".to_owned(), is_enabled.into());
-    let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
+    body.insert("isEnabled".to_owned(), is_enabled.into());
+    let content = BundleChange::parse(&body).map_err(BundleError::from)?;
     shared.bundles.put_bundle(id, content).await?;
     Ok(gone_to_page())
 }
@@ -276,14 +282,28 @@ pub(super) async fn restore(
     Ok(gone_to_page())
 }
 
+/// A version of a tool that a person wrote.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct StoreForm {
+    document: String,
+}
+
+/// A switch of a bundle, or of one of its tools.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SwitchForm {
+    enabled: bool,
+    tool: Option<String>,
+    version: Option<String>,
+}
+
 /// `POST /dashboard/bundles/{id}/tool` with `document`, the text of a tool: adds a version of it.
 pub(super) async fn store(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<StoreForm>,
 ) -> Result<Response, Problem> {
-    let document: Map<String, Value> = serde_json::from_str(body.text("document")?)
+    let document: Map<String, Value> = serde_json::from_str(&body.document)
         .map_err(|error| Problem::bad_request(format!("the document is no JSON object: {error}")))?;
     let part = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let slug = part("slug").parse().map_err(BundleError::from)?;
@@ -299,16 +319,16 @@ pub(super) async fn set_enabled(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<SwitchForm>,
 ) -> Result<Response, Problem> {
-    let (id, is_enabled) = (bundle_id(&id)?, body.0.get("enabled").and_then(Value::as_bool));
-    let is_enabled = is_enabled.ok_or_else(|| Problem::bad_request("`enabled` is missing from the body"))?;
-    if body.0.contains_key("tool") {
-        let slug = body.text("tool")?.parse().map_err(BundleError::from)?;
-        let version = body.text("version")?.parse().map_err(BundleError::from)?;
-        shared.bundles.switch_tool((id, slug, version), is_enabled).await?;
+    let id = bundle_id(&id)?;
+    if let Some(tool) = body.tool {
+        let slug = tool.parse().map_err(BundleError::from)?;
+        let version = body.version.ok_or_else(|| Problem::bad_request("`version` is missing from the body"))?;
+        let version = version.parse().map_err(BundleError::from)?;
+        shared.bundles.switch_tool((id, slug, version), body.enabled).await?;
     } else {
-        shared.bundles.switch_bundle(id, is_enabled).await?;
+        shared.bundles.switch_bundle(id, body.enabled).await?;
     }
     Ok(gone_to_page())
 }

@@ -21,9 +21,6 @@ const OF_CAUSE: usize = 200;
 /// At most this many names of tools are shown before a group is opened.
 const NAMED: usize = 6;
 
-/// A finding with the format that it is about, if it is about one.
-pub(super) type FormatFinding<'a> = (Option<&'static str>, &'a Finding);
-
 /// What the findings of a group have in common.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum FindingCause<'a> {
@@ -35,8 +32,8 @@ enum FindingCause<'a> {
 }
 
 impl<'a> FindingCause<'a> {
-    fn new((format, finding): FormatFinding<'a>) -> Self {
-        if let Some(format) = format {
+    fn new(finding: &'a Finding) -> Self {
+        if let Some(format) = finding.format {
             return Self::Format(format);
         }
         match &finding.scenario {
@@ -71,10 +68,10 @@ impl<'a> FindingCause<'a> {
 }
 
 /// The findings of one code, by their causes.
-pub(super) fn list(catalog: &Catalog, code: FindingCode, findings: &[FormatFinding<'_>]) -> Markup {
+pub(super) fn list(catalog: &Catalog, code: FindingCode, findings: &[&Finding]) -> Markup {
     let mut causes: BTreeMap<FindingCause<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
-        causes.entry(FindingCause::new(*finding)).or_default().push(finding.1);
+        causes.entry(FindingCause::new(finding)).or_default().push(finding);
     }
     let shown: usize = causes.values().take(CAUSES).map(|group| group.len().min(OF_CAUSE)).sum();
     html! {

@@ -10,11 +10,10 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
-use crate::model::{FindingCode, ScenarioName, Severity};
+use crate::model::{Finding, FindingCode, ScenarioName, Severity};
 use crate::server::SharedState;
 use crate::server::api::findings::{FindingFilter, OpenFindings, UnusedFormats, open_findings};
 use crate::server::dashboard::causes;
-use crate::server::dashboard::causes::FormatFinding;
 use crate::server::dashboard::finding_list::severity_badge;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, sentence};
@@ -25,7 +24,7 @@ const SCENARIOS: usize = 1_000;
 const PAGE: &str = "/dashboard/findings";
 
 /// Findings by severity and code, the worst first.
-type Kinds<'a> = BTreeMap<(Reverse<Severity>, &'static str), Vec<FormatFinding<'a>>>;
+type Kinds<'a> = BTreeMap<(Reverse<Severity>, &'static str), Vec<&'a Finding>>;
 
 /// The filter of the page. Values that cannot be parsed count as absent, because people type them.
 #[derive(Debug, Default)]
@@ -149,10 +148,9 @@ fn form(snapshot: &Snapshot, wanted: &ShownFindings) -> Markup {
 }
 
 fn groups(snapshot: &Snapshot, found: &OpenFindings, wanted: &ShownFindings) -> Markup {
-    let of_formats = found.of_formats.iter().flat_map(|(id, all)| all.iter().map(move |finding| (Some(*id), finding)));
     let mut kinds = Kinds::new();
-    for (format, finding) in found.general.iter().map(|finding| (None, finding)).chain(of_formats) {
-        kinds.entry((Reverse(finding.severity()), finding.code.as_str())).or_default().push((format, finding));
+    for finding in found.general.iter().chain(&found.of_formats) {
+        kinds.entry((Reverse(finding.severity()), finding.code.as_str())).or_default().push(finding);
     }
     html! {
         @if kinds.is_empty() {
@@ -167,7 +165,7 @@ fn groups(snapshot: &Snapshot, found: &OpenFindings, wanted: &ShownFindings) -> 
         @for ((severity, code), of_kind) in &kinds {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
                 h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
-                @if let Some((_, first)) = of_kind.first() {
+                @if let Some(first) = of_kind.first() {
                     @if let Some(what) = advice(first.code) { p { strong { "What to do: " } (sentence(what, 400)) } }
                     (causes::list(&snapshot.catalog, first.code, of_kind))
                 }

@@ -139,7 +139,7 @@ impl ErrorCount {
             ..FindingFilter::default()
         };
         let found = open_findings(shared, snapshot, &wanted).await;
-        let errors = found.general.len() + found.of_formats.iter().map(|(_, findings)| findings.len()).sum::<usize>();
+        let errors = found.general.len() + found.of_formats.len();
         *known = Some((Arc::clone(snapshot), errors));
         errors
     }

@@ -16,13 +16,13 @@ use crate::formats;
 use crate::model::{ApprovalPolicy, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
 use crate::server::SharedState;
 use crate::server::api::lookup;
-use crate::server::api::preferences::parse_change;
+use crate::server::api::preferences::ChangeBody;
 use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, segment, sentence};
 use crate::server::dashboard::{bulk_bar, links};
-use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
+use crate::server::http::typed_body::ApiJson;
 use crate::views::Coding;
 
 /// Rows of one page.
@@ -285,9 +285,9 @@ pub(super) async fn prefer(
     State(shared): State<SharedState>,
     access: Access,
     asked: HeaderMap,
-    body: JsonBody,
+    ApiJson(body): ApiJson<ChangeBody>,
 ) -> Result<Response, Problem> {
-    let (scope, target, patch) = parse_change(&body)?;
+    let (scope, target, patch) = body.into_patch()?;
     let PreferenceTarget::Tool(id) = &target else {
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };

@@ -30,7 +30,6 @@ pub(in crate::server) struct EventJson<'a> {
 /// One event of a stream of server-sent events, once its lines are put together.
 #[derive(JsonSchema)]
 #[schemars(rename = "StreamedEvent")]
-#[expect(dead_code, reason = "it describes what is written line by line")]
 pub(in crate::server) struct SseEventJson {
     /// The position after it, `EPOCH.SEQ`; a client that reconnects sends it as `Last-Event-ID`.
     /// Only the event `end` has none.
@@ -38,10 +37,18 @@ pub(in crate::server) struct SseEventJson {
     id: Option<String>,
     /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`,
     /// `call`, or `end`, which says why the stream ends.
-    event: String,
+    event: &'static str,
     /// JSON.
     #[schemars(schema_with = "streamed_data")]
     data: String,
+}
+
+impl SseEventJson {
+    /// The lines of the event. The JSON has no line ends, so the data is one line.
+    fn into_bytes(self) -> Bytes {
+        let id = self.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        format!("{id}event: {}\ndata: {}\n\n", self.event, self.data).into()
+    }
 }
 
 fn streamed_data(generator: &mut SchemaGenerator) -> Schema {
@@ -127,10 +134,10 @@ struct FindingChangeJson<'a> {
     finding: shared_json::FindingJson<'a>,
 }
 
-/// A message as a server-sent event. Its JSON has no line ends, so its data is one line.
+/// A message as a server-sent event.
 pub(in crate::server) fn event(message: &Message) -> Bytes {
-    let (name, data) = (message.event.name(), text(&data(&message.event)));
-    format!("id: {}\nevent: {name}\ndata: {data}\n\n", message.id).into()
+    let data = text(&data(&message.event));
+    SseEventJson { id: Some(message.id.to_string()), event: message.event.name(), data }.into_bytes()
 }
 
 /// A message as the text of a WebSocket frame.
@@ -142,7 +149,7 @@ pub(in crate::server) fn frame(message: &Message) -> Bytes {
 /// The last event of a stream, which says why it ends. It has no id, because no stream can resume
 /// after it.
 pub(in crate::server) fn end(reason: &str) -> Bytes {
-    format!("event: end\ndata: {}\n\n", text(&BTreeMap::from([("reason", reason)]))).into()
+    SseEventJson { id: None, event: "end", data: text(&BTreeMap::from([("reason", reason)])) }.into_bytes()
 }
 
 /// Strings, numbers and maps of strings can always be written.

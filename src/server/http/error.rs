@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
 use crate::runtime::BudgetExceeded;
+use crate::server::http::next_step::NextStep;
 use crate::state::StateErrorKind;
 
 /// An error answer.
@@ -32,6 +33,7 @@ struct ProblemDetails {
     detail: String,
     /// Further members, such as `candidates` or `known`.
     extras: Map<String, Value>,
+    next: Vec<NextStep>,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -51,12 +53,16 @@ pub(in crate::server) struct ProblemJson<'a> {
     error: &'a str,
     #[serde(flatten)]
     extras: &'a Map<String, Value>,
+    /// The next steps that `detail` quotes, as data.
+    #[serde(skip_serializing_if = "<[NextStep]>::is_empty")]
+    next: &'a [NextStep],
 }
 
 impl Problem {
     /// A problem with the text for the client.
     pub(in crate::server) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Box::new(ProblemDetails { status, detail: detail.into(), extras: Map::new(), header: None }))
+        let detail = detail.into();
+        Self(Box::new(ProblemDetails { status, detail, extras: Map::new(), next: Vec::new(), header: None }))
     }
 
     /// 400: the request is invalid.
@@ -155,6 +161,14 @@ impl Problem {
         self
     }
 
+    /// Adds a next step as data, if the text quotes it.
+    pub(in crate::server) fn with_next(mut self, step: NextStep) -> Self {
+        if step.is_quoted_in(&self.0.detail) {
+            self.0.next.push(step);
+        }
+        self
+    }
+
     /// The status and the text for the client.
     pub(in crate::server) fn status_and_detail(&self) -> (StatusCode, &str) {
         (self.0.status, &self.0.detail)
@@ -162,9 +176,9 @@ impl Problem {
 
     /// The JSON document for the client.
     pub(in crate::server) fn document(&self) -> ProblemJson<'_> {
-        let ProblemDetails { status, detail, extras, .. } = &*self.0;
+        let ProblemDetails { status, detail, extras, next, .. } = &*self.0;
         let title = status.canonical_reason().unwrap_or_default();
-        ProblemJson { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
+        ProblemJson { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras, next }
     }
 
     /// The whole answer.
@@ -216,29 +230,32 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::UnknownScenario(_) => {
-                Self::not_found(format!("{error}; `GET /api/v1/scenarios` lists those that are known"))
+                let list = NextStep::request("GET", "/api/v1/scenarios");
+                Self::not_found(format!("{error}; {list} lists those that are known")).with_next(list)
             }
             EngineError::Blocked(ref name) => {
-                let next = format!("take the block back with `DELETE /api/v1/scenarios/{name}/block`");
-                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+                let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
+                Self::new(StatusCode::CONFLICT, format!("{error}; take the block back with {unblock}"))
+                    .with_next(unblock)
             }
             EngineError::NoAddress(_) => {
                 Self::new(StatusCode::CONFLICT, format!("{error}, so it has no address; start it again first"))
             }
             EngineError::NotTrusted(ref name) => {
-                let next = format!("accept it with `POST /api/v1/scenarios/{name}/trust`");
-                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+                let trust = NextStep::request("POST", format!("/api/v1/scenarios/{name}/trust"));
+                Self::new(StatusCode::CONFLICT, format!("{error}; accept it with {trust}")).with_next(trust)
             }
             EngineError::ProcessEnded(..) => Self::new(StatusCode::CONFLICT, format!("{error}; start it again first")),
             EngineError::NotForgettable(ref name, state) => {
+                let unblock = NextStep::request("DELETE", format!("/api/v1/scenarios/{name}/block"));
+                let block = NextStep::request("POST", format!("/api/v1/scenarios/{name}/block"));
                 let next = match state {
-                    ScenarioState::Blocked => {
-                        format!("take the block back first with `DELETE /api/v1/scenarios/{name}/block`")
-                    }
-                    ScenarioState::Pending => format!("keep it out with `POST /api/v1/scenarios/{name}/block`"),
+                    ScenarioState::Blocked => format!("take the block back first with {unblock}"),
+                    ScenarioState::Pending => format!("keep it out with {block}"),
                     _ => "take it out of what names it, and it is removed once it does not answer".to_owned(),
                 };
-                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+                let problem = Self::new(StatusCode::CONFLICT, format!("{error}; {next}"));
+                problem.with_next(unblock).with_next(block)
             }
             EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {

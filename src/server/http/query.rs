@@ -11,6 +11,7 @@ use crate::catalog::{Defer, StickyTools, ViewQuery};
 use crate::formats::{self, Format};
 use crate::model::{ScenarioName, Scope};
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::params::ParamType;
 pub(in crate::server) use crate::server::http::params::{Param, many, once};
@@ -214,8 +215,11 @@ impl ListQuery {
         };
         let for_programs = [("include_disabled", view.include_disabled), ("include_internal", view.include_internal)];
         if let Some((name, _)) = for_programs.iter().find(|(_, given)| *given && format.for_llm()) {
-            let detail = format!("`{name}=true` does not go with `format={}`", format.id());
-            return Err(Problem::bad_request(format!("{detail}: LLMs never get such tools; use `format=native`")));
+            let given = NextStep::parameter(name, "true");
+            let format = NextStep::parameter("format", format.id());
+            let native = NextStep::parameter("format", "native");
+            let detail = format!("{given} does not go with {format}: LLMs never get such tools; use {native}");
+            return Err(Problem::bad_request(detail).with_next(given).with_next(format).with_next(native));
         }
         Ok(Self { format: with_options(query, format, view.defer.is_some())?, view, report: query.flag("report")? })
     }
@@ -238,7 +242,8 @@ fn with_options(
         let requested = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
         let requested: Vec<&str> = requested.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
         let (requested, have) = (requested.join(" with "), have.join(", "));
-        Problem::bad_request(format!("`format={}` has no {requested}; these have it: {have}", format.id()))
+        let format = NextStep::parameter("format", format.id());
+        Problem::bad_request(format!("{format} has no {requested}; these have it: {have}")).with_next(format)
     })
 }
 

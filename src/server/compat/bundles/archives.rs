@@ -20,6 +20,7 @@ use crate::server::SharedState;
 use crate::server::api::shared_json;
 use crate::server::http::body::ZipBody;
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, once};
 use crate::server::http::query::{NoQuery, QueryParams};
 
@@ -116,8 +117,11 @@ pub(super) async fn import_bundle(
 /// A refusal, with the next step of an import.
 fn refused(error: BundleError) -> Problem {
     match error {
-        BundleError::BeingDeleted(_) => Problem::from(error)
-            .and_detail("import it as a new bundle (`new=true`), or wait until it is removed for good"),
+        BundleError::BeingDeleted(_) => {
+            let new = NextStep::parameter("new", "true");
+            let next = format!("import it as a new bundle ({new}), or wait until it is removed for good");
+            Problem::from(error).and_detail(&next).with_next(new)
+        }
         error => error.into(),
     }
 }

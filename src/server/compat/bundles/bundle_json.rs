@@ -1,7 +1,9 @@
 //! Bundles and stored tools in JSON, and their descriptions for the document of the API.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -10,126 +12,168 @@ use crate::bundles::{StoredBundle, StoredDocument, StoredTool, time};
 use crate::model::{MemberTexts, ToolId};
 use crate::protocols::bundle::left_out;
 use crate::server::ServerState;
+use crate::server::api::shared_json::RawJson;
 use crate::server::http::error::Problem;
 
-/// What is said about a bundle.
-#[derive(JsonSchema)]
-#[schemars(rename = "BundleContent", rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
-pub(super) struct BundleBody {
-    /// 1 to 64 letters, digits and `-`; other bundles may have the same.
-    slug: String,
-    /// For people.
-    display_name: String,
-    /// `true` by default.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    is_enabled: Option<bool>,
-    /// For people and models.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
+/// What is said about a bundle. Its members are read where those of files are
+/// ([`crate::bundles::BundleChange`]).
+#[derive(Deserialize)]
+pub(super) struct BundleBody(pub(super) Map<String, Value>);
+
+impl JsonSchema for BundleBody {
+    fn schema_name() -> Cow<'static, str> {
+        "BundleContent".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "slug": {
+                    "type": "string",
+                    "description": "1 to 64 letters, digits and `-`; other bundles may have the same.",
+                },
+                "displayName": {"type": "string", "description": "For people."},
+                "isEnabled": {"type": ["boolean", "null"], "description": "`true` by default."},
+                "description": {"type": ["string", "null"], "description": "For people and models."},
+            },
+            "required": ["slug", "displayName"],
+            "description": "What is said about a bundle.",
+        })
+    }
 }
 
 /// Enables or disables.
-#[derive(JsonSchema)]
-#[schemars(rename = "Switch", rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Switch")]
 pub(super) struct SwitchBody {
-    is_enabled: bool,
+    pub(super) is_enabled: bool,
 }
 
-/// A stored bundle. Further members of its file are there, too.
-#[derive(JsonSchema)]
-#[schemars(rename = "Bundle", rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes a stored document")]
-pub(super) struct BundleJson {
-    schema_version: String,
-    /// A UUID of version 7.
-    id: String,
-    slug: String,
-    display_name: String,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    is_enabled: Option<bool>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    is_built_in: Option<bool>,
-    created_at: String,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    modified_at: Option<String>,
-    /// When it was deleted; it is removed two days later if it is still empty.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    soft_deleted_at: Option<String>,
-    /// The name of its scenario.
-    scenario: String,
+/// The document of a stored bundle, with the name of its scenario.
+#[derive(Serialize)]
+pub(super) struct BundleJson(Box<RawValue>);
+
+impl JsonSchema for BundleJson {
+    fn schema_name() -> Cow<'static, str> {
+        "Bundle".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "schemaVersion": {"type": "string"},
+                "id": {"type": "string", "description": "A UUID of version 7."},
+                "slug": {"type": "string"},
+                "displayName": {"type": "string"},
+                "description": {"type": ["string", "null"]},
+                "isEnabled": {"type": ["boolean", "null"]},
+                "isBuiltIn": {"type": ["boolean", "null"]},
+                "createdAt": {"type": "string"},
+                "modifiedAt": {"type": ["string", "null"]},
+                "softDeletedAt": {
+                    "type": ["string", "null"],
+                    "description": "When it was deleted; it is removed two days later if it is still empty.",
+                },
+                "scenario": {"type": "string", "description": "The name of its scenario."},
+            },
+            "required": ["schemaVersion", "id", "slug", "displayName", "createdAt", "scenario"],
+            "description": "A stored bundle. Further members of its file are there, too.",
+        })
+    }
 }
 
-/// What is said about a version of a tool.
-#[derive(JsonSchema)]
-#[schemars(rename = "StoredToolContent", rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
-pub(super) struct ToolBody {
-    /// For people.
-    display_name: String,
-    /// For models and people.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    tags: Option<Vec<String>>,
-    /// `http` or `go`.
-    r#type: String,
-    /// `true` by default.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    is_enabled: Option<bool>,
-    /// The JSON Schema of the arguments, as an object or as its text.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    arg_schema: Option<Value>,
-    /// The JSON Schema of the result, in the same way.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Value>,
-    /// The request, or the function.
-    r#impl: Map<String, Value>,
+/// What is said about a version of a tool. Its members are read where those of files are
+/// ([`crate::bundles::ToolContent`]).
+#[derive(Deserialize)]
+pub(super) struct ToolBody(pub(super) Map<String, Value>);
+
+impl JsonSchema for ToolBody {
+    fn schema_name() -> Cow<'static, str> {
+        "StoredToolContent".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "displayName": {"type": "string", "description": "For people."},
+                "description": {"type": ["string", "null"], "description": "For models and people."},
+                "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+                "type": {"type": "string", "description": "`http` or `go`."},
+                "isEnabled": {"type": ["boolean", "null"], "description": "`true` by default."},
+                "argSchema": {"description": "The JSON Schema of the arguments, as an object or as its text."},
+                "outputSchema": {"description": "The JSON Schema of the result, in the same way."},
+                "impl": {
+                    "type": "object", "additionalProperties": true,
+                    "description": "The request, or the function.",
+                },
+            },
+            "required": ["displayName", "type", "impl"],
+            "description": "What is said about a version of a tool.",
+        })
+    }
 }
 
-/// A stored version of a tool. Further members of its file are there, too.
-#[derive(JsonSchema)]
-#[schemars(rename = "StoredTool", rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes a stored document")]
-pub(super) struct StoredToolJson {
-    schema_version: String,
-    /// A UUID of version 7; a file that was written by hand may have none.
-    #[serde(rename = "toolID")]
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    tool_id: Option<String>,
-    #[serde(rename = "bundleID")]
-    bundle_id: String,
-    slug: String,
-    version: String,
-    display_name: String,
-    r#type: String,
-    created_at: String,
-    /// The tool in the list of tools, as `scenario/tool`.
-    tool: String,
-    /// Whether preferences for all clients enable or disable it; `null` where none says so. It can
-    /// be called if it is enabled here, and no preference disables it.
-    preferred_enabled: Option<bool>,
-    /// Why the list of tools leaves it out, if it cannot be run here.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    left_out: Option<LeftOutJson>,
-    /// Calls that named it, with any result.
-    call_count: u64,
-    /// When the latest call ended.
-    last_called_at: Option<String>,
+/// The document of a stored tool, with its name in the list of tools and what was counted of it.
+#[derive(Serialize)]
+pub(super) struct StoredToolJson(Box<RawValue>);
+
+impl JsonSchema for StoredToolJson {
+    fn schema_name() -> Cow<'static, str> {
+        "StoredTool".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let left_out = generator.subschema_for::<LeftOutJson<'_>>();
+        let preferred = "Whether preferences for all clients enable or disable it; `null` where none says so. It \
+                         can\nbe called if it is enabled here, and no preference disables it.";
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "schemaVersion": {"type": "string"},
+                "toolID": {
+                    "type": ["string", "null"],
+                    "description": "A UUID of version 7; a file that was written by hand may have none.",
+                },
+                "bundleID": {"type": "string"},
+                "slug": {"type": "string"},
+                "version": {"type": "string"},
+                "displayName": {"type": "string"},
+                "type": {"type": "string"},
+                "createdAt": {"type": "string"},
+                "tool": {"type": "string", "description": "The tool in the list of tools, as `scenario/tool`."},
+                "preferredEnabled": {"type": ["boolean", "null"], "description": preferred},
+                "leftOut": {
+                    "anyOf": [left_out, {"type": "null"}],
+                    "description": "Why the list of tools leaves it out, if it cannot be run here.",
+                },
+                "callCount": {
+                    "type": "integer", "format": "uint64", "minimum": 0,
+                    "description": "Calls that named it, with any result.",
+                },
+                "lastCalledAt": {"type": ["string", "null"], "description": "When the latest call ended."},
+            },
+            "required": [
+                "schemaVersion", "bundleID", "slug", "version", "displayName", "type", "createdAt", "tool",
+                "preferredEnabled", "callCount", "lastCalledAt",
+            ],
+            "description": "A stored version of a tool. Further members of its file are there, too.",
+        })
+    }
 }
 
 /// Why a tool is left out of the list of tools.
-#[derive(JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LeftOutTool")]
-#[expect(dead_code, reason = "it describes what is added to a stored document")]
-pub(super) struct LeftOutJson {
+struct LeftOutJson<'a> {
     /// The reason, as the finding `tool-unavailable` has it.
-    message: String,
+    message: &'a str,
     /// The next step.
-    hint: Option<String>,
+    hint: Option<&'a str>,
 }
 
 /// What an import stored.
@@ -138,8 +182,7 @@ pub(super) struct LeftOutJson {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ImportedBundleJson {
     /// The bundle as it is now.
-    #[schemars(with = "BundleJson")]
-    pub(super) bundle: Box<RawValue>,
+    pub(super) bundle: BundleJson,
     /// How many tools came in.
     pub(super) tools: usize,
     /// How many tools of the bundle cannot be run here, so that the list leaves them out.
@@ -150,8 +193,7 @@ pub(super) struct ImportedBundleJson {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BundleList")]
 pub(super) struct BundleListJson {
-    #[schemars(with = "Vec<BundleJson>")]
-    pub(super) bundles: Vec<Box<RawValue>>,
+    pub(super) bundles: Vec<BundleJson>,
     /// For the next page; absent on the last one.
     #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
     pub(super) next_page_token: Option<String>,
@@ -161,50 +203,50 @@ pub(super) struct BundleListJson {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StoredToolList")]
 pub(super) struct ToolListJson {
-    #[schemars(with = "Vec<StoredToolJson>")]
-    pub(super) tools: Vec<Box<RawValue>>,
+    pub(super) tools: Vec<StoredToolJson>,
     /// For the next page; absent on the last one.
     #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
     pub(super) next_page_token: Option<String>,
 }
 
 /// A call of a stored tool.
-#[derive(JsonSchema)]
-#[schemars(rename = "Invoke", deny_unknown_fields)]
-#[expect(dead_code, reason = "it describes what is read without copies")]
-pub(super) struct InvokeBody {
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Invoke")]
+pub(super) struct InvokeBody<'a> {
     /// The arguments: an object, or the text of one.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    args: Option<Value>,
+    #[serde(borrow)]
+    #[schemars(skip_serializing_if = "Option::is_none", with = "Option<Value>")]
+    pub(super) args: Option<&'a RawValue>,
 }
 
 /// What came of a call.
-#[derive(JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Invoked")]
-#[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
-pub(super) struct InvokedJson {
+pub(super) struct InvokedJson<'a> {
     /// Whether the tool succeeded.
-    ok: bool,
+    pub(super) ok: bool,
     /// What the tool gave back, if it succeeded.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    value: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub(super) value: Option<RawJson<'a>>,
     /// Why it failed or was not called.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<&'a str>,
     /// The same as a short word.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) code: Option<&'a str>,
 }
 
 /// The document of a bundle, with the name of its scenario.
-pub(super) fn bundle(bundle: &StoredBundle) -> Result<Box<RawValue>, Problem> {
+pub(super) fn bundle(bundle: &StoredBundle) -> Result<BundleJson, Problem> {
     let about = &bundle.definition;
     let own = [("modifiedAt", time(about.modified_at)), ("scenario", json!(bundle.scenario.as_str()))];
-    with_members(&about.document, &own)
+    with_members(&about.document, &own).map(BundleJson)
 }
 
 /// The document of a tool, with its name in the list of tools and what was counted of it.
-pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Result<Box<RawValue>, Problem> {
+pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Result<StoredToolJson, Problem> {
     let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
     let usage = shared.calls.usage(&id);
     let preferred = switches::preferred(&shared.reader.snapshot().catalog, bundle, tool);
@@ -215,11 +257,11 @@ pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredToo
         ("preferredEnabled", json!(preferred)),
     ];
     if let Some(finding) = left_out(tool, &shared.bundles) {
-        own.push(("leftOut", json!({"message": &*finding.message, "hint": finding.hint.as_deref()})));
+        own.push(("leftOut", json!(LeftOutJson { message: &finding.message, hint: finding.hint.as_deref() })));
     }
     own.push(("callCount", json!(usage.as_ref().map_or(0, |usage| usage.calls))));
     own.push(("lastCalledAt", json!(usage.map(|usage| usage.last.to_string()))));
-    with_members(&tool.document, &own)
+    with_members(&tool.document, &own).map(StoredToolJson)
 }
 
 /// A document with members of the daemon's own, which replace those of the same names. The others

@@ -4,17 +4,17 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::LOCATION;
-use serde_json::Value;
 use uuid::Uuid;
 
+use super::bundle_json::{BundleBody, SwitchBody, ToolBody};
 use super::path_names::{ToolPath, bundle_id, tool_key};
 use super::{bundle_json, lists, search};
 use crate::bundles::store::PutOutcome;
 use crate::bundles::{BundleChange, BundleError, Slug, ToolContent, ToolVersion};
 use crate::server::api::shared_json;
-use crate::server::http::body::JsonBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::ApiJson;
 use crate::server::openapi::ResponseSpec;
 use crate::server::{ServerState, SharedState};
 
@@ -27,7 +27,7 @@ pub(super) async fn put_bundle(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<BundleBody>,
 ) -> Result<Response, Problem> {
     let id = bundle_id(&id)?;
     let content = BundleChange::parse(&body.0).map_err(BundleError::from)?;
@@ -41,10 +41,10 @@ pub(super) async fn switch_bundle(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<SwitchBody>,
 ) -> Result<Response, Problem> {
     let id = bundle_id(&id)?;
-    shared.bundles.switch_bundle(id, switch(&body)?).await?;
+    shared.bundles.switch_bundle(id, body.is_enabled).await?;
     show_bundle(&shared, id, StatusCode::OK)
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn put_tool(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<ToolBody>,
 ) -> Result<Response, Problem> {
     let key = tool_key(&path)?;
     let content = ToolContent::parse(body.0).map_err(BundleError::from)?;
@@ -137,10 +137,10 @@ pub(super) async fn switch_tool(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,
-    body: JsonBody,
+    ApiJson(body): ApiJson<SwitchBody>,
 ) -> Result<Response, Problem> {
     let key = tool_key(&path)?;
-    shared.bundles.switch_tool(key.clone(), switch(&body)?).await?;
+    shared.bundles.switch_tool(key.clone(), body.is_enabled).await?;
     show(&shared, &key, StatusCode::OK)
 }
 
@@ -177,11 +177,4 @@ fn show_bundle(shared: &ServerState, id: Uuid, status: StatusCode) -> Result<Res
 fn with_status(mut answer: Response, status: StatusCode) -> Response {
     *answer.status_mut() = status;
     answer
-}
-
-/// `{isEnabled}` and nothing else.
-fn switch(body: &JsonBody) -> Result<bool, Problem> {
-    body.refuse_unknown(&["isEnabled"])?;
-    let value = body.0.get("isEnabled").and_then(Value::as_bool);
-    value.ok_or_else(|| Problem::bad_request("`isEnabled` is missing from the body: write `true` or `false`"))
 }

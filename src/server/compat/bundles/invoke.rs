@@ -7,10 +7,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::bundle_json::{InvokeBody, InvokedJson};
 use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
 use crate::calls::{CallEnd, CallResponse, Request, WaitLimits};
@@ -18,20 +17,15 @@ use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
 use crate::server::api::calls::status_of;
-use crate::server::http::body::{RawBody, read_object};
+use crate::server::api::shared_json::{self, RawJson};
+use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::http::typed_body::parse_body;
 use crate::server::{ServerState, SharedState};
 
 /// How long a call waits until a tool that was stored just now is in the list.
 const SETTLE: Duration = Duration::from_secs(2);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReadBody<'a> {
-    #[serde(borrow, default)]
-    args: Option<&'a RawValue>,
-}
 
 /// The body is `{args}`, the answer `{ok: true, value}` or `{ok: false, error, code}`.
 pub(super) async fn invoke(
@@ -43,31 +37,31 @@ pub(super) async fn invoke(
     let key = tool_key(&path)?;
     let (stored, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
     if !stored.definition.is_enabled {
-        return Ok(failed(StatusCode::FORBIDDEN, "the bundle is disabled", "disabled"));
+        return failed(StatusCode::FORBIDDEN, "the bundle is disabled", "disabled");
     }
     if !tool.is_enabled {
-        return Ok(failed(StatusCode::FORBIDDEN, "the tool is disabled in its bundle", "disabled"));
+        return failed(StatusCode::FORBIDDEN, "the tool is disabled in its bundle", "disabled");
     }
     let arguments = match arguments(&body) {
         Ok(arguments) => arguments,
-        Err(why) => return Ok(failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments")),
+        Err(why) => return failed(StatusCode::BAD_REQUEST, &why, "invalid_arguments"),
     };
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     if let Some(finding) = left_out(&tool, &shared.bundles) {
-        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &finding.message, "unavailable"));
+        return failed(StatusCode::SERVICE_UNAVAILABLE, &finding.message, "unavailable");
     }
     if !settled(&shared, &stored, &tool).await {
         let why =
             format!("the scenario `{}` does not offer the tool now; `callsheet explain` says why", stored.scenario);
-        return Ok(failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable"));
+        return failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable");
     }
     let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
-    Ok(match shared.calls.settle(request, WaitLimits::NONE).await {
+    match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
             match broken(&shared, given.response.as_deref(), &value).await {
-                None => answer(StatusCode::OK, format!(r#"{{"ok":true,"value":{}}}"#, value.get())),
+                None => succeeded(&value),
                 Some(how) => {
                     let why = format!("what the tool gave back does not fit its `outputSchema`: {how}");
                     failed(StatusCode::OK, &why, "output_mismatch")
@@ -84,12 +78,12 @@ pub(super) async fn invoke(
         }
         CallEnd::NeedsInput(input) => failed(StatusCode::OK, &input.wanted.message(), "input_required"),
         CallEnd::Failed(failure) => failed(status_of(&failure), &failure.text, failure.code.as_str()),
-    })
+    }
 }
 
 /// The arguments of a body: an object, or the text of one.
 fn arguments(body: &[u8]) -> Result<JsonText, String> {
-    let body: ReadBody<'_> = read_object(body).map_err(|why| format!("the body {why}; write {{\"args\": {{...}}}}"))?;
+    let body: InvokeBody<'_> = parse_body(body).map_err(|why| format!("{why}; a call is {{\"args\": {{...}}}}"))?;
     let Some(sent) = body.args.map(RawValue::get).filter(|sent| *sent != "null") else {
         return Ok(JsonText::known("{}"));
     };
@@ -123,10 +117,16 @@ async fn settled(shared: &ServerState, bundle: &StoredBundle, tool: &Arc<StoredT
     tokio::time::timeout(SETTLE, wait).await.unwrap_or(false)
 }
 
-fn failed(status: StatusCode, error: &str, code: &str) -> Response {
-    answer(status, json!({"ok": false, "error": error, "code": code}).to_string())
+fn succeeded(value: &JsonText) -> Result<Response, Problem> {
+    let json = InvokedJson { ok: true, value: Some(RawJson(value)), error: None, code: None };
+    answer(StatusCode::OK, &json, value.get().len())
 }
 
-fn answer(status: StatusCode, body: String) -> Response {
-    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+fn failed(status: StatusCode, error: &str, code: &str) -> Result<Response, Problem> {
+    answer(status, &InvokedJson { ok: false, value: None, error: Some(error), code: Some(code) }, 0)
+}
+
+fn answer(status: StatusCode, json: &InvokedJson<'_>, result_bytes: usize) -> Result<Response, Problem> {
+    let body = shared_json::bytes(json, result_bytes)?;
+    Ok((status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
 }

@@ -95,10 +95,10 @@ pub(in crate::server) const STORED_TOOL_OPERATIONS: &[OperationSpec] = &[
 /// Of the call of a tool.
 #[rustfmt::skip]
 pub(in crate::server) const INVOKE_OPERATIONS: &[OperationSpec] = &[
-    operation(Post, Call, Bundles, "invokeStoredTool", "calls a version of a tool", json::<InvokedJson>("what it gave back, or why it failed").with_example(invoked_example), || post(invoke))
+    operation(Post, Call, Bundles, "invokeStoredTool", "calls a version of a tool", json::<InvokedJson<'_>>("what it gave back, or why it failed").with_example(invoked_example), || post(invoke))
         .about("As every other call. A call that was not made is answered with `ok: false` and a status that says why: 400 for arguments that do not fit, 403, 429 or 503.")
-        .body_like::<InvokeBody>(invoke_example)
-        .also(&[json::<InvokedJson>("it waits for approval: `error` names the id").status(202).with_example(invoked_example)])
+        .body_like::<InvokeBody<'_>>(invoke_example)
+        .also(&[json::<InvokedJson<'_>>("it waits for approval: `error` names the id").status(202).with_example(invoked_example)])
         .refuses(&[UNKNOWN, GOING]),
 ];
 

@@ -8,6 +8,7 @@ use crate::bundles::BundleError;
 use crate::bundles::archive::ARCHIVE_MAX;
 use crate::server::http::error::Problem;
 use crate::server::http::guard::other_media;
+use crate::server::http::next_step::NextStep;
 use crate::server::openapi::{RefusalSpec, refusal};
 use crate::state::StateErrorKind;
 
@@ -61,7 +62,9 @@ impl From<BundleError> for Problem {
             BundleError::UnknownTool(..) => told(StatusCode::NOT_FOUND, "unknown_tool"),
             BundleError::BeingDeleted(_) => told(StatusCode::CONFLICT, "being_deleted"),
             BundleError::NotEmpty(..) => told(StatusCode::CONFLICT, "not_empty"),
-            BundleError::Conflict(..) | BundleError::ArchiveConflict { .. } => told(StatusCode::CONFLICT, "exists"),
+            BundleError::Conflict(..) | BundleError::ArchiveConflict { .. } => {
+                told(StatusCode::CONFLICT, "exists").with_next(NextStep::parameter("new", "true"))
+            }
             BundleError::TooMany(_)
             | BundleError::TooManyBundles(_)
             | BundleError::TooManyBytes { .. }
