@@ -185,7 +185,7 @@ async fn open(
 }
 
 impl Wanted {
-    /// What was received about the resources. After updates were missed, any of them may have changed.
+    /// What was received about the resources. After updates were missed, any may have changed.
     fn of_received(&self, updated: Result<Arc<WatchKey>, RecvError>) -> Vec<ListChange> {
         self.of_update(updated.ok().as_deref())
     }
