@@ -311,4 +311,16 @@ mod tests {
         assert!(bytes.len() < 1024 * 1024, "{}", bytes.len());
         assert!(read(&bytes, usize::MAX).unwrap_err().to_string().contains("too large"));
     }
+
+    #[test]
+    fn an_archive_with_more_entries_than_are_read_is_refused() {
+        let mut bytes = Vec::new();
+        let mut archive = ZipArchiveWriter::new(&mut bytes);
+        for number in 0..=ENTRIES_MAX {
+            archive.new_dir(&format!("{number}/")).create().unwrap();
+        }
+        archive.finish().unwrap();
+        let refused = read(&bytes, MOST_BYTES).unwrap_err().to_string();
+        assert!(refused.contains("more than 10000 entries"), "{refused}");
+    }
 }

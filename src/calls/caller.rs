@@ -172,13 +172,12 @@ impl CallIo for CallLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ScenarioName;
     use crate::protocols::NoCaller;
 
     #[tokio::test(start_paused = true)]
     async fn time_in_which_a_caller_is_waited_for_twice_counts_once() {
         let clock = Clock::system();
-        let tool = ToolId::new(ScenarioName::parse("files").unwrap(), "read");
+        let tool = ToolId::new("files".parse().unwrap(), "read");
         let (line, _presence) = CallLine::new(tool, Some(Arc::new(NoCaller)), clock);
         let first = InputWait::begin(&line);
         clock.sleep(Duration::from_secs(2)).await;

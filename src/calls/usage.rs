@@ -216,6 +216,8 @@ mod tests {
         stored.sort_by(|(one, _), (other, _)| one.cmp(other));
         assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.for_tool(&now).unwrap())]);
         assert_eq!(usage.unsaved().len(), 0, "there is nothing in it");
+        usage.not_saved([&both]);
+        assert_eq!(usage.unsaved().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&both], "what failed is tried again");
         usage.not_saved([&now, &before]);
         usage.ended(&now, over(103, 10));
         assert_eq!(usage.unsaved().iter().map(|(id, usage)| (id, usage.calls)).collect::<Vec<_>>(), [(&now, 2)]);

@@ -1,5 +1,7 @@
 //! `callsheet scenarios`: the known scenarios and their health.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use comfy_table::{Cell, CellAlignment};
@@ -116,12 +118,12 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         ("WHY", ColumnFit::Wrap),
     ]);
     let is_bounded = output::line_width().is_some();
-    for scenario in scenarios {
+    for (scenario, address) in scenarios.iter().zip(addresses(scenarios, is_bounded)) {
         let number = |pointer| Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right);
         sheet.row([
             cell(output::text(scenario, "/name")),
             output::state(&output::text(scenario, "/state")),
-            cell(address(scenario, is_bounded)),
+            cell(address),
             number("/tools/published"),
             number("/tools/disabled"),
             number("/tools/quarantined"),
@@ -142,15 +144,43 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     }
 }
 
-/// The address, cut where it is long: a program to start is a whole command. Where room is short it
-/// is shorter. The details of the scenario and `--json` have all of it.
-fn address(scenario: &Value, is_short: bool) -> String {
-    let url = output::text(scenario, "/url");
-    let url = url.trim_end_matches('/');
-    match url.strip_prefix("http://").filter(|_| is_short) {
-        Some(rest) => output::cut(rest, SHORT_ADDRESS),
-        None => output::cut(url, if is_short { SHORT_ADDRESS } else { ADDRESS }),
+/// The addresses, cut where they are long: a program to start is a whole command. Where room is
+/// short they are shorter. Where two would look the same, each shows the part in which it differs.
+/// The details of a scenario and `--json` have the whole address.
+fn addresses(scenarios: &[Value], is_short: bool) -> Vec<String> {
+    let most = if is_short { SHORT_ADDRESS } else { ADDRESS };
+    let whole = |scenario: &Value| {
+        let url = output::text(scenario, "/url");
+        let url = url.trim_end_matches('/');
+        url.strip_prefix("http://").filter(|_| is_short).unwrap_or(url).to_owned()
+    };
+    let all: Vec<String> = scenarios.iter().map(whole).collect();
+    let mut looking_alike: HashMap<String, Vec<&str>> = HashMap::new();
+    for text in &all {
+        looking_alike.entry(output::cut(text, most)).or_default().push(text);
     }
+    let shown = |text: &String| {
+        let cut = output::cut(text, most);
+        let alike = looking_alike.get(&cut).into_iter().flatten();
+        let begins_to_differ = alike.filter(|other| *other != text).map(|other| common_beginning(text, other)).max();
+        begins_to_differ.map_or(cut, |at| with_difference(text, at, most))
+    };
+    all.iter().map(shown).collect()
+}
+
+/// How many characters two texts have in common at their beginning.
+fn common_beginning(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|pair| pair.0 == pair.1).count()
+}
+
+/// A text of at most so many characters: its beginning, and what stands around the character `at`,
+/// from the beginning of its word if that is near.
+fn with_difference(text: &str, at: usize, most: usize) -> String {
+    let before: Vec<char> = text.chars().take(at).collect();
+    let word = before.iter().rposition(|c| *c == ' ').map_or(0, |blank| blank + 1);
+    let near = at.saturating_sub(most / 4);
+    let rest: String = text.chars().skip(word.max(near).max(most / 2)).collect();
+    format!("{}{}", output::cut(text, most / 2), output::cut(&rest, most - most / 2))
 }
 
 /// Prints a line if the daemon considers itself cut off from the network.
@@ -293,5 +323,27 @@ mod tests {
     fn addresses_are_shortened_to_their_hosts() {
         let text = "refused by http://127.0.0.1:7438/api/v1/tools (https://a.example/x), http://[::1]:9";
         assert_eq!(with_hosts(text), "refused by 127.0.0.1:7438 (https://a.example/x), [::1]:9");
+    }
+
+    #[test]
+    fn addresses_that_would_look_the_same_show_where_they_differ() {
+        let commands = [
+            "npx -y @modelcontextprotocol/server-memory --storage /home/ada/first",
+            "npx -y @modelcontextprotocol/server-memory --storage /home/ada/other",
+            "npx -y @modelcontextprotocol/server-everything",
+            "uvx short",
+        ];
+        let scenarios = commands.map(|command| serde_json::json!({"url": command}));
+        let short = addresses(&scenarios, true);
+        assert_eq!(
+            short,
+            ["npx -y @mod…e/ada/first", "npx -y @mod…e/ada/other", "npx -y @mod…erver-every…", "uvx short"]
+        );
+        let long = addresses(&scenarios, false);
+        assert_eq!(long[0], "npx -y @modelcontextprotocol/…/home/ada/first");
+        assert_eq!(long[1], "npx -y @modelcontextprotocol/…/home/ada/other");
+        assert_eq!(long[2..], commands[2..]);
+        let equal = addresses(&[scenarios[0].clone(), scenarios[0].clone()], true);
+        assert_eq!(equal, ["npx -y @modelcontextpro…"; 2]);
     }
 }

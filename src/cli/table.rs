@@ -14,9 +14,11 @@ const GAP: u16 = 2;
 const READABLE: u16 = 24;
 /// A text with less room than this is left out itself.
 const USELESS: u16 = 8;
-/// The longest text in a pipe, in characters. Another program writes the text, and all other rows
+/// The longest text of a column, in characters. Another program writes the text, and all other rows
 /// would be padded to its length.
 const LONGEST: usize = 400;
+/// The same for the last column in a pipe, to which no row is padded. It has room in one line.
+const LONGEST_OF_LAST: usize = 30_000;
 
 /// What may be done with a column when room is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +60,10 @@ impl TextTable {
 
     /// Adds a row with a cell for each heading.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let cells: Vec<Cell> = cells.into_iter().collect();
+        let most_of_last = if output::line_width().is_some() { LONGEST } else { LONGEST_OF_LAST };
+        let last = self.fits.len().saturating_sub(1);
+        let most = |at: usize| if at == last { most_of_last } else { LONGEST };
+        let cells: Vec<Cell> = cells.into_iter().enumerate().map(|(at, cell)| limited(cell, most(at))).collect();
         for ((used, longest), cell) in self.used.iter_mut().zip(&mut self.words).zip(&cells) {
             let content = cell.content();
             *used |= !content.is_empty();
@@ -104,7 +109,13 @@ impl TextTable {
 
 /// A cell with a text of one line.
 pub(super) fn cell(text: impl AsRef<str>) -> Cell {
-    Cell::new(output::cut(text.as_ref(), LONGEST))
+    Cell::new(text.as_ref())
+}
+
+/// The cell with so many characters at most.
+fn limited(cell: Cell, most: usize) -> Cell {
+    let text = cell.content();
+    if text.chars().count() <= most { cell } else { Cell::new(output::cut(&text, most)) }
 }
 
 /// The columns of a table that is full.

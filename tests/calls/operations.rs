@@ -214,6 +214,46 @@ async fn it_is_called_off_by_the_declared_tool_and_ends_when_the_scenario_says_s
 }
 
 #[tokio::test]
+async fn a_repeated_cancel_calls_no_tool_again() {
+    let home = Home::new();
+    let stopping = telling(json!("r-1"), vec![json!({"status": "stopping"})]);
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), stopping).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    let target = format!("/api/v1/operations/{}", begin(&daemon, "start").await);
+    for _ in 0..2 {
+        let cancelling = daemon.send("DELETE", &target).await;
+        assert_eq!(cancelling.status, 202, "{cancelling:?}");
+        assert_eq!(cancelling.json()["state"], "cancelling", "{cancelling:?}");
+    }
+    assert_eq!(asked_of(&callee, "stop_run").len(), 1);
+    daemon.stop().await;
+}
+
+/// The one that is configured holds also where the operation began under a longer one.
+#[tokio::test]
+async fn an_operation_is_followed_no_longer_than_the_configuration_allows() {
+    let home = Home::new();
+    let mut long = behaviour();
+    long["status_polling"]["max_poll_duration_seconds"] = json!(7_200);
+    let running = telling(json!("r-1"), vec![json!({"status": "running"})]);
+    let callee = Callee::start(runs("builds", &long, "string"), running).await;
+    let limited = |longest| {
+        let mut config = config(&home, &[("builds", &callee)]);
+        config.calls.poll_longest = longest;
+        config
+    };
+    let daemon = Daemon::ready(limited(Duration::from_secs(3_600))).await;
+    let id = begin(&daemon, "start").await;
+    let now = shown(&daemon, &id).await;
+    let time = |member: &str| now[member].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert_eq!(time("deadline_at").duration_since(time("started_at")).as_secs(), 3_600, "{now}");
+    daemon.stop().await;
+    let daemon = Daemon::ready(limited(Duration::from_millis(100))).await;
+    until_state(&daemon, &id, "timed-out").await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_follows() {
     let home = Home::new();
     let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: Ran| {

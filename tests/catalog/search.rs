@@ -130,6 +130,8 @@ fn a_typed_name_is_found_in_tiers() {
     let used: Vec<_> = view.palette("", &recent, 10).iter().map(|hit| hit.tool.id.to_string()).collect();
     assert_eq!(used, ["files/read_file", "mail/send"]);
     assert_eq!(view.palette("read", &recent, 1)[0].tool.id.to_string(), "files/read_file");
+    let recent = ["files/read_file", "mail/read", "files/read_file"].map(offers::id);
+    assert_eq!(view.palette("read", &recent, 1)[0].tool.id.to_string(), "files/read_file", "it was used last");
 }
 
 #[test]

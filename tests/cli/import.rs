@@ -76,6 +76,28 @@ fn servers_of_a_client_are_shown_then_written_and_then_called() {
     });
 }
 
+/// Their names say only that they are two.
+#[test]
+fn servers_of_one_name_are_told_apart_by_what_differs() {
+    let home = Home::with("");
+    let memory = |file: &str| json!({"command": "npx", "args": ["-y", "server-memory"], "env": {"LANG": "C", "MEMORY_FILE": file}});
+    client_file(
+        &home,
+        &json!({
+            "memory": memory("/home/ada/hush-first.json"),
+            "memory ": memory("/home/ada/hush-other.json"),
+            "other": {"command": "npx", "args": ["-y", "server-other"], "env": {"A": "b"}},
+        }),
+    );
+    let shown = home.run(&["import"]).ok();
+    let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}"));
+    for name in ["memory ", "memory-2 "] {
+        assert!(row(name).contains("npx -y server-memory (its own `MEMORY_FILE`)"), "{shown}");
+    }
+    assert!(row("other ").contains("npx -y server-other") && !row("other ").contains("its own"), "{shown}");
+    assert!(!shown.contains("hush"), "{shown}");
+}
+
 #[test]
 fn a_file_that_is_none_of_a_client_is_refused_with_the_reason() {
     let home = Home::with("");

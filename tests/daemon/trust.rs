@@ -372,6 +372,22 @@ async fn who_waits_cannot_make_us_ask_or_learn_anything() {
 }
 
 #[tokio::test]
+async fn who_waits_does_not_say_how_often_it_is_polled() {
+    let server = Scripted::saying(Reply::tools("pantry", &["stock"]).header("Cache-Control: no-cache"));
+    let marker = Scripted::saying(Reply::tools("desk", &["note"]).header("Cache-Control: no-cache"));
+    let mut home = Home::new();
+    home.list("desk", &marker.url());
+    home.config.refresh.max_interval = std::time::Duration::from_secs(3_600);
+    home.config.refresh.min_interval = std::time::Duration::from_millis(20);
+    let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
+    daemon.until_pending("pantry").await;
+    let polls = server.count();
+    marker.until_asked(marker.count() + 10).await;
+    assert_eq!(server.count(), polls, "its list only has to be known");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn tools_of_who_waits_do_not_collide() {
     let server = Scripted::saying(Reply::tools("pantry", &["note"]));
     let desk = Scripted::saying(Reply::tools("desk", &["note"]));

@@ -115,6 +115,19 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
 }
 
 /// No further poll comes that could show it.
+/// Such an answer is out of date as soon as it is there.
+#[tokio::test]
+async fn a_good_answer_brings_a_scenario_back_also_if_it_may_not_be_kept() {
+    let mut server = Scripted::saying(Reply::tools("files", &["read"]).header("Cache-Control: no-cache"));
+    let sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    sheet.until_listed(&["read"]).await;
+    server.close().await;
+    sheet.until_state("files", ScenarioState::Down).await;
+    server.open();
+    sheet.until_listed(&["read"]).await;
+    sheet.until_state("files", ScenarioState::Stale).await;
+}
+
 #[tokio::test]
 async fn the_end_of_grace_alone_withdraws_the_tools() {
     let mut polls = 0;

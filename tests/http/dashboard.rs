@@ -357,6 +357,17 @@ async fn a_tool_is_shown_as_each_format_makes_it() {
 }
 
 #[tokio::test]
+async fn what_a_list_of_parameters_holds_is_shown() {
+    let mut inputs = Inputs::default();
+    let element = r#"{"type":"string","description":"A path","enum":["one.txt"]}"#;
+    let schema = format!(r#"{{"type":"object","properties":{{"paths":{{"type":"array","items":{element}}}}}}}"#);
+    put(&mut inputs, offer("files", &[tool("read").taking(&schema)]));
+    let server = serve_inputs(&inputs).await;
+    let page = page(&server, "/dashboard/tool?id=files%2Fread").await;
+    assert!(page.contains("each element: ") && page.contains("A path") && page.contains("one.txt"), "{page}");
+}
+
+#[tokio::test]
 async fn the_navigation_has_numbers_without_scripts_too() {
     let mut login = health("crm", ScenarioState::NeedsAuthorization);
     login.reason = "answers 401".into();

@@ -150,8 +150,13 @@ async fn an_open_page_is_sent_that_a_call_ended() {
     let call = json!({"tool_name": "files__search", "arguments": {}}).to_string();
     ask(daemon.address, "POST", "/api/v1/tools/execute", &[JSON], &call).await;
     until(&mut stream, "event: calls\n").await;
+    let page =
+        text(&ask(daemon.address, "GET", "/dashboard/tool?id=files/search", &[("accept", "text/html")], "").await);
+    let fetched_again = "hx-get=\"/dashboard/tool/calls?id=files%2Fsearch\" hx-trigger=\"sse:calls\"";
+    assert!(page.contains(fetched_again), "{page}");
     let calls = text(&daemon.get("/dashboard/tool/calls?id=files/search").await);
     assert!(calls.contains("data-call=\"1\""), "{calls}");
+    assert!(calls.contains("<th scope=\"row\">Calls</th><td>1</td>"), "the counts too: {calls}");
     daemon.stop().await;
 }
 

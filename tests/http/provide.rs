@@ -12,6 +12,7 @@ use callsheet::runtime::{StopTrigger, Tasks};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 fn registry() -> Registry {
@@ -412,6 +413,27 @@ async fn a_stopped_scenario_refuses_connections() {
     scenario.serving.await.unwrap().unwrap();
     let error = scenario.client.get(&scenario.base).send().await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_an_end_holds_up_stopping_for_a_limited_time() {
+    let registry = registry();
+    let begun = watch::Sender::new(false);
+    let mut running = begun.subscribe();
+    let hang = move |_: Value| {
+        begun.send_replace(true);
+        std::future::pending::<Result<Value, String>>()
+    };
+    registry.register(StaticProvider::new("slow").runs(tool("hang", "Never ends"), hang));
+    let scenario = Scenario::start(&registry).await;
+    let url = format!("{}/api/v1/tools/execute", scenario.base);
+    let call = scenario.client.post(url).body(json!({ "tool_name": "hang" }).to_string()).send();
+    let calling = Tasks::new().spawn(call);
+    running.wait_for(|running| *running).await.unwrap();
+    scenario.trigger.stop();
+    let stopped = tokio::time::timeout(Duration::from_secs(60), scenario.serving).await.expect("it stops");
+    stopped.unwrap().unwrap();
+    calling.abort();
 }
 
 #[test]

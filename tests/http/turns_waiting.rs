@@ -344,6 +344,41 @@ async fn only_so_many_turns_and_calls_are_kept_and_run() {
 }
 
 #[tokio::test]
+async fn turns_that_gave_way_to_others_leave_the_store_too() {
+    let (home, stage) = (Home::new(), stage().await);
+    let mut config = stage.config(&home);
+    config.calls.turns.max = 1;
+    let daemon = Daemon::ready(config).await;
+    for id in ["turn-of-the-test-1", "turn-of-the-test-2"] {
+        let answer = post(&daemon, &json!({"response": calls(&["look"]), "turn_id": id})).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    daemon.stop().await;
+    let daemon = stage.daemon(&home).await;
+    assert_eq!(daemon.get("/api/v1/turns/turn-of-the-test-1").await.status, 404);
+    assert_eq!(daemon.get("/api/v1/turns/turn-of-the-test-2").await.status, 200);
+    daemon.stop().await;
+}
+
+/// A result of the Tool Protocol repeats its call, which the model would not know otherwise.
+#[tokio::test]
+async fn results_of_the_tool_protocol_are_the_same_after_a_restart() {
+    let (home, stage) = (Home::new(), stage().await);
+    let body = json!({"response": {"calls": [{"_tool": "look", "n": 1}]}, "turn_id": "turn-one-of-the-test"});
+    let mut messages = Vec::new();
+    for _ in 0..2 {
+        let daemon = stage.daemon(&home).await;
+        let answer = daemon.send_json("POST", "/api/v1/turns?format=calls", &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        messages.push(answer.json()["messages"].to_string());
+        daemon.stop().await;
+    }
+    assert!(messages[0].contains("look"), "{}", messages[0]);
+    assert_eq!(messages[0], messages[1]);
+    assert_eq!(stage.callee.ran().len(), 1);
+}
+
+#[tokio::test]
 async fn stored_turns_that_are_not_kept_after_a_restart_are_a_finding() {
     let (home, stage) = (Home::new(), stage().await);
     let daemon = stage.daemon(&home).await;

@@ -151,9 +151,11 @@ async fn ids_of_calls_are_checked_and_used_once() {
     let server = server(|_| Answer::Stream(Vec::new())).await;
     let house = House::of(&[("files", server.url())]).await;
     let address = house.serve().await;
-    let (status, answer) = execute(address, json!({"tool_name": "work", "call_id": "sh rt"})).await;
-    assert_eq!(status, 400, "{answer}");
-    assert_eq!(answer["code"], "invalid_call_id");
+    for id in ["a blank", "seven77", &"x".repeat(101)] {
+        let (status, answer) = execute(address, json!({"tool_name": "work", "call_id": id})).await;
+        assert_eq!(status, 400, "{id}: {answer}");
+        assert_eq!(answer["code"], "invalid_call_id", "{id}");
+    }
     let (status, answer) = execute(address, json!({"tool_name": "work", "log_level": "loud"})).await;
     assert_eq!(status, 400, "{answer}");
 

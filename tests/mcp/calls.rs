@@ -1,8 +1,10 @@
 //! Calls of MCP tools: what is sent, what a result means, and what a caller hears meanwhile.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use callsheet::calls::Request;
+use callsheet::config::Config;
 use callsheet::model::JsonText;
 use callsheet::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRound, InputWanted, LogLevel};
 use callsheet::runtime::{Stop, StopTrigger, Tasks};
@@ -221,6 +223,19 @@ async fn a_cancelled_call_is_cancelled_at_a_legacy_server() {
     server.until("tools/call", 1).await;
     trigger.stop();
     assert!(calling.await.unwrap().is_err());
+    server.until("notifications/cancelled", 1).await;
+    let id = server.of("tools/call")[0].message["id"].clone();
+    assert_eq!(server.of("notifications/cancelled")[0].message["params"]["requestId"], id);
+    house.finish().await;
+}
+
+/// Otherwise the server goes on with work that no caller waits for.
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_cancelled_at_a_legacy_server() {
+    let server = server_with(legacy("2025-11-25", &json!([tool("slow")])), |_| Answer::Stream(Vec::new())).await;
+    let limit = |config: &mut Config| config.calls.max_timeout = Duration::from_millis(50);
+    let house = House::with(&[("files", server.url())], limit).await;
+    assert_eq!(house.refusal(request("slow", &json!({}))).await, "timeout");
     server.until("notifications/cancelled", 1).await;
     let id = server.of("tools/call")[0].message["id"].clone();
     assert_eq!(server.of("notifications/cancelled")[0].message["params"]["requestId"], id);

@@ -11,10 +11,15 @@ use crate::support::mcp_server::{Answer, Came, McpServer, modern, tool};
 
 /// A house with a good server and this hostile one, whose list fails. Gives the reason.
 async fn reason(script: impl FnMut(&Came) -> Answer + Send + 'static) -> String {
+    reason_within(Duration::from_millis(500), script).await
+}
+
+/// The same where a list may take so long.
+async fn reason_within(limit: Duration, script: impl FnMut(&Came) -> Answer + Send + 'static) -> String {
     let good = McpServer::start(modern(&json!([tool("good")]))).await;
     let hostile = McpServer::start(script).await;
     let house = House::with(&[("good", good.url())], |config| {
-        config.refresh.timeout = Duration::from_millis(500);
+        config.refresh.timeout = limit;
         config.refresh.max_body = 1024 * 1024;
     })
     .await;
@@ -43,8 +48,8 @@ async fn pages_without_end_are_a_failure() {
         page += 1;
         came.result(&json!({"tools": [tool(&format!("t{page}"))], "nextCursor": page.to_string()}))
     });
-    let reason = reason(endless).await;
-    assert!(reason.contains("1000 pages") || reason.contains("no answer within"), "{reason}");
+    let reason = reason_within(Duration::from_secs(30), endless).await;
+    assert!(reason.contains("more than 1000 pages"), "{reason}");
     let repeated = listing(|came| came.result(&json!({"tools": [], "nextCursor": "again"})));
     let reason = self::reason(repeated).await;
     assert!(reason.contains("cursor came for the second time"), "{reason}");

@@ -92,13 +92,13 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
     let server = McpServer::start(move |came: &Came| match came.method() {
         "tools/list" => {
             // The empty text is a cursor as good as any.
-            let (name, next) = match came.message["params"]["cursor"].as_str() {
-                None => ("a", Some("")),
-                Some("") => ("b", Some("3")),
-                Some(_) => ("c", None),
+            let (name, lifetime, next) = match came.message["params"]["cursor"].as_str() {
+                None => ("a", 900_000, Some("")),
+                Some("") => ("b", 600_000, Some("3")),
+                Some(_) => ("c", 1_200_000, None),
             };
             let mut page =
-                json!({"resultType": "complete", "tools": [tool(name)], "ttlMs": 1, "cacheScope": "private"});
+                json!({"resultType": "complete", "tools": [tool(name)], "ttlMs": lifetime, "cacheScope": "private"});
             if let Some(next) = next {
                 page["nextCursor"] = next.into();
             }
@@ -109,6 +109,9 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
     .await;
     let house = House::of(&[("files", server.url())]).await;
     assert_eq!(house.names(), ["a", "b", "c"]);
+    let fresh = house.app.snapshot().health[&scenario("files")].freshness.unwrap();
+    let lifetime = fresh.fresh_until.duration_since(fresh.received_at).as_secs();
+    assert_eq!(lifetime, 600, "the page that lasts the shortest time decides");
     house.finish().await;
 }
 

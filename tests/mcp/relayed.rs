@@ -214,3 +214,22 @@ async fn a_list_that_fails_keeps_the_last_good_one_and_costs_no_tool() {
     assert!(found.message.contains("`prompts/list` failed"), "{found:?}");
     house.finish().await;
 }
+
+/// What a server lists of all kinds together has the bytes of one list.
+#[tokio::test]
+async fn lists_of_other_kinds_have_the_bytes_that_the_tools_left() {
+    let mut own = offering(modern(&json!([])), json!({"resources": {}}), &[]);
+    let pad = "x".repeat(600_000);
+    let server = McpServer::start(move |came| match came.method() {
+        "tools/list" => came.result(&json!({"tools": [tool("read")], "pad": pad})),
+        "resources/list" => came.result(&json!({"resources": [{"uri": "test://a", "name": "a"}], "pad": pad})),
+        _ => own(came),
+    })
+    .await;
+    let house = House::with(&[("docs", server.url())], |config| config.refresh.max_body = 1_000_000).await;
+    let snapshot = house.app.snapshot();
+    assert_eq!(house.names(), ["read"]);
+    let found = snapshot.findings.iter().find(|found| found.code == FindingCode::OfferLeftOut).expect("a finding");
+    assert!(found.message.contains("`resources/list` failed") && found.message.contains("larger"), "{found:?}");
+    house.finish().await;
+}

@@ -2,7 +2,7 @@
 //! part.
 
 use callsheet::discovery::{Endpoint, SourceTrust};
-use callsheet::model::{StdioTarget, Target};
+use callsheet::model::{Profile, StdioTarget, Target};
 use serde_json::{Value, json};
 
 use crate::relayed::{all, offering};
@@ -30,6 +30,9 @@ async fn a_client_hears_of_the_lists_that_it_wants_to_hear_of() {
     let mut older = McpClient::legacy(address, "2025-06-18", json!({})).await.listen().await;
 
     server.until("subscriptions/listen", 1).await;
+    let listened = server.of("subscriptions/listen")[0].message["params"]["notifications"].clone();
+    let every = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+    assert_eq!(listened, every, "a server need not signal what was not listened for");
     server.script(offering(modern(&json!([tool("read")])), all(), &["test://a", "test://b"]));
     server.push(notice("notifications/resources/list_changed", &json!({})));
     let heard = listening.next().await.unwrap();
@@ -116,7 +119,10 @@ async fn clients_of_both_eras_give_input_for_a_prompt() {
         came.result(&json!({"resultType": "input_required", "requestState": "inner", "inputRequests": {"who": form}}))
     })
     .await;
-    let house = House::of(&[("docs", server.url())]).await;
+    let house = House::with(&[("docs", server.url())], |config| {
+        config.profiles.insert("other".to_owned(), Profile::default());
+    })
+    .await;
     let address = house.serve().await;
     let given = json!({"action": "accept", "content": {"name": "Ada"}});
     let new = McpClient::modern(address, json!({"elicitation": {}}));
@@ -131,6 +137,9 @@ async fn clients_of_both_eras_give_input_for_a_prompt() {
     let mut other = again.clone();
     other["arguments"] = json!({"who": "y"});
     assert_eq!(new.request("prompts/get", other).await.1["error"]["code"], -32_602, "it is good for one request");
+    let replayed = new.at("/mcp/other").request("prompts/get", again.clone()).await.1;
+    assert_eq!(replayed["error"]["code"], -32_602, "it is good for one profile: {replayed}");
+    assert_eq!(server.of("prompts/get").len(), 1);
     assert_eq!(new.result("prompts/get", again).await["resultType"], "complete");
     assert_eq!(server.of("prompts/get")[1].message["params"]["requestState"], "inner");
 
@@ -180,8 +189,9 @@ async fn reading_a_resource_shows_progress_and_can_be_cancelled() {
     house.finish().await;
 }
 
-/// A program with one resource, of which it signals an update whenever it is followed, and a tool
-/// that ends it. It writes down the methods that it gets.
+/// A program with one resource and two tools: one changes the resource, the other one ends the
+/// program. It sends no update when its resource is followed, and writes down the methods that it
+/// gets.
 const PROGRAM: &str = r#"
 import json, sys
 era, log = sys.argv[1:3]
@@ -201,17 +211,17 @@ for line in sys.stdin:
     elif method == "initialize" and era == "legacy":
         out({"id": id, "result": {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "p", "version": "1"}}})
     elif method == "tools/list":
-        out({"id": id, "result": {"tools": [{"name": "die", "inputSchema": {"type": "object"}}]}})
+        out({"id": id, "result": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("die", "touch")]}})
     elif method == "resources/list":
         out({"id": id, "result": {"resources": [{"uri": "test://a", "name": "a"}]}})
-    elif method == "tools/call":
+    elif method == "tools/call" and message["params"]["name"] == "die":
         sys.exit(1)
+    elif method == "tools/call":
+        updated()
+        out({"id": id, "result": {"content": []}})
     elif method == "subscriptions/listen":
-        updated()
-    elif method == "resources/subscribe":
-        out({"id": id, "result": {}})
-        updated()
-    elif method == "resources/unsubscribe":
+        pass
+    elif method in ("resources/subscribe", "resources/unsubscribe"):
         out({"id": id, "result": {}})
     elif id is not None:
         out({"id": id, "error": {"code": -32601, "message": "no"}})
@@ -232,8 +242,10 @@ async fn a_resource_of_a_program_is_followed_again_when_the_program_was_started_
         let wanted = json!({"notifications": {"resourceSubscriptions": ["test://a"]}});
         let mut listening = client.follow(&json!(1), "subscriptions/listen", wanted.clone()).await;
         assert_eq!(listening.next().await.unwrap()["params"]["notifications"], wanted["notifications"], "{era}");
+        assert!(house.call("touch", &json!({})).await.is_ok());
         assert_eq!(listening.next().await.unwrap()["params"]["uri"], "test://a");
         assert!(house.call("die", &json!({})).await.is_err());
+        // The new program does not say that the resource changed, and it may have.
         assert_eq!(listening.next().await.unwrap()["method"], "notifications/resources/updated", "{era}");
         assert!(!std::fs::read_to_string(&log).unwrap().contains(end), "{era}: it is still followed");
         drop(listening);

@@ -556,4 +556,25 @@ mod tests {
         assert_eq!(pruned.iter().map(|kept| &**kept.id()).collect::<Vec<_>>(), ["1"]);
         assert_eq!(book.shown().map(|request| &*request.id).collect::<Vec<_>>(), ["2", "3"]);
     }
+
+    /// Calls of a client that floods the table must not cost others the outcomes of theirs.
+    #[test]
+    fn what_gave_way_makes_room_among_itself() {
+        let mut book = table(&LIMITS);
+        for id in ["1", "2", "3"] {
+            with(&mut book, id);
+        }
+        book.put(&over(&request_with_id("1"), 1));
+        for id in ["2", "3"] {
+            let decided = Some(ApprovalDecision {
+                by: "callsheet".into(),
+                at: Timestamp::from_second(1).unwrap(),
+                reason: Some("it gave way".into()),
+            });
+            let gone = ApprovalRequest::clone(&request_with_id(id));
+            book.put(&Arc::new(ApprovalRequest { state: ApprovalState::Expired, decided, ..gone }));
+        }
+        let next = forgotten(&mut book, &request_with_id("4"));
+        assert_eq!(next, Some(vec!["2".into()]), "the latest that gave way and the outcome stay");
+    }
 }

@@ -190,4 +190,15 @@ mod tests {
         let list = json!([{"id": 5}]);
         assert_eq!(look_up("0.id", [Some(&list), None]), Some(&json!(5)));
     }
+
+    #[test]
+    fn texts_are_cut_at_their_limit_between_two_characters() {
+        for long in ["\u{e4}".repeat(TEXT_MAX), format!("x{}", "\u{e4}".repeat(TEXT_MAX))] {
+            let reading = reading_of(&json!({"status": long, "said": long}));
+            for text in [reading.status.as_deref(), reading.progress.message.as_deref()] {
+                let text = text.unwrap();
+                assert!(long.starts_with(text) && (TEXT_MAX - 1..=TEXT_MAX).contains(&text.len()), "{}", text.len());
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::edited;
 use super::output;
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place};
-use crate::config::client_files::{ClientServer, ClientServers};
+use crate::config::client_files::ClientServers;
 use crate::config::edit::ConfigEdit;
 use crate::config::{self, LoadOptions};
 
@@ -124,9 +124,11 @@ impl ImportArgs {
 fn print(servers: &ImportedServers) {
     if !servers.taken.is_empty() {
         let fit = ColumnFit::Whole;
-        let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Cut), ("FROM", fit)]);
-        for ClientServer { name, entry, from } in &servers.taken {
-            table.row([cell(name.as_str()), cell(entry.target.to_string()), cell(servers.shown(from))]);
+        // What tells two servers apart may be at the end of a command, so none is cut.
+        let mut table = TextTable::new(&[("NAME", fit), ("SERVER", ColumnFit::Wrap), ("FROM", fit)]);
+        for server in &servers.taken {
+            let described = servers.described(server);
+            table.row([cell(server.name.as_str()), cell(described), cell(servers.shown(&server.from))]);
         }
         table.print();
     }

@@ -1,6 +1,7 @@
 //! The servers in files of MCP clients, as a person is shown them: those that can be taken, and why
 //! others are left out.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,25 @@ fn missing_command(target: &EntryTarget) -> Option<&str> {
     command_file(command, search.as_deref()).is_none().then_some(command)
 }
 
+/// What a target has that another one with the same command or address has not: the names of
+/// variables or headers, whose values may be secret, and the folder.
+fn own_parts(target: &EntryTarget, other: &EntryTarget) -> Vec<String> {
+    let names = |pairs: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
+        pairs.iter().filter(|pair| !others.contains(pair)).map(|pair| format!("`{}`", pair.0)).collect()
+    };
+    match (target, other) {
+        (EntryTarget::Program { env, cwd, .. }, EntryTarget::Program { env: other_env, cwd: other_cwd, .. }) => {
+            let folder = cwd.as_ref().filter(|_| cwd != other_cwd);
+            let folder = folder.map(|folder| format!("folder {}", folder.display()));
+            names(env, other_env).into_iter().chain(folder).collect()
+        }
+        (EntryTarget::Address { headers, .. }, EntryTarget::Address { headers: other_headers, .. }) => {
+            names(headers, other_headers)
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl ImportedServers {
     /// What was found, for a person with this home folder.
     pub(super) fn new(found: ClientServers, home: &Path) -> Self {
@@ -133,6 +153,20 @@ impl ImportedServers {
     pub(in crate::cli) fn shown(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
         below.map_or(path.to_owned(), |below| Path::new("~").join(below)).display().to_string()
+    }
+
+    /// A server as a person tells it from the others: its command or address and, where another
+    /// server has the same one, what it alone has.
+    pub(super) fn described(&self, server: &ClientServer) -> String {
+        let text = server.entry.target.to_string();
+        let others = self.taken.iter().filter(|other| other.name != server.name);
+        let alike = others.filter(|other| other.entry.target.to_string() == text);
+        let own: BTreeSet<String> =
+            alike.flat_map(|other| own_parts(&server.entry.target, &other.entry.target)).collect();
+        if own.is_empty() {
+            return text;
+        }
+        format!("{text} (its own {})", own.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// The same for programs: the servers that can be taken, and a line for each of the others.

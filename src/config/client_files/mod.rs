@@ -177,4 +177,12 @@ mod tests {
             assert!(read_client_file(text, Path::new("/x.json"), &variables).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn servers_are_found_one_level_deeper_beside_one_other_member() {
+        let entries = read(r#"{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}}"#);
+        assert_eq!(entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        let named_so = read(r#"{"mcp": {"servers": {"command": "x"}, "a": {"command": "x"}, "b": {"command": "x"}}}"#);
+        assert_eq!(named_so.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["servers", "a", "b"]);
+    }
 }

@@ -573,4 +573,21 @@ mod tests {
         assert_eq!(findings[TOLD], "10 more announcements are left out");
         assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");
     }
+
+    /// When an interface goes down, all its announcements go at once.
+    #[test]
+    fn removals_that_come_together_take_effect_together() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        for (name, address) in [("a", "10.0.0.5"), ("b", "10.0.0.6")] {
+            table.resolved(announcement(name, &[address], &[]), start);
+        }
+        table.settle(start + DEBOUNCE);
+        let down = start + 2 * DEBOUNCE;
+        table.removed(&announcement("a", &["10.0.0.5"], &[]).fullname, down);
+        table.removed(&announcement("b", &["10.0.0.6"], &[]).fullname, down + GATHER / 2);
+        assert_eq!(table.due(), Some(down + GATHER));
+        assert!(!table.settle(down + GATHER / 2));
+        assert!(table.settle(down + GATHER));
+        assert_eq!(urls(&mut table), []);
+    }
 }

@@ -337,4 +337,15 @@ mod tests {
         let findings = assemble(&[folder("\u{1b}[2Jx", &[])], &BTreeMap::new(), &alive).findings;
         assert!(!findings[0].message.contains('\u{1b}'));
     }
+
+    #[test]
+    fn a_file_that_is_not_read_does_not_keep_the_entry_of_another_file() {
+        let (before, after) = (text(LIVE, "15000"), text(LIVE, "15009"));
+        let known = assemble(&[folder("a", &[("api.json", &before)])], &BTreeMap::new(), &alive).entries;
+        let half_written = folder("a", &[("start-api.json", &before[..20]), ("api.json", &after)]);
+        let assembled = assemble(&[half_written], &known, &alive);
+        assert_eq!(ports(&assembled), [("a".into(), Some(15009))]);
+        assert_eq!(assembled.findings.len(), 1);
+        assert!(assembled.findings[0].message.contains("was left out"), "{:?}", assembled.findings);
+    }
 }

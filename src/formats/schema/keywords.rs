@@ -150,4 +150,18 @@ mod tests {
         assert!(messages[0].contains("`default`, `minimum`, `pattern`: moved into the description"), "{}", messages[0]);
         assert!(messages[1].contains("`enum`, `title`: left out"), "{}", messages[1]);
     }
+
+    #[test]
+    fn a_text_of_exactly_the_limit_fits() {
+        let at_root = &["type", "description"];
+        let vocabulary = Vocabulary { target: "t", at_root, elsewhere: &[], takes: |_, _| true };
+        let described = |length: usize| {
+            let mut schema = json!({"type": "string", "pattern": "\u{e4}".repeat(length - "pattern: ".len())});
+            let mut context = Context::for_schema(&schema);
+            keep(&mut schema, &mut context, &vocabulary).unwrap();
+            context.finish().0[0].message.contains("moved into the description")
+        };
+        assert!(described(FITS));
+        assert!(!described(FITS + 1));
+    }
 }

@@ -209,6 +209,10 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         }
         assert_eq!(parse("[]").unwrap(), []);
+        let batch = |messages: usize| format!("[{}]", vec![r#"{"method":"n"}"#; messages].join(","));
+        assert_eq!(parse(&batch(MAX_BATCH)).unwrap().len(), MAX_BATCH);
+        let error = parse(&batch(MAX_BATCH + 1)).unwrap_err();
+        assert!(error.contains("more than 1000"), "{error}");
     }
 
     #[test]

@@ -214,3 +214,25 @@ where
         whole
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So one client that does not read its answers leaves room for those of others.
+    #[test]
+    fn large_answers_of_a_connection_have_a_share_and_small_ones_do_not_count_in_it() {
+        let bytes = 100 * 1024;
+        let whole = ByteBudget::new(10 * bytes);
+        let connection = ClientBytes::new(&whole, &whole, BODY_STEP_BYTES).connection(ConnectionLoad::for_tests());
+        let held = |bytes: usize| connection.hold_frame(Frame::data(Bytes::from(vec![0; bytes])));
+        let large = [held(bytes).unwrap(), held(bytes).unwrap()];
+        assert_eq!(held(bytes).unwrap_err(), BudgetExceeded::Share { limit: 5 * bytes / 2 });
+        let small = held(SMALL_ANSWER_BYTES).unwrap();
+        assert_eq!(whole.reserved(), 2 * bytes + SMALL_ANSWER_BYTES);
+        drop(large);
+        assert!(held(bytes).is_ok());
+        drop(small);
+        assert_eq!(whole.reserved(), 0);
+    }
+}

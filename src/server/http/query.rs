@@ -376,6 +376,7 @@ mod tests {
             ("include_disabled=1", &["`include_disabled`", "`1`", "`true` or `false`"]),
             ("max_tools=-1", &["`max_tools`", "`-1`", "whole number"]),
             ("max_tools=", &["`max_tools`"]),
+            ("max_tools=%2B5", &["`max_tools`", "`+5`", "whole number"]),
             ("max_tokens=0", &["`max_tokens`", "above 0"]),
             ("defer=later", &["`defer`", "`later`", "`relevance` or `preference`"]),
             ("defer=relevance&q=+", &["`defer=relevance`", "`q`"]),

@@ -143,6 +143,12 @@ pub(super) fn progress_notification(progress: &CallProgress, token: &str) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::JsonText;
+    use crate::protocols::InputMethod;
+    use crate::runtime::StopTrigger;
+    use crate::server::mcp::capabilities::ClientCapabilities;
+    use crate::server::mcp::era::ModernClient;
+    use crate::server::mcp::sessions::LiveSession;
 
     #[test]
     fn notifications_are_those_of_the_protocol() {
@@ -153,5 +159,35 @@ mod tests {
         );
         let line = CallLog::new(LogLevel::Warning, "careful");
         assert!(log_notification(&line).ends_with(r#""params":{"level":"warning","data":"careful"}}"#));
+    }
+
+    fn question() -> InputWanted {
+        InputWanted { method: InputMethod::Elicitation, params: JsonText::parse(r#"{"message":"Name?"}"#).unwrap() }
+    }
+
+    /// A client that shows a form for ever must not keep its call for ever.
+    #[tokio::test(start_paused = true)]
+    async fn input_is_awaited_for_a_limited_time_from_a_client_of_either_era() {
+        let (clock, limit) = (Clock::system(), Duration::from_secs(60));
+        let modern = ModernClient { capabilities: ClientCapabilities::default(), log_level: None, name: None };
+        for client in [McpClient::Modern(modern), McpClient::Legacy(LiveSession::for_tests())] {
+            let (sender, mut events) = mpsc::channel(1);
+            let (_trigger, cancelled) = StopTrigger::new();
+            let caller = McpCaller {
+                client,
+                trace: None,
+                has_stream: true,
+                events: sender,
+                cancelled,
+                clock,
+                input_timeout: limit,
+            };
+            let began = clock.now();
+            let wanted = question();
+            let refused = tokio::time::timeout(2 * limit, caller.request(&wanted)).await.expect("an end");
+            assert_eq!(refused, None);
+            assert_eq!(clock.now() - began, limit);
+            assert!(events.recv().await.is_some(), "the client was sent the question");
+        }
     }
 }

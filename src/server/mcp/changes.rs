@@ -17,6 +17,7 @@ use futures_util::stream::unfold;
 use http::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
@@ -184,6 +185,11 @@ async fn open(
 }
 
 impl Wanted {
+    /// What was received about the resources. After updates were missed, any may have changed.
+    fn of_received(&self, updated: Result<Arc<WatchKey>, RecvError>) -> Vec<ListChange> {
+        self.of_update(updated.ok().as_deref())
+    }
+
     /// What an update of a resource is to this stream. `None` for the key: some were missed.
     fn of_update(&self, key: Option<&WatchKey>) -> Vec<ListChange> {
         let of = |key: &WatchKey| ListChange::Resource(key.uri.clone());
@@ -267,10 +273,7 @@ impl ChangeStream {
                 Next::Ended(_) => StreamStep::Ended,
             },
             changed = self.offers.changed() => StreamStep::Changed(changed),
-            updated = self.wanted.updates.recv() => match updated {
-                Ok(key) => StreamStep::Changed(self.wanted.of_update(Some(&key))),
-                Err(_) => StreamStep::Changed(self.wanted.of_update(None)),
-            },
+            updated = self.wanted.updates.recv() => StreamStep::Changed(self.wanted.of_received(updated)),
             message = self.wanted.followed.message() => message.map_or(StreamStep::SessionEnded, StreamStep::Message),
             () = due => StreamStep::Due,
             () = self.clock.sleep_until(self.silent_until) => StreamStep::Silent,
@@ -308,5 +311,34 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
         };
         stream.silent_until = stream.clock.now() + stream.keep_alive;
         return Some((Ok(sent), Some(stream)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(uri: &str) -> Arc<WatchKey> {
+        Arc::new(WatchKey { scenario: "docs".parse().unwrap(), uri: uri.to_owned() })
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_missed_updates_says_that_all_of_its_resources_changed() {
+        let (updates, received) = broadcast::channel(1);
+        let followed = ["test://a", "test://b"].map(|uri| ResourceWatch::for_tests(key(uri)));
+        let followed = FollowedResources::These(followed.into());
+        let mut wanted = Wanted { lists: BTreeSet::new(), subscription: None, followed, updates: received };
+        let resource = |uri: &str| ListChange::Resource(uri.to_owned());
+        updates.send(key("test://b")).unwrap();
+        let update = wanted.updates.recv().await;
+        assert_eq!(wanted.of_received(update), [resource("test://b")]);
+        // More than are kept for a stream that does not read them.
+        for uri in ["test://a", "test://another"] {
+            updates.send(key(uri)).unwrap();
+        }
+        let update = wanted.updates.recv().await;
+        assert_eq!(wanted.of_received(update), [resource("test://a"), resource("test://b")]);
+        let update = wanted.updates.recv().await;
+        assert_eq!(wanted.of_received(update), [], "the last one is of a resource that it does not follow");
     }
 }

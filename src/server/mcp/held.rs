@@ -103,3 +103,55 @@ impl std::fmt::Debug for HeldCalls {
         f.debug_tuple("HeldCalls").field(&self.calls().len()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::JsonText;
+    use crate::protocols::{InputMethod, InputWanted};
+
+    /// A call that waits, and what shows that it was cancelled.
+    fn held(tasks: &Tasks) -> (OngoingCall, Stop) {
+        let (trigger, cancelled) = StopTrigger::new();
+        let (_, events) = mpsc::channel(1);
+        let wanted = InputWanted { method: InputMethod::Elicitation, params: JsonText::known("{}") };
+        let (input, _given) = PendingInput::new(wanted, Timestamp::UNIX_EPOCH);
+        let call = OngoingCall {
+            events,
+            end: tasks.spawn(std::future::pending()),
+            _on_drop: Some(CancelOnDrop(trigger)),
+            cancelled: None,
+            input: Some(input),
+        };
+        (call, cancelled)
+    }
+
+    /// Otherwise no client could give input any more as soon as so many have left.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_whose_client_does_not_come_back_is_cancelled_and_makes_room() {
+        let tasks = Tasks::new();
+        let (_trigger, stop) = StopTrigger::new();
+        let (calls, clock, limit) = (HeldCalls::default(), Clock::system(), Duration::from_secs(60));
+        let hold = |handle: &str| {
+            let (call, cancelled) = held(&tasks);
+            calls.hold(handle.to_owned(), call, (limit, clock), (&tasks, stop.clone())).map(|()| cancelled)
+        };
+        let mut cancelled = Vec::new();
+        for number in 0..MOST {
+            cancelled.push(hold(&number.to_string()).ok().expect("room"));
+        }
+        assert!(hold("one too many").is_err());
+        clock.sleep(limit / 2).await;
+        let taken = calls.take("0").expect("it waits");
+        assert!(hold("in its place").is_ok());
+        clock.sleep(limit / 2 + Duration::from_millis(1)).await;
+        assert!(calls.take("1").is_none());
+        assert!(cancelled[1..].iter().all(Stop::is_stopped));
+        assert!(!cancelled[0].is_stopped(), "its client came back");
+        assert!(calls.take("in its place").is_some(), "its own time is not over");
+        drop(taken);
+        assert!(cancelled[0].is_stopped());
+    }
+}

@@ -287,3 +287,42 @@ impl Drop for AwaitedReply {
         self.session.state().awaited.remove(&self.id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::mcp::capabilities::ClientCapabilities;
+
+    impl LiveSession {
+        /// A session of a client that declared no capability.
+        pub(in crate::server::mcp) fn for_tests() -> Arc<Self> {
+            let claims = SessionClaims::new("2025-11-25", ClientCapabilities::default(), None);
+            Arc::new(Self::new(claims, Clock::system().now()))
+        }
+    }
+
+    /// A cancelled id has to mean one request.
+    #[test]
+    fn an_id_belongs_to_one_request_at_a_time() {
+        let session = LiveSession::for_tests();
+        let first = session.begin("1").unwrap();
+        let other = session.begin("2").unwrap();
+        let refused = session.begin("1").unwrap_err();
+        assert!(refused.error.message.contains("has this id"), "{refused:?}");
+        session.cancel("1");
+        assert!(first.cancelled.is_stopped());
+        assert!(!other.cancelled.is_stopped());
+        drop(first);
+        let again = session.begin("1").unwrap();
+        assert!(!again.cancelled.is_stopped());
+    }
+
+    #[test]
+    fn a_session_has_a_limited_number_of_requests_under_way() {
+        let session = LiveSession::for_tests();
+        let mut running: Vec<_> = (0..MOST_RUNNING).map(|id| session.begin(&id.to_string()).unwrap()).collect();
+        assert!(session.begin("more").is_err());
+        running.pop();
+        assert!(session.begin("more").is_ok());
+    }
+}

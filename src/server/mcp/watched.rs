@@ -141,3 +141,17 @@ impl Following {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Tasks;
+
+    impl ResourceWatch {
+        /// A resource that has no updates.
+        pub(in crate::server::mcp) fn for_tests(key: Arc<WatchKey>) -> Arc<Self> {
+            let following = Tasks::new().spawn(std::future::pending());
+            Arc::new(Self { key, _following: AbortOnDropHandle::new(following) })
+        }
+    }
+}

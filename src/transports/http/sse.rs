@@ -66,10 +66,7 @@ pub struct EventStream {
     rest: Bytes,
     parser: Parser,
     silence: Duration,
-    per_minute: usize,
-    clock: Clock,
-    /// When the window began, and what was read in it.
-    window: (Instant, usize),
+    rate: StreamRate,
     /// Those of its origin, which are masked in events.
     credentials: Credentials,
 }
@@ -139,9 +136,7 @@ impl EventStream {
             rest: Bytes::new(),
             parser: Parser::new(limits.max_event),
             silence: limits.silence,
-            per_minute: limits.per_minute,
-            clock: upstream.client.clock,
-            window: (upstream.client.now(), 0),
+            rate: StreamRate::new(limits.per_minute, upstream.client.clock),
             credentials: upstream.credentials.clone(),
         }
     }
@@ -151,7 +146,8 @@ impl EventStream {
     #[must_use]
     pub fn within(mut self, limits: EventLimits) -> Self {
         self.parser.most = limits.max_event;
-        Self { silence: limits.silence, per_minute: limits.per_minute, ..self }
+        self.rate.per_minute = limits.per_minute;
+        Self { silence: limits.silence, ..self }
     }
 
     /// The next event; `None` when the server ended the stream. Cancel-safe.
@@ -171,7 +167,10 @@ impl EventStream {
                 Some(frame) => self.rest = frame.map_err(broken)?.into_data().unwrap_or_default(),
                 None => return Ok(None),
             }
-            self.count()?;
+            if !self.rate.count(self.rest.len()) {
+                let message = format!("it sent more than {} bytes of events in a minute", self.rate.per_minute);
+                return Err(TransportError::Broken { url: self.address.clone(), message });
+            }
         }
     }
 
@@ -187,23 +186,34 @@ impl EventStream {
 
     /// Where the stream can be continued after its end, if the server gave its events ids.
     pub(crate) fn resume_point(&self) -> Option<ResumePoint> {
-        let id = std::str::from_utf8(&self.parser.place.id).ok().filter(|id| !id.is_empty())?.to_owned();
-        let [by_default, least, most] = REOPEN;
-        Some(ResumePoint { id, after: self.parser.place.retry.unwrap_or(by_default).clamp(least, most) })
+        self.parser.place.resume_point()
+    }
+}
+
+/// How much a stream sends in a minute.
+#[derive(Debug)]
+struct StreamRate {
+    per_minute: usize,
+    clock: Clock,
+    window_began: Instant,
+    /// What was read since then.
+    bytes: usize,
+}
+
+impl StreamRate {
+    fn new(per_minute: usize, clock: Clock) -> Self {
+        Self { per_minute, clock, window_began: clock.now(), bytes: 0 }
     }
 
-    /// Counts what has just come.
-    fn count(&mut self) -> Result<(), TransportError> {
+    /// Counts what has just come. Returns whether it is within the limit.
+    fn count(&mut self, bytes: usize) -> bool {
         let now = self.clock.now();
-        if now.saturating_duration_since(self.window.0) >= WINDOW {
-            self.window = (now, 0);
+        if now.saturating_duration_since(self.window_began) >= WINDOW {
+            self.window_began = now;
+            self.bytes = 0;
         }
-        self.window.1 += self.rest.len();
-        if self.window.1 > self.per_minute {
-            let message = format!("it sent more than {} bytes of events in a minute", self.per_minute);
-            return Err(TransportError::Broken { url: self.address.clone(), message });
-        }
-        Ok(())
+        self.bytes += bytes;
+        self.bytes <= self.per_minute
     }
 }
 
@@ -233,6 +243,14 @@ struct StreamPlace {
     /// The id that was sent last, which holds for the next events too.
     next_id: Vec<u8>,
     retry: Option<Duration>,
+}
+
+impl StreamPlace {
+    fn resume_point(&self) -> Option<ResumePoint> {
+        let id = std::str::from_utf8(&self.id).ok().filter(|id| !id.is_empty())?.to_owned();
+        let [by_default, least, most] = REOPEN;
+        Some(ResumePoint { id, after: self.retry.unwrap_or(by_default).clamp(least, most) })
+    }
 }
 
 /// What comes before the line that is read.
@@ -408,5 +426,31 @@ mod tests {
         let lines = "data: 0123456789\n".repeat(100_000) + "\n";
         let events = read(&[lines.as_bytes()], 64);
         assert!(events.len() == 1 && events[0].2 && events[0].1.len() <= 64, "{events:?}");
+    }
+
+    /// A server that wants its stream opened again at once would be connected to without a pause.
+    #[test]
+    fn a_stream_is_opened_again_neither_at_once_nor_never() {
+        let [by_default, least, most] = REOPEN;
+        let after = |sent: &'static str| {
+            let mut parser = Parser::new(64);
+            parser.read(&mut Bytes::from_static(sent.as_bytes()));
+            parser.place.resume_point().map(|point| point.after)
+        };
+        assert_eq!(after("id: a\ndata:\n\n"), Some(by_default));
+        assert_eq!(after("id: a\nretry: 0\ndata:\n\n"), Some(least));
+        assert_eq!(after("id: a\nretry: 999999999\ndata:\n\n"), Some(most));
+        assert_eq!(after("retry: 100\ndata:\n\n"), None, "it gave no id");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_are_counted_for_a_minute() {
+        let mut rate = StreamRate::new(100, Clock::system());
+        assert!(rate.count(60) && rate.count(40));
+        tokio::time::advance(WINDOW - Duration::from_millis(1)).await;
+        assert!(!rate.count(1));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(rate.count(100));
+        assert!(!rate.count(1));
     }
 }

@@ -166,9 +166,12 @@ async fn the_watchdog_is_informed_of_groups_that_have_ended() {
     soon(children.close()).await;
     // The number may be used for another process now, which a watchdog must not end.
     let known = || std::fs::read_to_string(&file).unwrap_or_default();
-    while !known().ends_with(&format!("+{id}\n-{id}\n")) {
-        soon(tokio::task::yield_now()).await;
-    }
+    let informed = async {
+        while !known().ends_with(&format!("+{id}\n-{id}\n")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(informed).await;
 }
 
 #[tokio::test]

@@ -291,3 +291,17 @@ impl Drop for OpenRequest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl ConnectionLoad {
+        /// That of a connection without a request.
+        pub(in crate::server) fn for_tests() -> Self {
+            let clock = Clock::system();
+            let work = ConnectionWork { requests: 0, rests_since: clock.now(), gives_way: false };
+            Self { work: Arc::new(watch::Sender::new(work)), rested: Arc::default(), clock }
+        }
+    }
+}
