@@ -39,3 +39,15 @@ fn former_names_are_forgotten_in_time() {
     names.note(&new, &new, second(111));
     assert!(names.is_empty(), "{names:?}");
 }
+
+#[test]
+fn of_several_former_names_the_latest_is_found() {
+    let read: &[&str] = &["read"];
+    let all = [("desk", read), ("files", read), ("mail", read)];
+    let (three, two) = (catalog(&all, &[]), catalog(&[all[0], all[2]], &[]));
+    let mut names = FormerNames::keeping(Duration::from_secs(3600));
+    names.note(&three, &two, second(1));
+    names.note(&two, &catalog(&[all[0]], &[]), second(2));
+    assert_eq!(names.find("files/read").unwrap().since, second(1));
+    assert_eq!(names.find("read").unwrap().since, second(2));
+}

@@ -54,6 +54,12 @@ async fn a_legacy_server_is_greeted_once_and_keeps_its_session() {
     }
 }
 
+/// The answer of a server that does not know the session any more.
+fn session_not_found() -> Answer {
+    let error = json!({"code": -32_001, "message": "Session not found"});
+    Answer::Json(404, json!({"jsonrpc": "2.0", "id": null, "error": error}))
+}
+
 /// Servers answer a method that they do not know in many ways; none of them hides a legacy server.
 #[tokio::test]
 async fn whatever_a_legacy_server_answers_to_the_modern_greeting_it_is_found() {
@@ -230,6 +236,24 @@ async fn the_era_is_remembered_over_a_restart_and_found_out_again_when_it_change
     server.until("server/discover", 3).await;
     server.until("tools/list", 4).await;
     assert_eq!(server.of("initialize").len(), 3, "the first two runs, and the third before it found out");
+    house.finish().await;
+}
+
+/// Its era was known from an earlier session, whose greeting it cannot take any more.
+#[tokio::test]
+async fn an_era_whose_greeting_failed_is_not_tried_first_again() {
+    let server = McpServer::start(legacy("2025-06-18", &tools())).await;
+    let house = House::of(&[("files", server.url())]).await;
+    let mut newer = modern(&json!([tool("newer")]));
+    server.script(move |came| match came.method() {
+        "initialize" => Answer::Text(500, "the old way is broken".to_owned()),
+        _ if came.header("mcp-session-id").is_some() => session_not_found(),
+        _ => newer(came),
+    });
+    house.refresh("files").await;
+    house.refresh("files").await;
+    assert_eq!(house.names(), ["newer"]);
+    assert_eq!(server.of("initialize").len(), 2, "the first greeting, and the one that failed");
     house.finish().await;
 }
 

@@ -233,3 +233,24 @@ async fn lists_of_other_kinds_have_the_bytes_that_the_tools_left() {
     assert!(found.message.contains("`resources/list` failed") && found.message.contains("larger"), "{found:?}");
     house.finish().await;
 }
+
+/// Clients of MCP put their own name for the daemon before each name.
+#[tokio::test]
+async fn the_longest_name_of_a_prompt_stays_its_own() {
+    let mut own = offering(modern(&json!([])), all(), &[]);
+    let names = ["p".repeat(48), "q".repeat(49)];
+    let prompts: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let server = McpServer::start(move |came| match came.method() {
+        "prompts/list" => came.result(&json!({"prompts": prompts})),
+        _ => own(came),
+    })
+    .await;
+    let naming = |config: &mut callsheet::config::Config| config.mcp_face.naming = NamingStyle::OnCollision;
+    let house = House::with(&[("docs", server.url())], naming).await;
+    let address = house.serve().await;
+    let listed = new(address, "prompts/list", json!({})).await.1;
+    let listed = each(&listed, "prompts", "name");
+    assert!(listed.contains(&names[0]), "{listed:?}");
+    assert!(listed.iter().all(|name| name.len() <= 48), "{listed:?}");
+    house.finish().await;
+}
