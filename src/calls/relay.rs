@@ -2,8 +2,8 @@
 //! scenario that owns its subject.
 //!
 //! It waits for its permit, is sent and is judged as a call is ([`Admission`]), and holds its
-//! parameters and its result in the same budget. Such a request changes nothing, so it ends with its
-//! caller, and it is not in the audit log. It is never sent twice.
+//! parameters and its result in the same budget. Such a request changes nothing, so it ends with
+//! its caller, and it is not in the audit log. It is never sent twice.
 
 use std::sync::Arc;
 

@@ -50,8 +50,8 @@ pub struct InputWanted {
     pub params: JsonText,
 }
 
-/// Input of a call that its caller sends again: what its tool needs before it can continue, and then
-/// what the caller gives.
+/// Input of a call that its caller sends again: what its tool needs before it can continue, and
+/// then what the caller gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRound {
     /// One JSON object with a member for each request: the requests as they came, and with the same

@@ -103,8 +103,8 @@ impl Calls {
         Arc::new(CallEnd::NeedsInput(needs_input))
     }
 
-    /// Gives the input that a call waits for, the text of one JSON object, and waits until the call is over or needs more. A
-    /// call that `may_see` refuses by its owner counts as unknown.
+    /// Gives the input that a call waits for, the text of one JSON object, and waits until the call
+    /// is over or needs more. A call that `may_see` refuses by its owner counts as unknown.
     pub async fn give_input(
         &self,
         id: &str,

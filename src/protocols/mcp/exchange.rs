@@ -3,8 +3,8 @@
 //!
 //! What the server reports meanwhile is given to the caller, and what it requests is answered: by
 //! the configuration, by the caller, or with a refusal. A message that names no request is for the
-//! caller of the only call under way; with several calls it is not known whose is meant. This module
-//! opens no connection.
+//! caller of the only call under way; with several calls it is not known whose is meant. This
+//! module opens no connection.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,13 +93,13 @@ pub(super) trait Connection: Sync {
 }
 
 /// A request that was sent over a connection, or is sent by its messages.
-pub(super) struct Exchange<'a, C> {
+pub(super) struct RequestExchange<'a, C> {
     pub(super) connection: &'a C,
     pub(super) request: &'a McpRequest,
     pub(super) id: u64,
 }
 
-impl<C: Connection> Exchange<'_, C> {
+impl<C: Connection> RequestExchange<'_, C> {
     /// Waits for the answer, within the limits of the request. A request that took too long or that
     /// its caller cancelled is withdrawn at the server.
     pub(super) async fn run<M: Messages>(self, mut messages: M, io: &dyn CallIo) -> Result<M::Answer, RequestError> {
@@ -177,8 +177,8 @@ impl<A> RequestsUnderWay<A> {
         Expected { all: self, id, notes: received_notes, requests: received_requests }
     }
 
-    /// What takes the answer with this id. A server that could not read the id can only mean the one
-    /// request under way.
+    /// What takes the answer with this id. A server that could not read the id can only mean the
+    /// one request under way.
     pub(super) fn take(&self, id: Option<u64>) -> Option<A> {
         let mut pending = self.pending();
         let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;

@@ -11,7 +11,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use super::deadline::UNTIMED;
-use super::exchange::{Arrived, Connection, Exchange, Expected, Messages, RequestsUnderWay, withdrawal};
+use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
 use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
@@ -96,7 +96,7 @@ impl HttpConnection {
         // Only a legacy server continues a stream.
         let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
         let stream = StreamMessages::new(&self.upstream, session, posting, id, request.max_body);
-        let exchange = Exchange { connection: self, request, id };
+        let exchange = RequestExchange { connection: self, request, id };
         match exchange.run(HttpMessages { stream, own }, io).await? {
             HttpAnswer::Document(answer) => self.document(id, answer).await,
             HttpAnswer::Streamed(head, reply) => Ok(Answered { reply, head }),

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::exchange::{Arrived, Connection, Exchange, Expected, Messages, RequestsUnderWay, withdrawal};
+use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
 use super::inputs;
 use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
@@ -221,7 +221,7 @@ impl Lines {
         let id = expected.id;
         self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
         let messages = LineMessages { lines: self, expected, reply };
-        Exchange { connection: self, request, id }.run(messages, io).await
+        RequestExchange { connection: self, request, id }.run(messages, io).await
     }
 
     /// Sends a request whose answer is not waited for, and gives its id.

@@ -62,7 +62,7 @@ enum AnswerBegin<'a> {
 }
 
 /// How the answer began.
-enum Begun {
+enum BegunAnswer {
     Document(HttpResponse),
     Stream(Arc<ResponseHead>),
 }
@@ -84,8 +84,8 @@ impl<'a> StreamMessages<'a> {
     /// The next one. The error says why none comes any more. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
         let head = match self.begun().await? {
-            Begun::Document(answer) => return Ok(Arrived::Answer(HttpAnswer::Document(answer))),
-            Begun::Stream(head) => head,
+            BegunAnswer::Document(answer) => return Ok(Arrived::Answer(HttpAnswer::Document(answer))),
+            BegunAnswer::Stream(head) => head,
         };
         loop {
             match self.read.pop_front() {
@@ -109,8 +109,8 @@ impl<'a> StreamMessages<'a> {
     /// Waits for the answer, and keeps other messages for later. Cancel-safe.
     pub(super) async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
         let head = match self.begun().await? {
-            Begun::Document(answer) => return Ok(HttpAnswer::Document(answer)),
-            Begun::Stream(head) => head,
+            BegunAnswer::Document(answer) => return Ok(HttpAnswer::Document(answer)),
+            BegunAnswer::Stream(head) => head,
         };
         loop {
             for message in &self.read {
@@ -124,18 +124,18 @@ impl<'a> StreamMessages<'a> {
     }
 
     /// How the answer begins, once it does. After a document or an error none comes any more.
-    async fn begun(&mut self) -> Result<Begun, RequestError> {
+    async fn begun(&mut self) -> Result<BegunAnswer, RequestError> {
         let posting = match &mut self.begin {
-            AnswerBegin::Streaming(head) => return Ok(Begun::Stream(Arc::clone(head))),
+            AnswerBegin::Streaming(head) => return Ok(BegunAnswer::Stream(Arc::clone(head))),
             AnswerBegin::Posting(posting) => posting,
         };
         match posting.await {
-            Ok(StreamedResponse::Document(answer)) => Ok(Begun::Document(answer)),
+            Ok(StreamedResponse::Document(answer)) => Ok(BegunAnswer::Document(answer)),
             Ok(StreamedResponse::Events(head, events)) => {
                 let head = Arc::new(head);
                 self.begin = AnswerBegin::Streaming(Arc::clone(&head));
                 self.events = Some(events);
-                Ok(Begun::Stream(head))
+                Ok(BegunAnswer::Stream(head))
             }
             Err(Unanswered { error, sent: true }) => Err(RequestError::Unanswered(error)),
             Err(Unanswered { error, sent: false }) => Err(RequestError::Unsent(error)),
