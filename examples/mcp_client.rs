@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use callsheet::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret, Target};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
-    Call, CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputMethod, InputRefused, InputReply, InputWanted,
-    ListRequest, Listing, Protocol, Session,
+    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputRefused, InputReply, InputWanted, ListRequest,
+    Listing, Protocol, Session,
 };
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
@@ -73,15 +73,15 @@ impl CallIo for Agreeable {
         CallerOffers { elicitation_form: true, ..CallerOffers::default() }
     }
 
-    fn progress(&mut self, progress: CallProgress) {
+    fn progress(&self, progress: CallProgress) {
         println!("progress: {progress}");
     }
 
-    fn log(&mut self, line: CallLog) {
+    fn log(&self, line: CallLog) {
         println!("log: {line:?}");
     }
 
-    fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         let reply = match wanted.method {
             InputMethod::Elicitation => {
                 let schema = wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok());
@@ -93,10 +93,6 @@ impl CallIo for Agreeable {
             InputMethod::Sampling | InputMethod::Roots => Err(InputRefused),
         };
         Box::pin(std::future::ready(reply))
-    }
-
-    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
-        Box::pin(std::future::pending())
     }
 }
 

@@ -266,7 +266,7 @@ impl Session for Inside {
         Some(stream::once(ready(Hint::Following)).chain(changes).boxed())
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             let arguments = serde_json::from_str(call.arguments.get());
             let Ok(arguments) = arguments else {

@@ -12,55 +12,28 @@ use tokio::time::Instant;
 use crate::model::ToolId;
 use crate::protocols::{
     CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, TraceContext,
+    cancelled_by_caller,
 };
 use crate::runtime::{Clock, Stop, StopTrigger};
-
-/// The part that a caller may take in its running call. Every method has a default for callers that
-/// take no part.
-pub trait Caller: Send + Sync {
-    /// What the caller can do. A scenario requests nothing else of it. By default nothing.
-    fn offers(&self) -> CallerOffers {
-        CallerOffers::default()
-    }
-
-    /// The trace that the call belongs to. By default none.
-    fn trace(&self) -> Option<&TraceContext> {
-        None
-    }
-
-    /// The tool reported its progress.
-    fn progress(&self, progress: CallProgress) {
-        let _ = progress;
-    }
-
-    /// The tool sent a log message, at least as severe as the caller's offers say.
-    fn log(&self, line: CallLog) {
-        let _ = line;
-    }
-
-    /// The tool needs input to continue, and waits for it. Only what the caller offers is
-    /// requested. By default it is refused.
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        let _ = wanted;
-        Box::pin(std::future::ready(Err(InputRefused)))
-    }
-
-    /// Completes when the caller does not want the call any more. The call ends as its scenario
-    /// ends it, and is not tried again. Requested several times during a call: each of these
-    /// futures completes, also one that is made after the caller cancelled.
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
-}
 
 /// The connection between a running call and its caller.
 pub(super) struct CallLine {
     tool: ToolId,
-    caller: Option<Arc<dyn Caller>>,
+    caller: Option<Arc<dyn CallIo>>,
     gone: Stop,
     clock: Clock,
-    /// How long the caller was waited for before, and since when it is waited for now.
-    waits: Mutex<(Duration, Option<Instant>)>,
+    waits: Mutex<CallerWaits>,
+}
+
+/// For how long a caller is waited for.
+#[derive(Default)]
+struct CallerWaits {
+    /// In waits that are over.
+    before: Duration,
+    /// Since when it is waited for now.
+    since: Option<Instant>,
+    /// For how many inputs it is waited now.
+    inputs: usize,
 }
 
 /// Held by the task that waits for the outcome of a call. If it is dropped before the call is over,
@@ -69,15 +42,14 @@ pub(super) struct CallerPresence(StopTrigger);
 
 impl CallLine {
     /// A line to this caller, if there is one, and its presence.
-    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>, clock: Clock) -> (Arc<Self>, CallerPresence) {
+    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn CallIo>>, clock: Clock) -> (Self, CallerPresence) {
         let (trigger, gone) = StopTrigger::new();
-        (Arc::new(Self { tool, caller, gone, clock, waits: Mutex::default() }), CallerPresence(trigger))
+        (Self { tool, caller, gone, clock, waits: Mutex::default() }, CallerPresence(trigger))
     }
 
     /// How long the tool has waited for input of the caller. That is not the tool's time.
     pub(super) fn waited(&self) -> Duration {
-        let (before, since) = *self.waits();
-        before + since.map_or(Duration::ZERO, |since| self.clock.now() - since)
+        self.waits().until(self.clock.now())
     }
 
     /// Whether the caller cancelled the call, so that its failure says nothing of the scenario.
@@ -99,14 +71,24 @@ impl CallLine {
         }
     }
 
-    fn waits(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
+    fn waits(&self) -> MutexGuard<'_, CallerWaits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when the caller cancelled the call. A caller that went away did not cancel: a call
     /// that was sent continues then.
     pub(super) fn cancelled_by_caller(&self) -> BoxFuture<'static, ()> {
-        self.caller.as_ref().map_or_else(|| Box::pin(std::future::pending()) as _, |caller| caller.cancelled())
+        match &self.caller {
+            Some(caller) => Box::pin(cancelled_by_caller(&**caller)),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+impl CallerWaits {
+    /// All of the waits until now.
+    fn until(&self, now: Instant) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| now - since)
     }
 }
 
@@ -121,19 +103,27 @@ struct InputWait<'a>(&'a CallLine);
 
 impl<'a> InputWait<'a> {
     fn begin(line: &'a CallLine) -> Self {
-        line.waits().1 = Some(line.clock.now());
+        let now = line.clock.now();
+        let mut waits = line.waits();
+        waits.since.get_or_insert(now);
+        waits.inputs += 1;
+        drop(waits);
         Self(line)
     }
 }
 
 impl Drop for InputWait<'_> {
     fn drop(&mut self) {
-        let waited = self.0.waited();
-        *self.0.waits() = (waited, None);
+        let now = self.0.clock.now();
+        let mut waits = self.0.waits();
+        waits.inputs -= 1;
+        if waits.inputs == 0 {
+            *waits = CallerWaits { before: waits.until(now), since: None, inputs: 0 };
+        }
     }
 }
 
-impl CallIo for Arc<CallLine> {
+impl CallIo for CallLine {
     fn offers(&self) -> CallerOffers {
         self.caller.as_ref().map(|caller| caller.offers()).unwrap_or_default()
     }
@@ -142,26 +132,25 @@ impl CallIo for Arc<CallLine> {
         self.caller.as_ref()?.trace()
     }
 
-    fn progress(&mut self, progress: CallProgress) {
+    fn progress(&self, progress: CallProgress) {
         tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, done = progress.done, total = progress.total, "a call makes progress");
         if let Some(caller) = &self.caller {
             caller.progress(progress);
         }
     }
 
-    fn log(&mut self, line: CallLog) {
+    fn log(&self, line: CallLog) {
         tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, bytes = line.data.get().len(), "a call logged a line");
-        let wanted = |caller: &&Arc<dyn Caller>| caller.offers().log_level.is_some_and(|least| line.level >= least);
+        let wanted = |caller: &&Arc<dyn CallIo>| caller.offers().log_level.is_some_and(|least| line.level >= least);
         if let Some(caller) = self.caller.as_ref().filter(wanted) {
             caller.log(line);
         }
     }
 
-    fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        let line: &'a CallLine = self;
-        match &line.caller {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        match &self.caller {
             Some(caller) if wanted.is_offered(caller.offers()) => Box::pin(async move {
-                let _wait = InputWait::begin(line);
+                let _wait = InputWait::begin(self);
                 caller.input(wanted).await
             }),
             _ => Box::pin(std::future::ready(Err(InputRefused))),
@@ -169,7 +158,8 @@ impl CallIo for Arc<CallLine> {
     }
 
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
-        let (gone, by_caller) = (self.gone.clone(), self.cancelled_by_caller());
+        let gone = self.gone.clone();
+        let by_caller = self.cancelled_by_caller();
         Box::pin(async move {
             tokio::select! {
                 biased;
@@ -177,5 +167,28 @@ impl CallIo for Arc<CallLine> {
                 () = gone.wait() => Cancelled::CallerGone,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::NoCaller;
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_a_caller_is_waited_for_twice_counts_once() {
+        let clock = Clock::system();
+        let tool = ToolId::new("files".parse().unwrap(), "read");
+        let (line, _presence) = CallLine::new(tool, Some(Arc::new(NoCaller)), clock);
+        let first = InputWait::begin(&line);
+        clock.sleep(Duration::from_secs(2)).await;
+        let second = InputWait::begin(&line);
+        clock.sleep(Duration::from_secs(3)).await;
+        drop(first);
+        clock.sleep(Duration::from_secs(5)).await;
+        assert_eq!(line.waited(), Duration::from_secs(10));
+        drop(second);
+        clock.sleep(Duration::from_secs(7)).await;
+        assert_eq!(line.waited(), Duration::from_secs(10));
     }
 }

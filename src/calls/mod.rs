@@ -38,6 +38,7 @@ use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
 use crate::model::{Execution, Finding, ScenarioName, ToolId, ToolUsage};
+use crate::protocols::CallIo;
 use crate::runtime::{ByteBudget, Clock, Tasks};
 
 pub mod active;
@@ -82,7 +83,6 @@ pub mod validate;
 
 pub use breaker::{BreakerState, BreakerStatus};
 pub use call_mode::{CallMode, CannotCompete, UnknownCallMode};
-pub use caller::Caller;
 pub use dependencies::{CallDependencies, Stored};
 pub use end::{AwaitedApproval, CallEnd, EndedOperation, GoingOn, ToolAnswer};
 pub use ended_call::EndedCall;
@@ -184,7 +184,7 @@ impl Calls {
     pub async fn execute_for(
         &self,
         request: Request,
-        caller: Option<Arc<dyn Caller>>,
+        caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let mut note = CallRecorder::for_request(&self.0, &request);
         let prepared = match note.hold_arguments(&request) {

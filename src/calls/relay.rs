@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 
-use super::caller::{CallLine, Caller};
+use super::caller::CallLine;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
 use crate::engine::CallReport;
 use crate::model::{JsonText, ScenarioName, ToolId};
-use crate::protocols::{CallError, Outcome, Relay, RelayMethod, ResumedInput};
+use crate::protocols::{CallError, CallIo, Outcome, Relay, RelayMethod, ResumedInput};
 use crate::transports::TransportError;
 
 /// How much longer than its limit a session may take to report that a request took too long.
@@ -39,7 +39,7 @@ pub struct RelayRequest {
 impl Calls {
     /// Sends a request to the scenario that owns its subject, and gives the outcome. The result is
     /// in [`Outcome::content`].
-    pub async fn relay(&self, request: RelayRequest, caller: Option<Arc<dyn Caller>>) -> Result<Outcome, ExecuteError> {
+    pub async fn relay(&self, request: RelayRequest, caller: Option<Arc<dyn CallIo>>) -> Result<Outcome, ExecuteError> {
         let inner = &self.0;
         let RelayRequest { scenario, method, params, resumed, scope } = request;
         let id = ToolId::new(scenario.clone(), method.as_str());
@@ -53,14 +53,14 @@ impl Calls {
         };
         lane.pass(&scenario, route.generation, &rules)?;
         let relay = Relay { method, params, resumed, longest: rules.max_timeout, max_body: rules.max_body };
-        let (mut io, _presence) = CallLine::new(id.clone(), caller, self.0.clock);
-        let (waits, began) = (Arc::clone(&io), inner.clock.now());
+        let (io, _presence) = CallLine::new(id.clone(), caller, self.0.clock);
+        let began = inner.clock.now();
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = rules.max_timeout.saturating_add(SLACK);
         let outcome = tokio::select! {
             biased;
-            outcome = route.session.relay(&relay, &mut io) => outcome,
-            () = waits.expired(began, limit) => {
+            outcome = route.session.relay(&relay, &io) => outcome,
+            () = io.expired(began, limit) => {
                 Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
             }
         };
@@ -72,7 +72,7 @@ impl Calls {
             Err(_) => {}
         }
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        if well || !waits.is_cancelled() {
+        if well || !io.is_cancelled() {
             lane.ended(route.generation, well, &rules);
         }
         outcome.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use super::argument_form::MAX_DEPTH;
-use super::caller::{CallLine, Caller};
+use super::caller::CallLine;
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
 use super::{
@@ -22,7 +22,7 @@ use super::{
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::ToolId;
-use crate::protocols::{Call, CallError, CallIo as _, Outcome};
+use crate::protocols::{Call, CallError, CallIo, Outcome, cancelled_by_caller};
 use crate::runtime::tasks::panic_text;
 use crate::transports::{TransportError, status_text};
 
@@ -47,7 +47,7 @@ impl Calls {
         &self,
         ready: Box<PreparedCall>,
         note: CallRecorder,
-        caller: Option<Arc<dyn Caller>>,
+        caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         self.send_with(ready, Some(note), caller).await
     }
@@ -56,7 +56,7 @@ impl Calls {
         &self,
         ready: Box<PreparedCall>,
         note: Option<CallRecorder>,
-        caller: Option<Arc<dyn Caller>>,
+        caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let turn = match &caller {
             None => self.turn(ready).await,
@@ -64,7 +64,7 @@ impl Calls {
                 let id = ready.tool.id.clone();
                 tokio::select! {
                     biased;
-                    () = caller.cancelled() => Err(cancelled(id)),
+                    () = cancelled_by_caller(&**caller) => Err(cancelled(id)),
                     turn = self.turn(ready) => turn,
                 }
             }
@@ -81,7 +81,7 @@ impl Calls {
         &self,
         sending: Box<Sending>,
         note: Option<CallRecorder>,
-        caller: Option<Arc<dyn Caller>>,
+        caller: Option<Arc<dyn CallIo>>,
     ) -> impl Future<Output = Result<CallResponse, ExecuteError>> + use<> {
         let id = sending.ready.tool.id.clone();
         let (line, presence) = CallLine::new(id.clone(), caller, self.0.clock);
@@ -185,7 +185,7 @@ struct Used {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, mut line: Arc<CallLine>, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
+    async fn run(self: Box<Self>, line: CallLine, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
@@ -200,7 +200,7 @@ impl Sending {
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
             attempts += 1;
-            let error = match self.try_at(&to, &call, &mut line).await {
+            let error = match self.try_at(&to, &call, &line).await {
                 Ok(outcome) => break Ok((outcome, to)),
                 Err(error) => error,
             };
@@ -317,14 +317,14 @@ impl Sending {
     }
 
     /// One try. Its result is reported to the engine and to the breaker.
-    async fn try_at(&self, to: &CallRoute, call: &Call, line: &mut Arc<CallLine>) -> Result<Outcome, CallError> {
+    async fn try_at(&self, to: &CallRoute, call: &Call, line: &CallLine) -> Result<Outcome, CallError> {
         // A session applies the limit itself. This second limit is for one that does not.
         let limit = call.longest.saturating_add(SLACK);
-        let (waits, began) = (Arc::clone(line), self.inner.clock.now());
+        let began = self.inner.clock.now();
         let outcome = tokio::select! {
             biased;
             outcome = to.session.call(call, line) => outcome,
-            () = waits.expired(began, limit) => {
+            () = line.expired(began, limit) => {
                 Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
             }
         };
@@ -345,7 +345,7 @@ impl Sending {
             Err(_) => {}
         }
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        if well || !waits.is_cancelled() {
+        if well || !line.is_cancelled() {
             self.lane.ended(to.generation, well, &self.rules);
         }
         outcome

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::active::ActiveCall;
 use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
-use super::{Caller, Calls, Request};
+use super::{Calls, Request};
+use crate::protocols::CallIo;
 
 /// How long the end of a call is waited for, beyond its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Calls {
     }
 
     /// The same for a caller that takes part while the call runs.
-    pub async fn settle_for(&self, request: Request, caller: Arc<dyn Caller>, patience: WaitLimits) -> CallEnd {
+    pub async fn settle_for(&self, request: Request, caller: Arc<dyn CallIo>, patience: WaitLimits) -> CallEnd {
         let ended = self.execute_for(request, Some(caller)).await;
         self.wait_for_end(ended.into(), patience).await
     }

@@ -11,17 +11,21 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::call_mode::{CallMode, CannotCompete};
-use super::{CallResponse, Caller, Calls, ExecuteError, Request, activity, resolve};
+use super::{CallResponse, Calls, ExecuteError, Request, activity, resolve};
 use crate::model::{Execution, Tool, ToolId};
+use crate::protocols::{CallIo, Cancelled};
 use crate::runtime::{Stop, StopTrigger};
 
 /// The caller of one of several calls, which cancels it once it is not needed.
 struct CompetingCaller(Stop);
 
-impl Caller for CompetingCaller {
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+impl CallIo for CompetingCaller {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         let stop = self.0.clone();
-        Box::pin(async move { stop.wait().await })
+        Box::pin(async move {
+            stop.wait().await;
+            Cancelled::ByCaller
+        })
     }
 }
 
@@ -72,7 +76,7 @@ impl Calls {
         self.may_compete(&requests, mode)?;
         let call = |index: usize, stop: Stop| {
             let request = requests.get(index).cloned();
-            let caller: Arc<dyn Caller> = Arc::new(CompetingCaller(stop));
+            let caller: Arc<dyn CallIo> = Arc::new(CompetingCaller(stop));
             async move {
                 match request {
                     Some(request) => Some(self.execute_for(request, Some(caller)).await),

@@ -11,30 +11,44 @@ use super::call_log::CallLog;
 use super::input::{CallerOffers, InputRefused, InputReply, InputWanted};
 use super::trace::TraceContext;
 
-/// The caller's side of one call, as the session that runs it sees it.
-pub trait CallIo: Send {
-    /// What the caller can do while the call runs. By default it takes no part.
+/// The caller's side of one call. A face implements it for its callers, and the session that runs
+/// the call uses it. Every method has a default for callers that take no part.
+pub trait CallIo: Send + Sync {
+    /// What the caller can do while the call runs. A scenario requests nothing else of it. By
+    /// default nothing.
     fn offers(&self) -> CallerOffers {
         CallerOffers::default()
     }
 
-    /// The trace that the call belongs to, if its caller says so.
+    /// The trace that the call belongs to. By default none.
     fn trace(&self) -> Option<&TraceContext> {
         None
     }
 
     /// The tool reports its progress.
-    fn progress(&mut self, progress: CallProgress);
+    fn progress(&self, progress: CallProgress) {
+        let _ = progress;
+    }
 
-    /// The tool sends a log message.
-    fn log(&mut self, line: CallLog);
+    /// The tool sends a log message. A caller gets those that are as severe as its offers say.
+    fn log(&self, line: CallLog) {
+        let _ = line;
+    }
 
-    /// The tool needs input of the caller to continue, and waits for it.
-    fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>>;
+    /// The tool needs input of the caller to continue, and waits for it. A caller is requested only
+    /// what it offers. By default it is refused.
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        let _ = wanted;
+        Box::pin(std::future::ready(Err(InputRefused)))
+    }
 
     /// Completes when the call is not wanted any more. A session that can inform its scenario does;
-    /// one that cannot continues.
-    fn cancelled(&self) -> BoxFuture<'static, Cancelled>;
+    /// one that cannot continues. A call that its caller cancelled is not tried again. Requested
+    /// several times during a call: each of these futures completes, also one that is made after
+    /// the caller cancelled. By default never.
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// The progress of a tool.
@@ -62,17 +76,16 @@ pub enum Cancelled {
 #[derive(Debug, Clone, Copy)]
 pub struct NoCaller;
 
-impl CallIo for NoCaller {
-    fn progress(&mut self, _progress: CallProgress) {}
+impl CallIo for NoCaller {}
 
-    fn log(&mut self, _line: CallLog) {}
-
-    fn input<'a>(&'a mut self, _wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        Box::pin(std::future::ready(Err(InputRefused)))
-    }
-
-    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
-        Box::pin(std::future::pending())
+/// Completes when the caller cancels its call. One that goes away does not cancel: a call that was
+/// sent continues then.
+pub(crate) fn cancelled_by_caller(io: &dyn CallIo) -> impl Future<Output = ()> + Send + use<> {
+    let cancelled = io.cancelled();
+    async move {
+        if cancelled.await == Cancelled::CallerGone {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -27,14 +27,14 @@ pub trait Session: Send + Sync {
     /// most: the caller of this decides whether it may be repeated.
     ///
     /// A session that only lists need not write this; its tools cannot be called.
-    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         let _ = (call, io);
         unsupported("tools of this protocol can be listed only")
     }
 
     /// Sends a request that is no call of a tool, such as for a prompt. The result is in
     /// [`Outcome::content`] as it came; an error of the scenario is an outcome with its code.
-    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(&'a self, request: &'a Relay, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         let _ = (request, io);
         unsupported("this protocol has tools only")
     }

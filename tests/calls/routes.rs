@@ -27,7 +27,7 @@ async fn a_listed_scenario_can_be_called_where_it_is() {
     let route = house.route("files").unwrap();
     assert_eq!(route.state, ScenarioState::Live);
     assert_eq!(route.protocol, "tool-discovery");
-    let outcome = route.session.call(&call_of("read", &json!({"a": 1})), &mut NoCaller).await.unwrap();
+    let outcome = route.session.call(&call_of("read", &json!({"a": 1})), &NoCaller).await.unwrap();
     assert_eq!(outcome.result.unwrap().get(), "{\"a\":1}");
     assert!(house.route("nobody").is_none());
 
@@ -66,7 +66,7 @@ async fn a_refused_call_has_the_scenario_asked_at_once() {
     let house = House::of(&[("files", files.url())]).await;
     let route = house.route("files").unwrap();
     files.kill().await;
-    let error = route.session.call(&call_of("read", &json!({})), &mut NoCaller).await.unwrap_err();
+    let error = route.session.call(&call_of("read", &json!({})), &NoCaller).await.unwrap_err();
     assert_eq!(error.kind(), "refused");
     assert!(!error.was_sent());
     let name = scenario("files");
@@ -104,7 +104,7 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
             None => _ = tokio::time::timeout(PATIENCE, reader.changed()).await.unwrap(),
         }
     };
-    let call = async |call: Call| route.session.call(&call, &mut NoCaller).await;
+    let call = async |call: Call| route.session.call(&call, &NoCaller).await;
     let outcome = call(call_of("throw", &json!({"sides": 6}))).await.unwrap();
     assert!(outcome.success);
     assert_eq!(outcome.result.unwrap().get(), "6");

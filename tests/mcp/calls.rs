@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use callsheet::calls::{Caller, Request};
+use callsheet::calls::Request;
 use callsheet::model::JsonText;
 use callsheet::protocols::{
-    CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel, ResumedInput,
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
+    ResumedInput,
 };
 use callsheet::runtime::{Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
@@ -26,7 +27,7 @@ struct Partner {
     cancel: Option<Stop>,
 }
 
-impl Caller for Partner {
+impl CallIo for Partner {
     fn offers(&self) -> CallerOffers {
         CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..self.offers }
     }
@@ -46,9 +47,12 @@ impl Caller for Partner {
         Box::pin(std::future::ready(Ok(reply)))
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         match self.cancel.clone() {
-            Some(cancel) => Box::pin(async move { cancel.wait().await }),
+            Some(cancel) => Box::pin(async move {
+                cancel.wait().await;
+                Cancelled::ByCaller
+            }),
             None => Box::pin(std::future::pending()),
         }
     }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use callsheet::calls::Caller;
 use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{StdioTarget, Target};
+use callsheet::protocols::{CallIo, Cancelled};
 use callsheet::runtime::{Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -55,10 +55,13 @@ for line in sys.stdin:
 /// A caller that cancels.
 struct Cancels(Stop);
 
-impl Caller for Cancels {
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+impl CallIo for Cancels {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         let stop = self.0.clone();
-        Box::pin(async move { stop.wait().await })
+        Box::pin(async move {
+            stop.wait().await;
+            Cancelled::ByCaller
+        })
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::calls::Caller;
 use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{HttpTarget, Interaction, JsonText};
-use callsheet::protocols::{CallerOffers, InputRefused, InputReply, InputWanted};
+use callsheet::protocols::{CallIo, CallerOffers, InputRefused, InputReply, InputWanted};
 use callsheet::runtime::Clock;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -21,7 +20,7 @@ struct Obliging {
     takes: Option<Duration>,
 }
 
-impl Caller for Obliging {
+impl CallIo for Obliging {
     fn offers(&self) -> CallerOffers {
         CallerOffers { elicitation_form: true, sampling: true, roots: true, ..CallerOffers::default() }
     }

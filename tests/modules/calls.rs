@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let session = ModuleSession::new(upstream.clone());
-    tokio::time::timeout(PATIENCE, session.call(call, &mut NoCaller)).await.unwrap()
+    tokio::time::timeout(PATIENCE, session.call(call, &NoCaller)).await.unwrap()
 }
 
 fn to(module: &Module) -> Upstream {
@@ -144,8 +144,8 @@ async fn a_call_has_the_time_of_its_module() {
             }
             tokio::time::pause();
         };
-        let (session, mut io) = (ModuleSession::new(upstream), NoCaller);
-        let (error, ()) = tokio::join!(session.call(&call, &mut io), there);
+        let session = ModuleSession::new(upstream);
+        let (error, ()) = tokio::join!(session.call(&call, &NoCaller), there);
         tokio::time::resume();
         assert_eq!(error_message(&error.unwrap_err()), expected);
     }

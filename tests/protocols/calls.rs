@@ -23,7 +23,7 @@ use crate::support::upstream_server::{self, UpstreamServer, answer, hang, limits
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let session = ToolDiscoverySession::new(upstream.clone());
-    tokio::time::timeout(PATIENCE, session.call(call, &mut NoCaller)).await.unwrap()
+    tokio::time::timeout(PATIENCE, session.call(call, &NoCaller)).await.unwrap()
 }
 
 /// What a scenario that answers so comes to.

@@ -5,12 +5,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::calls::Caller;
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
 use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
-use callsheet::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use callsheet::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
+};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
 use futures_util::future::BoxFuture;
@@ -77,7 +78,7 @@ struct Partner {
     cancel: Option<Stop>,
 }
 
-impl Caller for Partner {
+impl CallIo for Partner {
     fn offers(&self) -> CallerOffers {
         CallerOffers { elicitation_form: true, log_level: Some(LogLevel::Info), ..CallerOffers::default() }
     }
@@ -97,9 +98,12 @@ impl Caller for Partner {
         Box::pin(std::future::ready(Ok(reply)))
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         match self.cancel.clone() {
-            Some(cancel) => Box::pin(async move { cancel.wait().await }),
+            Some(cancel) => Box::pin(async move {
+                cancel.wait().await;
+                Cancelled::ByCaller
+            }),
             None => Box::pin(std::future::pending()),
         }
     }

@@ -229,7 +229,7 @@ impl Session for ScriptedSession {
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             if self.end.borrow().is_some() {
                 self.script.happens("unsent");
@@ -292,7 +292,7 @@ impl Session for ScriptedSession {
 }
 
 impl ScriptedSession {
-    async fn input(&self, io: &mut dyn CallIo) -> Outcome {
+    async fn input(&self, io: &dyn CallIo) -> Outcome {
         let wanted = InputWanted::question("Which city?", &JsonText::parse("{}").unwrap());
         match io.input(&wanted).await {
             Ok(InputReply::Given(answer)) => Outcome::done(answer),
@@ -302,7 +302,7 @@ impl ScriptedSession {
     }
 }
 
-fn progress(io: &mut dyn CallIo) -> Outcome {
+fn progress(io: &dyn CallIo) -> Outcome {
     io.progress(CallProgress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) });
     io.log(CallLog::new(LogLevel::Info, "on the way"));
     io.progress(CallProgress { done: 2.0, total: Some(2.0), message: None });

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::ActiveCalls;
 use super::call::{ActiveCall, CallPhase, NewCall};
-use crate::calls::caller::Caller;
 use crate::calls::{CallEnd, CallResponse, Calls, Request};
 use crate::model::CallerInfo;
-use crate::protocols::{InputReply, LogLevel};
+use crate::protocols::{CallIo, InputReply, LogLevel};
 
 /// Why a call was not begun.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +80,8 @@ impl Calls {
     /// dropped before, the caller went away.
     pub(in crate::calls) async fn execute_attended(&self, request: Request, call: Arc<ActiveCall>) -> Arc<CallEnd> {
         let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
-        let (calls, caller) = (self.clone(), Arc::clone(&call) as Arc<dyn Caller>);
+        let calls = self.clone();
+        let caller: Arc<dyn CallIo> = Arc::<ActiveCall>::clone(&call);
         // Boxed, because it may go on as a task of its own.
         let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
         let needs_input = tokio::select! {

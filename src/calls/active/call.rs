@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::pace::EventPace;
 use super::pending_input::PendingInput;
 use crate::calls::CallEnd;
-use crate::calls::caller::Caller;
 use crate::events::{Event, Hub};
 use crate::model::{CallEvent, CallEventKind, CallerInfo};
-use crate::protocols::{CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel};
+use crate::protocols::{
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
+};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The largest log message that is sent to the caller, in bytes. A larger one is left out.
@@ -230,7 +231,7 @@ impl Drop for InputTurn<'_> {
     }
 }
 
-impl Caller for ActiveCall {
+impl CallIo for ActiveCall {
     fn offers(&self) -> CallerOffers {
         self.offers
     }
@@ -251,8 +252,9 @@ impl Caller for ActiveCall {
         Box::pin(async move { Ok(self.wait_for_input(wanted).await) })
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
-        let (cancelled, unneeded) = (self.cancelled.clone(), self.unneeded.get().cloned());
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
+        let cancelled = self.cancelled.clone();
+        let unneeded = self.unneeded.get().cloned();
         Box::pin(async move {
             match unneeded {
                 None => cancelled.wait().await,
@@ -261,6 +263,7 @@ impl Caller for ActiveCall {
                     () = unneeded.wait() => {}
                 },
             }
+            Cancelled::ByCaller
         })
     }
 }

@@ -38,7 +38,7 @@ impl Session for EndedSession {
         Box::pin(std::future::ready(Err(self.error().into())))
     }
 
-    fn call<'a>(&'a self, _: &'a Call, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, _: &'a Call, _: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
     }
 
@@ -46,7 +46,7 @@ impl Session for EndedSession {
         self.errors.clone()
     }
 
-    fn relay<'a>(&'a self, _: &'a Relay, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(&'a self, _: &'a Relay, _: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         self.unsent()
     }
 }

@@ -106,7 +106,7 @@ impl Session for BundleSession {
         Box::pin(ready(listed))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.run(call))
     }
 

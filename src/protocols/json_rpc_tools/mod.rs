@@ -93,7 +93,7 @@ impl Session for JsonRpcSession {
         Box::pin(self.listed(request))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.exchange.call(call))
     }
 

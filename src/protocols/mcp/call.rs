@@ -51,7 +51,7 @@ impl Failed {
 pub(super) async fn call(
     server: &McpServer,
     call: &Call,
-    io: &mut dyn CallIo,
+    io: &dyn CallIo,
     (limit, address): (Duration, &str),
 ) -> Result<Outcome, Failed> {
     let table = server.headers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -73,7 +73,7 @@ pub(super) async fn converse(
     server: &McpServer,
     mut request: McpRequest,
     input: Option<&ResumedInput>,
-    io: &mut dyn CallIo,
+    io: &dyn CallIo,
     address: &str,
 ) -> Result<Outcome, Failed> {
     let (interaction, offers) = (&*server.interaction, io.offers());
@@ -102,8 +102,7 @@ pub(super) async fn converse(
         if offers.resumes && !are_answered_here(&requests, interaction) {
             return Ok(needs_input(Some(required.clone()), "it needs input to continue".to_owned()));
         }
-        let cancelled = io.cancelled();
-        let given = until_cancelled(responses(&requests, interaction, io), cancelled).await;
+        let given = until_cancelled(responses(&requests, interaction, io), io).await;
         let cancelled = || Failed::Other(RequestError::Cancelled.into_call_error(address));
         more = match given.ok_or_else(cancelled)? {
             Ok(responses) => resumed(&ResumedInput { responses, state: required.state.clone() }),
@@ -144,7 +143,7 @@ fn are_answered_here(requests: &InputRequests<'_>, interaction: &Interaction) ->
 async fn responses(
     requests: &InputRequests<'_>,
     interaction: &Interaction,
-    io: &mut dyn CallIo,
+    io: &dyn CallIo,
 ) -> Result<JsonText, String> {
     let mut responses = Vec::new();
     for (key, request) in requests {

@@ -84,13 +84,13 @@ impl McpServer {
         let params = format!(r#""level":"{}""#, level.as_str());
         let request = McpRequest::new("logging/setLevel", params, limit, SET_LEVEL);
         // A server that refuses it sends what it sends.
-        if let Ok(Ok(_)) = self.send(&request, &mut NoCaller).await {
+        if let Ok(Ok(_)) = self.send(&request, &NoCaller).await {
             *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
         }
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Reply, RequestError> {
+    pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Reply, RequestError> {
         match &self.carrier {
             Carrier::Http(http) => Ok(http.send(request, io).await?.reply),
             Carrier::Lines(lines, revision) => lines.send(request, *revision, io).await,

@@ -65,7 +65,7 @@ fn changes(changes: watch::Receiver<u64>, follows: bool) -> BoxStream<'static, H
 /// has no answer, the server counts as followed from its first change on.
 async fn listen_on_lines(server: Arc<McpServer>) -> Option<Hint> {
     let request = listen_request(&server.info, Duration::from_secs(24 * 3600));
-    let answered = server.send(&request, &mut NoCaller).await;
+    let answered = server.send(&request, &NoCaller).await;
     if let Ok(Err(error)) = answered
         && error.code == METHOD_NOT_FOUND
     {

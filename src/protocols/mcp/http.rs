@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::BoxFuture;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -21,7 +20,7 @@ use super::stream_messages::StreamMessages;
 use crate::model::{Interaction, JsonText};
 use crate::protocols::decoding::decode_answer;
 use crate::protocols::json_rpc::{self, RpcMessage};
-use crate::protocols::{CallError, CallIo, Cancelled, InputMethod};
+use crate::protocols::{CallError, CallIo, InputMethod, cancelled_by_caller};
 use crate::transports::TransportError;
 use crate::transports::http::{
     CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered, Upstream,
@@ -86,7 +85,7 @@ impl HttpConnection {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn send(&self, request: &McpRequest, io: &mut dyn CallIo) -> Result<Answered, RequestError> {
+    pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Answered, RequestError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut deadline = Deadline::new(self.upstream.now(), request);
         let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
@@ -227,14 +226,14 @@ impl HttpConnection {
         id: u64,
         events: EventStream,
         (request, mut deadline, questions): (&McpRequest, Deadline, &mut CallQuestions<'_>),
-        io: &mut dyn CallIo,
+        io: &dyn CallIo,
     ) -> Result<Reply, RequestError> {
         // Only a legacy server continues a stream.
         let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
         let mut messages = StreamMessages::new((&self.upstream, session), events, id, request.max_body);
         loop {
             let next = tokio::select! {
-                next = until_cancelled(messages.next(), io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
+                next = until_cancelled(messages.next(), io) => next.ok_or(RequestError::Cancelled)?,
                 Question { id, method, params } = questions.next() => Ok(RpcMessage::Request { id, method, params }),
                 () = deadline.passed() => return Err(deadline.exceeded(self.upstream.to_string())),
             };
@@ -265,16 +264,15 @@ impl HttpConnection {
         &self,
         (id, method, params): (&JsonText, &str, Option<&JsonText>),
         messages: &mut StreamMessages<'_>,
-        io: &mut dyn CallIo,
+        io: &dyn CallIo,
     ) -> Result<Option<Reply>, RequestError> {
         if method == "ping" {
             self.notify(json_rpc::response(id, Ok("{}"))).await?;
             return Ok(None);
         }
-        let cancelled = io.cancelled();
         let answering = inputs::answer(method, params, &self.interaction, io);
         let answer = tokio::select! {
-            answer = until_cancelled(answering, cancelled) => answer.ok_or(RequestError::Cancelled)?,
+            answer = until_cancelled(answering, io) => answer.ok_or(RequestError::Cancelled)?,
             // It does not wait for the input any more.
             reply = messages.reply() => return reply.map(Some),
         };
@@ -288,9 +286,9 @@ impl HttpConnection {
         &self,
         sending: impl Future<Output = T>,
         (questions, deadline): (&mut CallQuestions<'_>, &mut Deadline),
-        io: &mut dyn CallIo,
+        io: &dyn CallIo,
     ) -> Result<T, RequestError> {
-        let mut sending = std::pin::pin!(until_cancelled(sending, io.cancelled()));
+        let mut sending = std::pin::pin!(until_cancelled(sending, io));
         loop {
             let Question { id, method, params } = tokio::select! {
                 sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
@@ -340,19 +338,10 @@ impl HttpConnection {
 
 /// Waits for the work, or for the caller to cancel it (`None`). A caller that went away does not
 /// cancel.
-pub(super) async fn until_cancelled<T>(
-    work: impl Future<Output = T>,
-    cancelled: BoxFuture<'static, Cancelled>,
-) -> Option<T> {
-    let by_caller = async {
-        match cancelled.await {
-            Cancelled::ByCaller => {}
-            Cancelled::CallerGone => std::future::pending().await,
-        }
-    };
+pub(super) async fn until_cancelled<T>(work: impl Future<Output = T>, io: &dyn CallIo) -> Option<T> {
     tokio::select! {
         biased;
         done = work => Some(done),
-        () = by_caller => None,
+        () = cancelled_by_caller(io) => None,
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn answer(
     method: &str,
     params: Option<&JsonText>,
     interaction: &Interaction,
-    io: &mut dyn CallIo,
+    io: &dyn CallIo,
 ) -> InputAnswer {
     let Some(method) = InputMethod::parse(method) else { return InputAnswer::Unknown };
     if let Some(folders) = configured_folders(method, interaction) {
@@ -166,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn what_no_caller_answers_is_declined_as_the_era_has_it() {
         let answered = |method: &'static str, interaction: Interaction| async move {
-            let answer = answer(method, None, &interaction, &mut NoCaller).await;
+            let answer = answer(method, None, &interaction, &NoCaller).await;
             let code = answer.clone().of_request(method, &interaction).map_err(|error| error.code);
             (code, answer.of_call())
         };

@@ -294,7 +294,7 @@ impl Lines {
         &self,
         request: &McpRequest,
         revision: McpRevision,
-        io: &mut dyn CallIo,
+        io: &dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let mut waiting = self.incoming.register(request.progress);
         if let Some(reason) = self.incoming.end_reason() {
@@ -329,7 +329,7 @@ impl Lines {
         &self,
         waiting: &mut Waiting<'_>,
         request: &McpRequest,
-        io: &mut dyn CallIo,
+        io: &dyn CallIo,
     ) -> Result<Reply, RequestError> {
         let mut deadline = Deadline::new(self.clock.now(), request);
         loop {
@@ -343,7 +343,7 @@ impl Lines {
                 }
             };
             let next = tokio::select! {
-                next = until_cancelled(next, io.cancelled()) => next.ok_or(RequestError::Cancelled)?,
+                next = until_cancelled(next, io) => next.ok_or(RequestError::Cancelled)?,
                 () = deadline.passed() => return Err(deadline.exceeded(self.address.clone())),
             };
             match next {
@@ -351,11 +351,10 @@ impl Lines {
                 Arrived::Note(note) => note.give(io),
                 Arrived::Request(request) => {
                     let interaction = &self.incoming.interaction;
-                    let cancelled = io.cancelled();
                     let answering = inputs::answer(&request.method, request.params.as_ref(), interaction, io);
                     let since = self.clock.now();
                     let answer = tokio::select! {
-                        answer = until_cancelled(answering, cancelled) => answer.ok_or(RequestError::Cancelled)?,
+                        answer = until_cancelled(answering, io) => answer.ok_or(RequestError::Cancelled)?,
                         // It does not wait for the input any more.
                         reply = &mut waiting.reply => return self.replied(reply.ok()),
                     };

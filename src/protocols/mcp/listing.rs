@@ -89,7 +89,7 @@ pub(super) async fn pages(
             return Err(PagesError::Request(RequestError::Unanswered(timeout)));
         }
         let request = McpRequest::new(list.method, params, left, max_bytes - bytes);
-        let reply = server.send(&request, &mut NoCaller).await.map_err(PagesError::Request)?;
+        let reply = server.send(&request, &NoCaller).await.map_err(PagesError::Request)?;
         let result = match reply {
             Ok(result) => result,
             Err(error) => match list.unknown.filter(|_| error.code == METHOD_NOT_FOUND && pages.is_empty()) {

@@ -57,7 +57,7 @@ impl Note {
     }
 
     /// Gives it to the caller.
-    pub(super) fn give(self, io: &mut dyn CallIo) {
+    pub(super) fn give(self, io: &dyn CallIo) {
         match self {
             Self::Progress(progress) => io.progress(progress),
             Self::Log(line) => io.log(line),

@@ -33,7 +33,7 @@ pub(super) async fn connect(
             HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(&setup.interaction));
         setup.greeting.sends("server/discover");
         for _ in 0..2 {
-            let answered = modern.send(&negotiate::discover(limit), &mut NoCaller).await;
+            let answered = modern.send(&negotiate::discover(limit), &NoCaller).await;
             match negotiate::judge(answered.map(|answered| answered.reply)) {
                 Discovered::Modern(info, revision) => {
                     let http = HttpConnection::new(
@@ -67,7 +67,7 @@ async fn connect_legacy(upstream: &Upstream, setup: &ServerSetup) -> Result<(Mcp
     let limit = upstream.poll_limits().timeout;
     setup.greeting.sends("initialize");
     let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(&setup.interaction));
-    match handshake.send(&negotiate::initialize(limit, setup), &mut NoCaller).await {
+    match handshake.send(&negotiate::initialize(limit, setup), &NoCaller).await {
         Ok(answered) if !is_http_refusal(answered.head.status) => {
             let (info, revision) = negotiate::begun(&answered.reply.map_err(|error| negotiate::refused(&error))?)?;
             let session = handshake.in_session(revision, &answered.head);

@@ -20,7 +20,7 @@ const NO_COMPLETION: &str = r#"{"completion":{"values":[],"total":0,"hasMore":fa
 
 impl McpSession {
     /// Sends a request and gives its outcome.
-    pub(super) async fn relay_once(&self, relay: &Relay, io: &mut dyn CallIo) -> Result<Outcome, CallError> {
+    pub(super) async fn relay_once(&self, relay: &Relay, io: &dyn CallIo) -> Result<Outcome, CallError> {
         let limit = self.relay_limit().min(relay.longest);
         let greeting = tokio::time::timeout(limit, self.server()).await;
         let timeout = || TransportError::Timeout { url: self.address().to_owned(), limit };
@@ -33,7 +33,7 @@ impl McpSession {
         self.send_relay(&server, relay, io).await.map_err(|error| error.into_call_error(self.address()))
     }
 
-    async fn send_relay(&self, server: &Arc<McpServer>, relay: &Relay, io: &mut dyn CallIo) -> Result<Outcome, Failed> {
+    async fn send_relay(&self, server: &Arc<McpServer>, relay: &Relay, io: &dyn CallIo) -> Result<Outcome, Failed> {
         if relay.method == RelayMethod::Complete && !server.info.completes {
             return Ok(done(NO_COMPLETION));
         }

@@ -269,7 +269,7 @@ impl McpSession {
         call.limit(configured.unwrap_or(call::TIMEOUT))
     }
 
-    async fn call_once(&self, called: &Call, io: &mut dyn CallIo) -> Result<Outcome, CallError> {
+    async fn call_once(&self, called: &Call, io: &dyn CallIo) -> Result<Outcome, CallError> {
         let limit = self.call_limit(called);
         let greeting = tokio::time::timeout(limit, self.server()).await;
         let timeout = || TransportError::Timeout { url: self.address.to_string(), limit };
@@ -330,11 +330,11 @@ impl Session for McpSession {
         Box::pin(self.list_once(request))
     }
 
-    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.call_once(call, io))
     }
 
-    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn relay<'a>(&'a self, request: &'a Relay, io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(self.relay_once(request, io))
     }
 

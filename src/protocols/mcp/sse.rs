@@ -67,7 +67,7 @@ pub(super) async fn connect(upstream: &Upstream, setup: &ServerSetup) -> Result<
     let reader = AbortOnDropHandle::new(upstream.tasks().spawn(reader));
     let outgoing = Box::new(Posts { upstream: posts, _reader: reader });
     let lines = Lines::new(upstream.to_string(), outgoing, incoming, upstream.clock());
-    let answered = lines.send(&negotiate::initialize(step, setup), McpRevision::LEGACY, &mut NoCaller).await;
+    let answered = lines.send(&negotiate::initialize(step, setup), McpRevision::LEGACY, &NoCaller).await;
     let reply = answered.map_err(RequestError::into_list_error)?;
     let (info, revision) = negotiate::begun(&reply.map_err(|error| negotiate::refused(&error))?)?;
     lines.notify(&negotiate::initialized()).await.map_err(RequestError::into_list_error)?;

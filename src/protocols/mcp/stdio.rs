@@ -102,7 +102,7 @@ async fn either_way(
 async fn discover(lines: &Lines, setup: &ServerSetup, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
     setup.greeting.sends("server/discover");
     for _ in 0..2 {
-        let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &mut NoCaller).await;
+        let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &NoCaller).await;
         match negotiate::judge(answered) {
             Discovered::Modern(info, revision) => return Some((info, revision)),
             Discovered::Again => {}
@@ -135,7 +135,7 @@ async fn handshake(
     patience: Patience,
 ) -> Result<(ServerDescription, McpRevision), Refused> {
     setup.greeting.sends("initialize");
-    let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &mut NoCaller).await;
+    let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &NoCaller).await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {
         UNSUPPORTED_VERSION => Refused::Version(negotiate::refused(&error)),

@@ -43,7 +43,7 @@ impl Drop for Subscribed {
                 let _ = lines.cancel(id).await;
             } else {
                 let request = McpRequest::new("resources/unsubscribe", params, limit, ANSWER);
-                let _ = server.send(&request, &mut NoCaller).await;
+                let _ = server.send(&request, &NoCaller).await;
             }
         });
     }
@@ -76,7 +76,7 @@ impl McpSession {
             }
             Carrier::Http(_) | Carrier::Lines(..) => {
                 let request = McpRequest::new("resources/subscribe", member(uri), limit, ANSWER);
-                let reply = server.send(&request, &mut NoCaller).await.map_err(failed)?;
+                let reply = server.send(&request, &NoCaller).await.map_err(failed)?;
                 reply.map_err(|error| CallError::NotCallable(error.to_string()))?;
                 None
             }

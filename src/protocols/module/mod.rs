@@ -105,7 +105,7 @@ impl Session for ModuleSession {
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(&self.upstream, call))
     }
 

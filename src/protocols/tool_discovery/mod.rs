@@ -130,7 +130,7 @@ impl Session for ToolDiscoverySession {
         })
     }
 
-    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(&self.upstream, call))
     }
 

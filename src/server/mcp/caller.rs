@@ -12,9 +12,9 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::calls::Caller;
 use crate::protocols::{
-    CallLog, CallProgress, CallerOffers, InputRefused, InputReply, InputWanted, LogLevel, TraceContext,
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
+    TraceContext,
 };
 use crate::runtime::{Clock, Stop};
 use crate::server::mcp::answer::event;
@@ -78,7 +78,7 @@ impl McpCaller {
     }
 }
 
-impl Caller for McpCaller {
+impl CallIo for McpCaller {
     fn offers(&self) -> CallerOffers {
         let log_level = match &self.client {
             McpClient::Modern(client) => client.log_level,
@@ -113,9 +113,12 @@ impl Caller for McpCaller {
         Box::pin(self.request(wanted))
     }
 
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
         let cancelled = self.cancelled.clone();
-        Box::pin(async move { cancelled.wait().await })
+        Box::pin(async move {
+            cancelled.wait().await;
+            Cancelled::ByCaller
+        })
     }
 }
 
