@@ -46,6 +46,7 @@ mod activity;
 pub mod allow;
 pub mod approval;
 pub(crate) mod argument_form;
+mod attempt;
 mod audit;
 pub mod breaker;
 mod call_mode;
@@ -92,7 +93,7 @@ pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use log::{
     CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
 };
-pub use relay::RelayRequest;
+pub use relay::{RelayRequest, RelayResponse};
 pub use request::{CallResponse, PreparedCall, Request};
 pub use settle::WaitLimits;
 pub use several::run_several;

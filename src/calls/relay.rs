@@ -1,25 +1,22 @@
 //! The path of a request that is no call of a tool, such as for a prompt or a resource, to the
 //! scenario that owns its subject.
 //!
-//! Limits, the circuit breaker and the bounds of the caller's profile hold as for calls. Such a
-//! request changes nothing, so it ends with its caller, and it is not in the audit log. It is never
-//! sent twice.
+//! It waits for its permit, is sent and is judged as a call is ([`Admission`]), and holds its
+//! parameters and its result in the same budget. Such a request changes nothing, so it ends with
+//! its caller, and it is not in the audit log. It is never sent twice.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 
+use super::attempt::Admission;
 use super::caller::CallLine;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
-use crate::engine::CallReport;
 use crate::model::{JsonText, ScenarioName, ToolId};
 use crate::protocols::{CallError, CallIo, Outcome, Relay, RelayMethod, ResumedInput};
+use crate::runtime::ReservedBytes;
 use crate::transports::TransportError;
-
-/// How much longer than its limit a session may take to report that a request took too long.
-const SLACK: Duration = Duration::from_secs(5);
 
 /// A request for a prompt, a resource or a completion.
 #[derive(Debug, Clone)]
@@ -36,46 +33,44 @@ pub struct RelayRequest {
     pub scope: ViewQuery,
 }
 
+/// What the scenario answered.
+#[derive(Debug)]
+pub struct RelayResponse {
+    /// The answer. The result is in [`Outcome::content`].
+    pub outcome: Outcome,
+    /// What is reserved for the outcome, until the answer is made of it.
+    _held: ReservedBytes,
+}
+
 impl Calls {
-    /// Sends a request to the scenario that owns its subject, and gives the outcome. The result is
-    /// in [`Outcome::content`].
-    pub async fn relay(&self, request: RelayRequest, caller: Option<Arc<dyn CallIo>>) -> Result<Outcome, ExecuteError> {
+    /// Sends a request to the scenario that owns its subject.
+    pub async fn relay(
+        &self,
+        request: RelayRequest,
+        caller: Option<Arc<dyn CallIo>>,
+    ) -> Result<RelayResponse, ExecuteError> {
         let inner = &self.0;
         let RelayRequest { scenario, method, params, resumed, scope } = request;
-        let id = ToolId::new(scenario.clone(), method.as_str());
+        let id = ToolId::new(scenario, method.as_str());
         self.may_relay(&id, &scope)?;
-        let rules = inner.config.load_full();
-        let lane = inner.limits.scenario_limiter(&scenario, &rules);
-        let _turn = inner.limits.acquire(&scenario, &lane, &rules).await?;
-        let route = match routing::usable(inner, &scenario) {
-            Some(route) => route,
-            None => Box::pin(routing::first(inner, &id, rules.reroute_wait)).await?,
-        };
-        lane.pass(&scenario, route.generation, &rules)?;
+        let held = inner.held.hold_arguments(&scope, params.get().len());
+        let _params = held.map_err(|exceeded| ExecuteError::NoRoom { name: id.to_string(), exceeded })?;
+        let admission = Admission::wait(inner, &id, caller.as_ref()).await?;
+        let to = admission.route();
+        let rules = admission.rules();
+        admission.pass(to)?;
         let relay = Relay { method, params, resumed, longest: rules.max_timeout, max_body: rules.max_body };
-        let (io, _presence) = CallLine::new(id.clone(), caller, self.0.clock);
-        let began = inner.clock.now();
-        // A session applies the limit itself. This second limit is for one that does not.
-        let limit = rules.max_timeout.saturating_add(SLACK);
-        let outcome = tokio::select! {
-            biased;
-            outcome = route.session.relay(&relay, &io) => outcome,
-            () = io.expired(began, limit) => {
-                Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))
-            }
+        let (line, _presence) = CallLine::new(id.clone(), caller, inner.clock);
+        let sent = to.session.relay(&relay, &line);
+        let answered = admission.attempt(to, sent, relay.longest, &line).await;
+        let outcome = match answered {
+            Ok(outcome) => outcome,
+            Err(error) => return Err(ExecuteError::Failed { id, error, attempts: 1 }),
         };
-        match &outcome {
-            Ok(_) => inner.engine.report_call(&scenario, &route, CallReport::Answered),
-            Err(CallError::Unsent(TransportError::Refused(_))) => {
-                inner.engine.report_call(&scenario, &route, CallReport::Refused);
-            }
-            Err(_) => {}
+        match inner.held.hold_result(&scope, &outcome) {
+            Ok(held) => Ok(RelayResponse { outcome, _held: held }),
+            Err(exceeded) => Err(ExecuteError::ResultLeftOut { id, bytes: outcome.bytes(), exceeded, attempts: 1 }),
         }
-        let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        if well || !io.is_cancelled() {
-            lane.ended(route.generation, well, &rules);
-        }
-        outcome.map_err(|error| ExecuteError::Failed { id, error, attempts: 1 })
     }
 
     /// Follows a resource of a scenario, for a caller with this scope: an item for each time that
@@ -90,10 +85,7 @@ impl Calls {
         let id = ToolId::new(scenario.clone(), "subscriptions/listen");
         self.may_relay(&id, scope)?;
         let rules = inner.config.load_full();
-        let route = match routing::usable(inner, scenario) {
-            Some(route) => route,
-            None => Box::pin(routing::first(inner, &id, rules.reroute_wait)).await?,
-        };
+        let route = routing::first(inner, &id, rules.reroute_wait).await?;
         let limit = rules.max_timeout;
         let followed = tokio::time::timeout(limit, route.session.updates(uri)).await.unwrap_or_else(|_| {
             Err(CallError::Unanswered(TransportError::Timeout { url: route.address.to_string(), limit }))

@@ -17,10 +17,15 @@ pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<
     inner.engine.route(scenario).filter(|route| !route.ended)
 }
 
-/// The route for the first try of a call. Waits up to `wait` while the scenario has no route, and
-/// then refuses the call with the known reason.
+/// The route for the first attempt. Waits up to `wait` while the scenario has no route, and then
+/// refuses what is to be sent with the known reason.
 pub(super) async fn first(inner: &CallsInner, id: &ToolId, wait: Duration) -> Result<Arc<CallRoute>, ExecuteError> {
-    any(inner, &id.scenario, wait).await.ok_or_else(|| unavailable(inner, id, Some(wait)))
+    if let Some(route) = usable(inner, &id.scenario) {
+        return Ok(route);
+    }
+    // Boxed, since it is rare.
+    let route = Box::pin(any(inner, &id.scenario, wait)).await;
+    route.ok_or_else(|| unavailable(inner, id, Some(wait)))
 }
 
 /// The refusal of a call without a route. `waited` is how long a route was waited for.

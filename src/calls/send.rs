@@ -1,4 +1,4 @@
-//! Sends a call that passed all checks: rate, permit, breaker, and further tries.
+//! Sends a call that passed all checks: rate, admission, and attempts.
 //!
 //! A call is sent once, with two exceptions that cannot run a tool twice against its declaration.
 //! If no part of the call was sent, this waits a moment for a new route and tries it there once. If
@@ -10,26 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::argument_form::MAX_DEPTH;
+use super::attempt::Admission;
 use super::caller::CallLine;
-use super::limits::{CallPermit, ScenarioLimiter};
 use super::recorder::CallRecorder;
 use super::{
     CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, activity, allow, approval, resolve, results, routing,
 };
-use crate::config;
-use crate::engine::{CallReport, CallRoute};
-use crate::model::ToolId;
-use crate::protocols::{Call, CallError, CallIo, Outcome, cancelled_by_caller};
+use crate::engine::CallRoute;
+use crate::protocols::{Call, CallError, CallIo, Outcome};
 use crate::runtime::tasks::panic_text;
-use crate::transports::{TransportError, status_text};
+use crate::transports::TransportError;
 
-/// How much longer than its limit a session may take to report that a call took too long.
-const SLACK: Duration = Duration::from_secs(5);
-/// A result of at most so many bytes is checked on the thread that serves requests.
-const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 /// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -58,19 +52,16 @@ impl Calls {
         note: Option<CallRecorder>,
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
-        let turn = match &caller {
-            None => self.turn(ready).await,
-            Some(caller) => {
-                let id = ready.tool.id.clone();
-                tokio::select! {
-                    biased;
-                    () = cancelled_by_caller(&**caller) => Err(cancelled(id)),
-                    turn = self.turn(ready) => turn,
-                }
-            }
+        let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
+            Ok(()) => Admission::wait(&self.0, &ready.tool.id, caller.as_ref()).await,
+            Err(refused) => Err(refused),
         };
-        match turn {
-            Ok(sending) => self.begin(sending, note, caller).await,
+        match admitted {
+            Ok(admission) => {
+                let sending = Sending { inner: Arc::clone(&self.0), ready, admission };
+                // Boxed, because it is moved several times.
+                self.begin(Box::new(sending), note, caller).await
+            }
             Err(refused) => record(Err(refused), note),
         }
     }
@@ -106,52 +97,6 @@ impl Calls {
             })
         })
     }
-
-    /// Waits for a permit.
-    async fn turn(&self, ready: Box<PreparedCall>) -> Result<Box<Sending>, ExecuteError> {
-        let inner = &self.0;
-        let rules = inner.config.load_full();
-        let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
-        inner.limits.rate(&ready.tool, &ready.scope)?;
-        let lane = inner.limits.scenario_limiter(scenario, &rules);
-        match routing::usable(inner, scenario) {
-            // A call that the breaker refuses does not wait for a permit.
-            Some(route) => lane.would_pass(scenario, route.generation)?,
-            // All permits are held by calls that wait for a route. More waiting calls would fill
-            // the queue that all scenarios share.
-            None if lane.is_full() => return Err(routing::unavailable(inner, id, None)),
-            None => {}
-        }
-        let turn = inner.limits.acquire(scenario, &lane, &rules).await?;
-        let route = match routing::usable(inner, scenario) {
-            Some(route) => route,
-            // It waits with its permit, so the limits also apply to the calls that wait here.
-            // Boxed, since it is rare.
-            None => Box::pin(routing::first(inner, id, rules.reroute_wait)).await?,
-        };
-        // Boxed, because it is moved several times.
-        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
-    }
-}
-
-/// Refuses a result that nests so deep that the caller, or the reader of a stored approval, could
-/// not read it.
-fn readable(outcome: Outcome) -> Result<Outcome, CallError> {
-    let parts = [&outcome.result, &outcome.content];
-    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(MAX_DEPTH)) {
-        return Ok(outcome);
-    }
-    Err(CallError::NotThisProtocol {
-        answered: outcome.status.map_or_else(|| "with a result".to_owned(), status_text),
-        status: outcome.status,
-        excerpt: format!("its result nests deeper than {MAX_DEPTH} levels"),
-        retry_after: None,
-    })
-}
-
-/// The refusal of a call that its caller cancelled before it was sent.
-fn cancelled(id: ToolId) -> ExecuteError {
-    ExecuteError::Unavailable { id, reason: "its caller cancelled the call before it was sent".to_owned() }
 }
 
 /// Records the outcome of a call.
@@ -167,12 +112,8 @@ fn record(
 /// A call under way.
 struct Sending {
     inner: Arc<CallsInner>,
-    rules: Arc<config::CallsConfig>,
     ready: Box<PreparedCall>,
-    lane: Arc<ScenarioLimiter>,
-    /// The route of the first try.
-    route: Arc<CallRoute>,
-    _turn: CallPermit,
+    admission: Admission,
 }
 
 /// The further tries that a call has used.
@@ -184,24 +125,49 @@ struct Used {
     repeats: u32,
 }
 
+/// A call that was answered.
+struct Tried {
+    outcome: Outcome,
+    /// The route of the last attempt.
+    to: Arc<CallRoute>,
+    attempts: u32,
+}
+
 impl Sending {
     async fn run(self: Box<Self>, line: CallLine, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
         let begun = self.inner.clock.now();
-        let (tool, mut attempts) = (&self.ready.tool, 0);
-        let mut call = self.call();
-        let longest = call.limit(self.rules.max_timeout);
-        let mut to = Arc::clone(&self.route);
-        let mut used = Used::default();
+        let route = Arc::clone(self.admission.route());
         self.still_allowed()?;
-        self.owned(&to)?;
+        self.owned(&route)?;
         if let Some(answered) = activity::latent_response(&self.ready) {
             return Ok(answered);
         }
-        self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
-        let answered = loop {
+        self.admission.pass(&route)?;
+        let answered = self.tried(route, &line, begun).await;
+        let spent = self.inner.clock.now() - begun;
+        let answered = match answered {
+            Ok(Tried { outcome, to, attempts }) => {
+                let answered = self.answered(outcome, &to, attempts).await;
+                answered.map(|answered| CallResponse { took: spent, ..answered })
+            }
+            Err(refused) => Err(refused),
+        };
+        span.record("outcome", super::outcome(&answered));
+        answered
+    }
+
+    /// Makes one attempt after the other until one is answered or the call may have no further one.
+    async fn tried(&self, route: Arc<CallRoute>, line: &CallLine, begun: Instant) -> Result<Tried, ExecuteError> {
+        let mut call = self.call();
+        let longest = call.limit(self.admission.rules().max_timeout);
+        let mut to = route;
+        let mut used = Used::default();
+        let mut attempts = 0;
+        loop {
             attempts += 1;
-            let error = match self.try_at(&to, &call, &line).await {
-                Ok(outcome) => break Ok((outcome, to)),
+            let sent = to.session.call(&call, line);
+            let error = match self.admission.attempt(&to, sent, call.longest, line).await {
+                Ok(outcome) => return Ok(Tried { outcome, to, attempts }),
                 Err(error) => error,
             };
             let next = tokio::select! {
@@ -210,25 +176,19 @@ impl Sending {
                 next = self.next(&error, &to, &mut used) => next,
             };
             let left = (longest + line.waited()).saturating_sub(self.inner.clock.now() - begun);
-            let passes =
-                |next: &Arc<CallRoute>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
-            match next.filter(|next| {
-                !left.is_zero() && self.owned(next).is_ok() && self.still_allowed().is_ok() && passes(next)
-            }) {
-                Some(next) => (to, call.longest) = (next, left),
-                None => break Err(ExecuteError::Failed { id: tool.id.clone(), error, attempts }),
+            match next.filter(|next| !left.is_zero() && self.may_try(next)) {
+                Some(next) => {
+                    to = next;
+                    call.longest = left;
+                }
+                None => return Err(ExecuteError::Failed { id: self.ready.tool.id.clone(), error, attempts }),
             }
-        };
-        let spent = self.inner.clock.now() - begun;
-        let answered = match answered {
-            Ok((outcome, to)) => {
-                let answered = self.answered(outcome, &to, attempts).await;
-                answered.map(|answered| CallResponse { took: spent, ..answered })
-            }
-            Err(refused) => Err(refused),
-        };
-        span.record("outcome", super::outcome(&answered));
-        answered
+        }
+    }
+
+    /// Whether the call may be tried by this route too.
+    fn may_try(&self, next: &CallRoute) -> bool {
+        self.owned(next).is_ok() && self.still_allowed().is_ok() && self.admission.pass(next).is_ok()
     }
 
     /// The response with this outcome, if there is memory for it until the caller has its answer.
@@ -242,7 +202,7 @@ impl Sending {
             exceeded,
             attempts,
         })?;
-        results::note(&self.inner, &self.ready, &outcome, &self.rules);
+        results::note(&self.inner, &self.ready, &outcome, self.admission.rules());
         Ok(CallResponse {
             tool: Arc::clone(tool),
             definition: definition.clone(),
@@ -261,11 +221,11 @@ impl Sending {
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;
-            routing::another(&self.inner, scenario, tried, self.rules.reroute_wait).await
-        } else if self.may_repeat(error) && used.repeats < self.rules.retries {
+            routing::another(&self.inner, scenario, tried, self.admission.rules().reroute_wait).await
+        } else if self.may_repeat(error) && used.repeats < self.admission.rules().retries {
             used.repeats += 1;
             self.inner.clock.sleep(PAUSE).await;
-            routing::any(&self.inner, scenario, self.rules.reroute_wait).await
+            routing::any(&self.inner, scenario, self.admission.rules().reroute_wait).await
         } else {
             None
         }
@@ -282,8 +242,8 @@ impl Sending {
             arguments: arguments.clone(),
             user_id: user_id.clone(),
             timeout,
-            longest: self.rules.max_timeout,
-            max_body: self.rules.max_body,
+            longest: self.admission.rules().max_timeout,
+            max_body: self.admission.rules().max_body,
             resumed: self.ready.resumed.clone(),
         }
     }
@@ -314,41 +274,6 @@ impl Sending {
             }
             _ => Ok(()),
         }
-    }
-
-    /// One try. Its result is reported to the engine and to the breaker.
-    async fn try_at(&self, to: &CallRoute, call: &Call, line: &CallLine) -> Result<Outcome, CallError> {
-        // A session applies the limit itself. This second limit is for one that does not.
-        let limit = call.longest.saturating_add(SLACK);
-        let began = self.inner.clock.now();
-        let outcome = tokio::select! {
-            biased;
-            outcome = to.session.call(call, line) => outcome,
-            () = line.expired(began, limit) => {
-                Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
-            }
-        };
-        let outcome = match outcome {
-            // Reading a large one takes a while.
-            Ok(outcome) if outcome.bytes() > BRIEF_RESULT_BYTES => {
-                self.inner.tasks.blocking(move || readable(outcome)).await
-            }
-            Ok(outcome) => readable(outcome),
-            Err(error) => Err(error),
-        };
-        let scenario = &self.ready.tool.id.scenario;
-        match &outcome {
-            Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),
-            Err(CallError::Unsent(TransportError::Refused(_))) => {
-                self.inner.engine.report_call(scenario, to, CallReport::Refused);
-            }
-            Err(_) => {}
-        }
-        let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
-        if well || !line.is_cancelled() {
-            self.lane.ended(to.generation, well, &self.rules);
-        }
-        outcome
     }
 
     /// Whether the tool may be called again although it may have run.

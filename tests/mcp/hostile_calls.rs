@@ -53,7 +53,7 @@ for line in sys.stdin:
 "#;
 
 /// A caller that cancels.
-struct Cancels(Stop);
+pub(crate) struct Cancels(pub(crate) Stop);
 
 impl CallIo for Cancels {
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {

@@ -18,6 +18,7 @@ mod judged;
 mod listing;
 mod matrix;
 mod relayed;
+mod relayed_limits;
 mod relayed_news;
 mod search_mode;
 mod served;

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::{ExecuteError, RelayRequest};
+use crate::calls::{ExecuteError, RelayRequest, RelayResponse};
 use crate::catalog::{NamingStyle, RelayedItem, Snapshot};
 use crate::model::{JsonText, RelayedKind, ScenarioName};
-use crate::protocols::{Outcome, RelayMethod};
+use crate::protocols::RelayMethod;
 use crate::server::mcp::answer::Answer;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::context::{McpClient, McpContext};
@@ -96,7 +96,7 @@ pub(super) async fn send(
     let work = |caller: Arc<McpCaller>, resumed| async move {
         let request = RelayRequest { scenario, method, params, resumed, scope };
         match calls.relay(request, Some(caller)).await {
-            Ok(outcome) => finished(outcome, method, (is_modern, &subject)),
+            Ok(answered) => finished(&answered, method, (is_modern, &subject)),
             Err(refused) => Err(unanswered(&refused)),
         }
     };
@@ -108,20 +108,21 @@ pub(super) fn unanswered(refused: &ExecuteError) -> Refusal {
     Refusal::new(StatusCode::OK, UNANSWERED, refused.to_string())
 }
 
-/// The result of a scenario, or its error.
-fn finished(mut outcome: Outcome, method: RelayMethod, (is_modern, subject): (bool, &str)) -> LongRequestEnd {
-    if let Some(required) = outcome.input_required.take() {
-        return Ok(LongRequestResult::NeedsInput(required));
+/// The result of a scenario, or its error. What is reserved for it is free again after that.
+fn finished(answered: &RelayResponse, method: RelayMethod, (is_modern, subject): (bool, &str)) -> LongRequestEnd {
+    let outcome = &answered.outcome;
+    if let Some(required) = &outcome.input_required {
+        return Ok(LongRequestResult::NeedsInput(required.clone()));
     }
-    if let Some(result) = outcome.content {
+    if let Some(result) = &outcome.content {
         return Ok(LongRequestResult::Complete(completed(result.get(), method)));
     }
     let code = outcome.code.as_deref().and_then(|code| code.parse().ok()).unwrap_or(UNANSWERED);
     if method == RelayMethod::ReadResource && code == RESOURCE_NOT_FOUND {
         return Err(unknown_resource(is_modern, subject));
     }
-    let mut refusal = Refusal::new(status(code), code, outcome.error.unwrap_or_default());
-    refusal.error.data = outcome.document;
+    let mut refusal = Refusal::new(status(code), code, outcome.error.clone().unwrap_or_default());
+    refusal.error.data.clone_from(&outcome.document);
     Err(refusal)
 }
 

@@ -1,0 +1,155 @@
+//! How anything is sent to a scenario, a call of a tool or a relayed request.
+//!
+//! An [`Admission`] is the permit and the route with which it may be sent. Each attempt under it
+//! has a limit of its own, and its result is reported to the engine and to the circuit breaker.
+//! Never done here: deciding whether a caller may send something, and whether there is a further
+//! attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::argument_form::MAX_DEPTH;
+use super::caller::CallLine;
+use super::inner::CallsInner;
+use super::limits::{CallPermit, ScenarioLimiter};
+use super::{ExecuteError, routing};
+use crate::config;
+use crate::engine::{CallReport, CallRoute};
+use crate::model::{ScenarioName, ToolId};
+use crate::protocols::{CallError, CallIo, Outcome, cancelled_by_caller};
+use crate::transports::{TransportError, status_text};
+
+/// How much longer than its limit a session may take to report that an attempt took too long.
+const SESSION_SLACK: Duration = Duration::from_secs(5);
+/// A result of at most so many bytes is checked on the thread that serves requests.
+const BRIEF_RESULT_BYTES: usize = 64 * 1024;
+
+/// The permit and the route with which something may be sent to a scenario. Dropping it lets the
+/// next one proceed.
+pub(super) struct Admission {
+    inner: Arc<CallsInner>,
+    scenario: ScenarioName,
+    rules: Arc<config::CallsConfig>,
+    lane: Arc<ScenarioLimiter>,
+    route: Arc<CallRoute>,
+    _permit: CallPermit,
+}
+
+impl Admission {
+    /// Waits for a permit and a route. A caller that cancels meanwhile ends the wait.
+    pub(super) async fn wait(
+        inner: &Arc<CallsInner>,
+        id: &ToolId,
+        caller: Option<&Arc<dyn CallIo>>,
+    ) -> Result<Self, ExecuteError> {
+        let Some(caller) = caller else { return Self::acquire(inner, id).await };
+        tokio::select! {
+            biased;
+            () = cancelled_by_caller(&**caller) => Err(cancelled(id)),
+            admitted = Self::acquire(inner, id) => admitted,
+        }
+    }
+
+    async fn acquire(inner: &Arc<CallsInner>, id: &ToolId) -> Result<Self, ExecuteError> {
+        let scenario = &id.scenario;
+        let rules = inner.config.load_full();
+        let lane = inner.limits.scenario_limiter(scenario, &rules);
+        match routing::usable(inner, scenario) {
+            // What the breaker refuses does not wait for a permit.
+            Some(route) => lane.would_pass(scenario, route.generation)?,
+            // All permits are held by calls that wait for a route. More waiting calls would fill
+            // the queue that all scenarios share.
+            None if lane.is_full() => return Err(routing::unavailable(inner, id, None)),
+            None => {}
+        }
+        let permit = inner.limits.acquire(scenario, &lane, &rules).await?;
+        // It waits with its permit, so the limits also apply to the calls that wait here.
+        let route = routing::first(inner, id, rules.reroute_wait).await?;
+        Ok(Self { inner: Arc::clone(inner), scenario: scenario.clone(), rules, lane, route, _permit: permit })
+    }
+
+    /// The configuration under which it was admitted.
+    pub(super) fn rules(&self) -> &Arc<config::CallsConfig> {
+        &self.rules
+    }
+
+    /// The route of the first attempt.
+    pub(super) fn route(&self) -> &Arc<CallRoute> {
+        &self.route
+    }
+
+    /// Lets one attempt by this route pass the breaker.
+    pub(super) fn pass(&self, to: &CallRoute) -> Result<(), ExecuteError> {
+        self.lane.pass(&self.scenario, to.generation, &self.rules)
+    }
+
+    /// Makes one attempt that passed the breaker: waits for what the session of this route answers,
+    /// which applies the limit `longest` itself. The result is reported to the engine and to the
+    /// breaker.
+    pub(super) async fn attempt(
+        &self,
+        to: &CallRoute,
+        sent: BoxFuture<'_, Result<Outcome, CallError>>,
+        longest: Duration,
+        line: &CallLine,
+    ) -> Result<Outcome, CallError> {
+        // This second limit is for a session that does not apply it.
+        let limit = longest.saturating_add(SESSION_SLACK);
+        let began = self.inner.clock.now();
+        let answered = tokio::select! {
+            biased;
+            answered = sent => answered,
+            () = line.expired(began, limit) => {
+                Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
+            }
+        };
+        let answered = match answered {
+            // Reading a large one takes a while.
+            Ok(outcome) if outcome.bytes() > BRIEF_RESULT_BYTES => {
+                self.inner.tasks.blocking(move || readable(outcome)).await
+            }
+            Ok(outcome) => readable(outcome),
+            Err(error) => Err(error),
+        };
+        self.report(to, &answered, line);
+        answered
+    }
+
+    /// Reports the result of an attempt to the engine and to the breaker.
+    fn report(&self, to: &CallRoute, answered: &Result<Outcome, CallError>, line: &CallLine) {
+        match answered {
+            Ok(_) => self.inner.engine.report_call(&self.scenario, to, CallReport::Answered),
+            Err(CallError::Unsent(TransportError::Refused(_))) => {
+                self.inner.engine.report_call(&self.scenario, to, CallReport::Refused);
+            }
+            Err(_) => {}
+        }
+        let well = matches!(answered, Ok(_) | Err(CallError::NotCallable(_)));
+        if well || !line.is_cancelled() {
+            self.lane.ended(to.generation, well, &self.rules);
+        }
+    }
+}
+
+/// The refusal of what its caller cancelled before it was sent.
+fn cancelled(id: &ToolId) -> ExecuteError {
+    let reason = "its caller cancelled the call before it was sent".to_owned();
+    ExecuteError::Unavailable { id: id.clone(), reason }
+}
+
+/// Refuses a result that nests so deep that the caller, or the reader of a stored approval, could
+/// not read it.
+fn readable(outcome: Outcome) -> Result<Outcome, CallError> {
+    let parts = [&outcome.result, &outcome.content];
+    if !parts.into_iter().flatten().any(|part| part.nests_deeper_than(MAX_DEPTH)) {
+        return Ok(outcome);
+    }
+    Err(CallError::NotThisProtocol {
+        answered: outcome.status.map_or_else(|| "with a result".to_owned(), status_text),
+        status: outcome.status,
+        excerpt: format!("its result nests deeper than {MAX_DEPTH} levels"),
+        retry_after: None,
+    })
+}
