@@ -27,14 +27,18 @@ pub(crate) enum RpcMessage {
         result: Result<JsonText, RpcError>,
     },
     /// A request, which wants an answer with the same id.
-    Request {
-        /// Its id as it was written: a string and a number are different ids.
-        id: JsonText,
-        method: String,
-        params: Option<JsonText>,
-    },
+    Request(RpcRequest),
     /// A message that wants no answer.
     Notification { method: String, params: Option<JsonText> },
+}
+
+/// A request that was received.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RpcRequest {
+    /// Its id as it was written: a string and a number are different ids.
+    pub(crate) id: JsonText,
+    pub(crate) method: String,
+    pub(crate) params: Option<JsonText>,
 }
 
 /// The error object of an answer (JSON-RPC 2.0 section 5.1).
@@ -105,7 +109,7 @@ fn parse_one(text: &str) -> Result<RpcMessage, String> {
     let id = envelope.id.filter(|raw| raw.get() != "null");
     match (envelope.method, envelope.result, envelope.error) {
         (Some(method), None, None) => Ok(match id {
-            Some(id) => RpcMessage::Request { id: kept(id), method, params },
+            Some(id) => RpcMessage::Request(RpcRequest { id: kept(id), method, params }),
             None => RpcMessage::Notification { method, params },
         }),
         (None, Some(result), None) => Ok(RpcMessage::Response { id: own_id(id)?, result: Ok(kept(result)) }),
@@ -181,7 +185,7 @@ mod tests {
         );
         assert_eq!(
             one(r#"{"id":"a","method":"ping"}"#),
-            RpcMessage::Request { id: json("\"a\""), method: "ping".into(), params: None }
+            RpcMessage::Request(RpcRequest { id: json("\"a\""), method: "ping".into(), params: None })
         );
         assert_eq!(
             one(r#"{"method":"n","params":{}}"#),
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request { .. }));
+        assert!(matches!(one(&request(3, "tools/list", "{}")), RpcMessage::Request(_)));
         assert!(matches!(one(&notification("x", "{}")), RpcMessage::Notification { .. }));
         let error = RpcError { code: METHOD_NOT_FOUND, message: "a \"b\"".into(), data: None };
         for result in [Ok("{}"), Err(&error)] {

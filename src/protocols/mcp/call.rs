@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use super::call_result::{Step, needs_input, step};
 use super::connection::McpServer;
+use super::exchange::until_cancelled;
 use super::headers;
-use super::http::until_cancelled;
 use super::inputs;
 use super::request::{McpRequest, RequestError};
 use crate::model::{Interaction, JsonText};

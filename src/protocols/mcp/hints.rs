@@ -136,9 +136,9 @@ fn read(events: EventStream, server: Arc<McpServer>) -> impl futures_util::Strea
                     }
                     // The server ended the subscription.
                     RpcMessage::Response { .. } => return None,
-                    RpcMessage::Request { id, method, params } => {
+                    RpcMessage::Request(request) => {
                         if let Carrier::Http(http) = &server.carrier {
-                            let _ = http.take_request(id, method, params).await;
+                            let _ = http.take_request(request).await;
                         }
                         continue;
                     }

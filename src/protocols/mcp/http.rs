@@ -5,22 +5,21 @@
 //! repeats a request and never decides which revision is spoken.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
 
-use super::deadline::{Deadline, UNTIMED};
+use super::deadline::UNTIMED;
+use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
 use super::inputs;
-use super::notes::Note;
-use super::questions::{CallQuestions, Question, Questions};
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
-use super::stream_messages::StreamMessages;
-use crate::model::{Interaction, JsonText};
+use super::stream_messages::{HttpAnswer, StreamMessages};
+use crate::model::Interaction;
 use crate::protocols::decoding::decode_answer;
-use crate::protocols::json_rpc::{self, RpcMessage};
-use crate::protocols::{CallError, CallIo, InputMethod, cancelled_by_caller};
+use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
+use crate::protocols::{CallError, CallIo, InputMethod};
 use crate::transports::TransportError;
 use crate::transports::http::{
     CallLimits, EventLimits, EventStream, HttpResponse, ResponseHead, StreamedResponse, Unanswered, Upstream,
@@ -38,9 +37,7 @@ pub(super) struct HttpConnection {
     dialect: Dialect,
     /// The input that the server may request.
     interaction: Arc<Interaction>,
-    /// Those calls whose callers may be meant by what the server requests on its own stream.
-    questions: Questions,
-    next_id: AtomicU64,
+    under_way: RequestsUnderWay<()>,
 }
 
 /// How requests are written.
@@ -57,12 +54,12 @@ pub(super) enum Dialect {
 /// An answer, and the headers that it came with.
 pub(super) struct Answered {
     pub(super) reply: Reply,
-    pub(super) head: ResponseHead,
+    pub(super) head: Arc<ResponseHead>,
 }
 
 impl HttpConnection {
     pub(super) fn new(upstream: Upstream, dialect: Dialect, interaction: Arc<Interaction>) -> Self {
-        Self { upstream, dialect, interaction, questions: Questions::default(), next_id: AtomicU64::new(1) }
+        Self { upstream, dialect, interaction, under_way: RequestsUnderWay::new() }
     }
 
     /// The same server in the session that its answer to `initialize` began.
@@ -86,8 +83,8 @@ impl HttpConnection {
 
     /// Sends a request and waits for its answer.
     pub(super) async fn send(&self, request: &McpRequest, io: &dyn CallIo) -> Result<Answered, RequestError> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut deadline = Deadline::new(self.upstream.now(), request);
+        let own = self.under_way.expect((), request.progress);
+        let id = own.id;
         let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {
             timeout: UNTIMED,
@@ -95,27 +92,15 @@ impl HttpConnection {
             headers: self.request_headers(request),
             repeatable: request.is_repeatable(),
         };
-        let mut questions = self.questions.register(id, request.progress);
-        let posting = self.upstream.post_streamed(body, &limits);
-        let answered = self.answering(posting, (&mut questions, &mut deadline), io).await.and_then(|answered| {
-            answered.map_err(
-                |Unanswered { error, sent }| {
-                    if sent { RequestError::Unanswered(error) } else { RequestError::Unsent(error) }
-                },
-            )
-        });
-        let result = match answered {
-            Ok(StreamedResponse::Document(answer)) => self.document(id, answer).await,
-            Ok(StreamedResponse::Events(head, events)) => {
-                let reply = self.follow(id, events, (request, deadline, &mut questions), io).await;
-                reply.map(|reply| Answered { reply, head })
-            }
-            Err(error) => Err(error),
-        };
-        if matches!(result, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
-            self.cancel(id).await;
+        let posting = Box::pin(self.upstream.post_streamed(body, &limits));
+        // Only a legacy server continues a stream.
+        let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
+        let stream = StreamMessages::new(&self.upstream, session, posting, id, request.max_body);
+        let exchange = RequestExchange { connection: self, request, id };
+        match exchange.run(HttpMessages { stream, own }, io).await? {
+            HttpAnswer::Document(answer) => self.document(id, answer).await,
+            HttpAnswer::Streamed(head, reply) => Ok(Answered { reply, head }),
         }
-        result
     }
 
     /// Sends a message that wants no answer.
@@ -124,15 +109,6 @@ impl HttpConnection {
         match self.upstream.post_streamed(message, &limits).await {
             Ok(_) => Ok(()),
             Err(Unanswered { error, .. }) => Err(RequestError::Unanswered(error)),
-        }
-    }
-
-    /// Informs a legacy server that a request is not wanted any more. A modern one learns it from
-    /// the closed connection.
-    async fn cancel(&self, id: u64) {
-        if let Dialect::Session(..) = self.dialect {
-            let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
-            let _ = self.notify(json_rpc::notification("notifications/cancelled", &params)).await;
         }
     }
 
@@ -147,7 +123,7 @@ impl HttpConnection {
         request: &McpRequest,
         events: EventLimits,
     ) -> Result<Option<EventStream>, RequestError> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.under_way.next_id();
         let body = json_rpc::request(id, request.method, &request.params(self.revision(), id));
         let limits = CallLimits {
             timeout: request.limit,
@@ -205,7 +181,7 @@ impl HttpConnection {
             return Err(RequestError::SessionLost);
         }
         match reply {
-            Some((_, reply)) => Ok(Answered { reply, head: answer.head }),
+            Some((_, reply)) => Ok(Answered { reply, head: Arc::new(answer.head) }),
             None if status.is_success() => {
                 let error = CallError::not_this_protocol(&answer, "the answer is not JSON-RPC");
                 Err(RequestError::NotRpc { status: status.as_u16(), error })
@@ -220,128 +196,62 @@ impl HttpConnection {
         }
     }
 
-    /// Reads a stream until the answer comes.
-    async fn follow(
-        &self,
-        id: u64,
-        events: EventStream,
-        (request, mut deadline, questions): (&McpRequest, Deadline, &mut CallQuestions<'_>),
-        io: &dyn CallIo,
-    ) -> Result<Reply, RequestError> {
-        // Only a legacy server continues a stream.
-        let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
-        let mut messages = StreamMessages::new((&self.upstream, session), events, id, request.max_body);
-        loop {
-            let next = tokio::select! {
-                next = until_cancelled(messages.next(), io) => next.ok_or(RequestError::Cancelled)?,
-                Question { id, method, params } = questions.next() => Ok(RpcMessage::Request { id, method, params }),
-                () = deadline.passed() => return Err(deadline.exceeded(self.upstream.to_string())),
-            };
-            match next? {
-                RpcMessage::Response { result, .. } => return Ok(result),
-                RpcMessage::Notification { method, params } => {
-                    let Some((about, note)) = Note::parse(&method, params.as_ref()) else { continue };
-                    if about.is_some_and(|about| about != id) {
-                        continue;
-                    }
-                    note.give(io);
-                }
-                RpcMessage::Request { id: request_id, method, params } => {
-                    let since = self.upstream.now();
-                    if let Some(reply) = self.answer((&request_id, &method, params.as_ref()), &mut messages, io).await?
-                    {
-                        return Ok(reply);
-                    }
-                    deadline.exclude(since, self.upstream.now());
-                }
-            }
-            deadline.extend(self.upstream.now());
-        }
-    }
-
-    /// Answers a request of the server, unless the reply to ours comes before.
-    async fn answer(
-        &self,
-        (id, method, params): (&JsonText, &str, Option<&JsonText>),
-        messages: &mut StreamMessages<'_>,
-        io: &dyn CallIo,
-    ) -> Result<Option<Reply>, RequestError> {
-        if method == "ping" {
-            self.notify(json_rpc::response(id, Ok("{}"))).await?;
-            return Ok(None);
-        }
-        let answering = inputs::answer(method, params, &self.interaction, io);
-        let answer = tokio::select! {
-            answer = until_cancelled(answering, io) => answer.ok_or(RequestError::Cancelled)?,
-            // It does not wait for the input any more.
-            reply = messages.reply() => return reply.map(Some),
-        };
-        let answer = answer.of_request(method, &self.interaction);
-        self.notify(json_rpc::response(id, answer.as_deref())).await?;
-        Ok(None)
-    }
-
-    /// Waits for what was sent, and answers what the server requests on its own stream meanwhile.
-    async fn answering<T>(
-        &self,
-        sending: impl Future<Output = T>,
-        (questions, deadline): (&mut CallQuestions<'_>, &mut Deadline),
-        io: &dyn CallIo,
-    ) -> Result<T, RequestError> {
-        let mut sending = std::pin::pin!(until_cancelled(sending, io));
-        loop {
-            let Question { id, method, params } = tokio::select! {
-                sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
-                question = questions.next() => question,
-                () = deadline.passed() => return Err(deadline.exceeded(self.upstream.to_string())),
-            };
-            let since = self.upstream.now();
-            let answer = tokio::select! {
-                // It does not wait for the input any more.
-                sent = &mut sending => return sent.ok_or(RequestError::Cancelled),
-                answer = inputs::answer(&method, params.as_ref(), &self.interaction, io) => answer,
-            };
-            deadline.exclude(since, self.upstream.now());
-            let answer = answer.of_request(&method, &self.interaction);
-            self.notify(json_rpc::response(&id, answer.as_deref())).await?;
-        }
-    }
-
     /// Takes a request of the server that came on its own stream: for the caller that it means, or
     /// else it is answered here.
-    pub(super) async fn take_request(
-        &self,
-        id: JsonText,
-        method: String,
-        params: Option<JsonText>,
-    ) -> Result<(), RequestError> {
-        let question = Question { id, method, params };
-        let given = match InputMethod::parse(&question.method) {
-            Some(_) => self.questions.give(question),
-            None => Err(question),
+    pub(super) async fn take_request(&self, request: RpcRequest) -> Result<(), RequestError> {
+        let given = match InputMethod::parse(&request.method) {
+            Some(_) => self.under_way.give_request(request),
+            None => Err(request),
         };
         match given {
             Ok(()) => Ok(()),
-            Err(Question { id, method, .. }) => self.answer_without_caller(&id, &method).await,
+            Err(request) => self.notify(inputs::response_without_caller(&request, &self.interaction)).await,
         }
-    }
-
-    /// Answers a request of the server that came outside of a call.
-    async fn answer_without_caller(&self, id: &JsonText, method: &str) -> Result<(), RequestError> {
-        let answer = match method {
-            "ping" => Ok("{}".to_owned()),
-            _ => inputs::answer_without_caller(method, &self.interaction).of_request(method, &self.interaction),
-        };
-        self.notify(json_rpc::response(id, answer.as_deref())).await
     }
 }
 
-/// Waits for the work, or for the caller to cancel it (`None`). A caller that went away does not
-/// cancel.
-pub(super) async fn until_cancelled<T>(work: impl Future<Output = T>, io: &dyn CallIo) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = cancelled_by_caller(io) => None,
+impl Connection for HttpConnection {
+    fn address(&self) -> String {
+        self.upstream.to_string()
+    }
+
+    fn now(&self) -> Instant {
+        self.upstream.now()
+    }
+
+    fn interaction(&self) -> &Interaction {
+        &self.interaction
+    }
+
+    async fn respond(&self, response: String) -> Result<(), RequestError> {
+        self.notify(response).await
+    }
+
+    /// Only a legacy server is informed. A modern one learns it from the closed connection.
+    async fn withdraw(&self, id: u64) {
+        if let Dialect::Session(..) = self.dialect {
+            let _ = self.notify(withdrawal(id)).await;
+        }
+    }
+}
+
+/// What comes for one request: its answer, and what a legacy server requests on its own stream.
+struct HttpMessages<'a> {
+    stream: StreamMessages<'a>,
+    own: Expected<'a, ()>,
+}
+
+impl Messages for HttpMessages<'_> {
+    type Answer = HttpAnswer;
+
+    async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
+        tokio::select! {
+            arrived = self.stream.next() => arrived,
+            arrived = self.own.next() => Ok(arrived),
+        }
+    }
+
+    async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
+        self.stream.answer().await
     }
 }

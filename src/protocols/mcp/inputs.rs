@@ -6,11 +6,13 @@
 use serde_json::json;
 
 use crate::model::{Interaction, JsonText};
-use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
+use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
 use crate::protocols::{CallIo, CallerOffers, InputMethod, InputReply, InputWanted};
 
 /// The code with which a client refuses a message of its model (MCP 2025-11-25, sampling).
 const REJECTED: i64 = -1;
+/// The method by which either side finds out whether the other one is there.
+const PING: &str = "ping";
 /// The answer to a request for input that no person gives.
 const DECLINED: &str = r#"{"action":"decline"}"#;
 
@@ -22,6 +24,24 @@ pub(super) enum InputAnswer {
     Declined(InputMethod),
     /// The method is no request for input.
     Unknown,
+}
+
+/// The message that answers a request of a legacy server: by the configuration, or by the caller.
+pub(super) async fn response(request: &RpcRequest, interaction: &Interaction, io: &dyn CallIo) -> String {
+    if request.method == PING {
+        return json_rpc::response(&request.id, Ok("{}"));
+    }
+    let answer = answer(&request.method, request.params.as_ref(), interaction, io).await;
+    json_rpc::response(&request.id, answer.of_request(&request.method, interaction).as_deref())
+}
+
+/// The same when no caller can answer it, or it is not known which one.
+pub(super) fn response_without_caller(request: &RpcRequest, interaction: &Interaction) -> String {
+    if request.method == PING {
+        return json_rpc::response(&request.id, Ok("{}"));
+    }
+    let answer = answer_without_caller(&request.method, interaction);
+    json_rpc::response(&request.id, answer.of_request(&request.method, interaction).as_deref())
 }
 
 /// Answers a request for input: by the configuration, or by the caller.
@@ -46,9 +66,8 @@ pub(super) async fn answer(
     }
 }
 
-/// Answers a request that a legacy server sent when no caller can answer it, or it is not known
-/// which one.
-pub(super) fn answer_without_caller(method: &str, interaction: &Interaction) -> InputAnswer {
+/// Answers a request for input that no caller can answer.
+fn answer_without_caller(method: &str, interaction: &Interaction) -> InputAnswer {
     match InputMethod::parse(method) {
         Some(known) => configured_folders(known, interaction).map_or(InputAnswer::Declined(known), InputAnswer::Given),
         None => InputAnswer::Unknown,

@@ -6,17 +6,15 @@
 //! process or opens a stream.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
-use super::deadline::Deadline;
-use super::http::until_cancelled;
-use super::inputs::{self, InputAnswer};
+use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, RequestsUnderWay, withdrawal};
+use super::inputs;
 use super::notes::Note;
 use super::request::{McpRequest, Reply, RequestError};
 use super::revision::McpRevision;
@@ -28,11 +26,6 @@ use crate::protocols::{CallIo, EndReason, InputMethod};
 use crate::runtime::Clock;
 use crate::transports::TransportError;
 use crate::transports::stdio::ProgramMasks;
-
-/// Notes that wait for one caller; further ones are dropped.
-const NOTES: usize = 64;
-/// Requests of the server that wait for their answers; further ones are dropped.
-const REQUESTS: usize = 16;
 
 /// How long the reason of an end is waited for after a message could not be sent.
 const END_KNOWN: Duration = Duration::from_secs(1);
@@ -58,8 +51,7 @@ pub(super) struct Lines {
 
 /// What came from the server. Shared with the task that reads.
 pub(super) struct Incoming {
-    pending: Mutex<BTreeMap<u64, Pending>>,
-    next_id: AtomicU64,
+    under_way: RequestsUnderWay<ReplySender>,
     /// How often the server said that its list changed.
     changes: watch::Sender<u64>,
     updates: UpdateSignals,
@@ -85,42 +77,13 @@ const NOISE_LINES: usize = 3;
 /// The most characters of a line that is no message that are kept.
 const NOISE: usize = 120;
 
-/// A request whose answer has not come yet.
-struct Pending {
-    reply: oneshot::Sender<Result<Reply, TransportError>>,
-    notes: mpsc::Sender<Note>,
-    requests: mpsc::Sender<ServerRequest>,
-    /// Whether it is a call, whose caller may be meant by what names no request.
-    is_call: bool,
-}
-
-/// A request of the server.
-struct ServerRequest {
-    id: JsonText,
-    method: String,
-    params: Option<JsonText>,
-}
-
-/// What comes for one request. Dropping it forgets the request.
-struct Waiting<'a> {
-    incoming: &'a Incoming,
-    id: u64,
-    reply: oneshot::Receiver<Result<Reply, TransportError>>,
-    notes: mpsc::Receiver<Note>,
-    requests: mpsc::Receiver<ServerRequest>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.incoming.pending().remove(&self.id);
-    }
-}
+/// Takes the answer to one request.
+type ReplySender = oneshot::Sender<Result<Reply, TransportError>>;
 
 impl Incoming {
     pub(super) fn new(interaction: &Arc<Interaction>, masks: ProgramMasks) -> Arc<Self> {
         Arc::new(Self {
-            pending: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            under_way: RequestsUnderWay::new(),
             changes: watch::Sender::new(0),
             updates: UpdateSignals::default(),
             ended: watch::Sender::new(None),
@@ -128,18 +91,6 @@ impl Incoming {
             interaction: Arc::clone(interaction),
             masks,
         })
-    }
-
-    fn pending(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn register(&self, is_call: bool) -> Waiting<'_> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let ((reply, answered), (notes, received), (requests, questions)) =
-            (oneshot::channel(), mpsc::channel(NOTES), mpsc::channel(REQUESTS));
-        self.pending().insert(id, Pending { reply, notes, requests, is_call });
-        Waiting { incoming: self, id, reply: answered, notes: received, requests: questions }
     }
 
     /// Handles one message of the server. Returns what has to be answered at once. The error says
@@ -155,10 +106,8 @@ impl Incoming {
     fn take(&self, message: RpcMessage) -> Option<String> {
         match message {
             RpcMessage::Response { id, result } => {
-                let mut pending = self.pending();
-                // A server that could not read the id can only mean the one request under way.
-                let id = id.or_else(|| pending.keys().next().copied().filter(|_| pending.len() == 1))?;
-                let _ = pending.remove(&id)?.reply.send(Ok(result.map_err(|error| self.masked(error))));
+                let reply = self.under_way.take(id)?;
+                let _ = reply.send(Ok(result.map_err(|error| self.masked(error))));
                 None
             }
             RpcMessage::Notification { method, params } => {
@@ -167,27 +116,16 @@ impl Incoming {
                 } else if method == UPDATED {
                     self.updates.take(params.as_ref());
                 } else if let Some((about, note)) = Note::parse(&method, params.as_ref()) {
-                    let pending = self.pending();
-                    let request = match about {
-                        Some(id) => pending.get(&id),
-                        // A log line names no request.
-                        None => only_call(&pending),
-                    };
-                    let _ = request?.notes.try_send(note);
+                    self.under_way.give_note(about, note);
                 }
                 None
             }
-            RpcMessage::Request { id, method, params } => {
-                let request = ServerRequest { id, method, params };
-                if InputMethod::parse(&request.method).is_none() {
-                    return Some(self.without_caller(&request));
-                }
-                // It names no request, so with several calls it is not known whose caller is meant.
-                let sent = match only_call(&self.pending()) {
-                    Some(call) => call.requests.try_send(request).map_err(mpsc::error::TrySendError::into_inner),
+            RpcMessage::Request(request) => {
+                let given = match InputMethod::parse(&request.method) {
+                    Some(_) => self.under_way.give_request(request),
                     None => Err(request),
                 };
-                sent.err().map(|request| self.without_caller(&request))
+                given.err().map(|request| inputs::response_without_caller(&request, &self.interaction))
             }
         }
     }
@@ -202,24 +140,16 @@ impl Incoming {
         RpcError { message: mask.text(error.message), data, code: error.code }
     }
 
-    /// The answer to a request of the server that no caller answers.
-    fn without_caller(&self, request: &ServerRequest) -> String {
-        if request.method == "ping" {
-            return json_rpc::response(&request.id, Ok("{}"));
-        }
-        request.response(inputs::answer_without_caller(&request.method, &self.interaction), &self.interaction)
-    }
-
     /// Records that the connection ended: no answer comes any more.
     pub(super) fn end(&self, reason: EndReason) {
         self.ended.send_replace(Some(reason));
-        self.pending().clear();
+        self.under_way.take_all();
     }
 
     /// Ends all requests under way with this error.
     pub(super) fn fail_all(&self, error: &TransportError) {
-        for (_, pending) in std::mem::take(&mut *self.pending()) {
-            let _ = pending.reply.send(Err(error.clone()));
+        for reply in self.under_way.take_all() {
+            let _ = reply.send(Err(error.clone()));
         }
     }
 
@@ -258,19 +188,6 @@ impl Incoming {
     }
 }
 
-/// The call under way, if there is only one.
-fn only_call(pending: &BTreeMap<u64, Pending>) -> Option<&Pending> {
-    let mut calls = pending.values().filter(|request| request.is_call);
-    calls.next().filter(|_| calls.next().is_none())
-}
-
-impl ServerRequest {
-    /// The message with its answer.
-    fn response(&self, answer: InputAnswer, interaction: &Interaction) -> String {
-        json_rpc::response(&self.id, answer.of_request(&self.method, interaction).as_deref())
-    }
-}
-
 impl Lines {
     /// A connection whose messages go out by `outgoing` and are given to `incoming`.
     pub(super) fn new(address: String, outgoing: Box<dyn Outgoing>, incoming: Arc<Incoming>, clock: Clock) -> Self {
@@ -296,74 +213,27 @@ impl Lines {
         revision: McpRevision,
         io: &dyn CallIo,
     ) -> Result<Reply, RequestError> {
-        let mut waiting = self.incoming.register(request.progress);
+        let (sender, reply) = oneshot::channel();
+        let expected = self.incoming.under_way.expect(sender, request.progress);
         if let Some(reason) = self.incoming.end_reason() {
             return Err(RequestError::Unsent(self.broken(&reason)));
         }
-        let id = waiting.id;
-        let message = json_rpc::request(id, request.method, &request.params(revision, id));
-        if let Err(error) = self.outgoing.send(&message).await {
-            return Err(self.unsendable(error).await);
-        }
-        let answered = self.wait(&mut waiting, request, io).await;
-        if matches!(answered, Err(RequestError::Cancelled | RequestError::Unanswered(TransportError::Timeout { .. }))) {
-            let _ = self.cancel(id).await;
-        }
-        answered
+        let id = expected.id;
+        self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
+        let messages = LineMessages { lines: self, expected, reply };
+        RequestExchange { connection: self, request, id }.run(messages, io).await
     }
 
     /// Sends a request whose answer is not waited for, and gives its id.
     pub(super) async fn begin(&self, request: &McpRequest, revision: McpRevision) -> Result<u64, RequestError> {
-        let id = self.incoming.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.incoming.under_way.next_id();
         self.notify(&json_rpc::request(id, request.method, &request.params(revision, id))).await?;
         Ok(id)
     }
 
     /// Informs the server that a request is not wanted any more.
     pub(super) async fn cancel(&self, id: u64) -> Result<(), RequestError> {
-        let params = format!(r#"{{"requestId":{id},"reason":"the caller does not wait any more"}}"#);
-        self.notify(&json_rpc::notification("notifications/cancelled", &params)).await
-    }
-
-    async fn wait(
-        &self,
-        waiting: &mut Waiting<'_>,
-        request: &McpRequest,
-        io: &dyn CallIo,
-    ) -> Result<Reply, RequestError> {
-        let mut deadline = Deadline::new(self.clock.now(), request);
-        loop {
-            let Waiting { reply, notes, requests, .. } = waiting;
-            let next = async {
-                tokio::select! {
-                    biased;
-                    Some(note) = notes.recv() => Arrived::Note(note),
-                    Some(request) = requests.recv() => Arrived::Request(request),
-                    reply = reply => Arrived::Reply(reply.ok()),
-                }
-            };
-            let next = tokio::select! {
-                next = until_cancelled(next, io) => next.ok_or(RequestError::Cancelled)?,
-                () = deadline.passed() => return Err(deadline.exceeded(self.address.clone())),
-            };
-            match next {
-                Arrived::Reply(reply) => return self.replied(reply),
-                Arrived::Note(note) => note.give(io),
-                Arrived::Request(request) => {
-                    let interaction = &self.incoming.interaction;
-                    let answering = inputs::answer(&request.method, request.params.as_ref(), interaction, io);
-                    let since = self.clock.now();
-                    let answer = tokio::select! {
-                        answer = until_cancelled(answering, io) => answer.ok_or(RequestError::Cancelled)?,
-                        // It does not wait for the input any more.
-                        reply = &mut waiting.reply => return self.replied(reply.ok()),
-                    };
-                    self.notify(&request.response(answer, interaction)).await?;
-                    deadline.exclude(since, self.clock.now());
-                }
-            }
-            deadline.extend(self.clock.now());
-        }
+        self.notify(&withdrawal(id)).await
     }
 
     /// The reply, or why there is none: the connection ended.
@@ -393,29 +263,49 @@ impl Lines {
     }
 }
 
-/// What comes while a request waits.
-enum Arrived {
-    /// `None` when the connection ended.
-    Reply(Option<Result<Reply, TransportError>>),
-    Note(Note),
-    Request(ServerRequest),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pending(is_call: bool) -> Pending {
-        Pending { reply: oneshot::channel().0, notes: mpsc::channel(1).0, requests: mpsc::channel(1).0, is_call }
+impl Connection for Lines {
+    fn address(&self) -> String {
+        self.address.clone()
     }
 
-    /// A request of the server that names no call must not reach the caller of another one.
-    #[test]
-    fn what_names_no_call_is_for_the_only_one() {
-        let mut all = BTreeMap::from([(1, pending(false)), (2, pending(true))]);
-        assert!(only_call(&all).is_some_and(|call| call.is_call));
-        all.insert(3, pending(true));
-        assert!(only_call(&all).is_none(), "either may be meant");
-        assert!(only_call(&BTreeMap::from([(1, pending(false))])).is_none());
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn interaction(&self) -> &Interaction {
+        &self.incoming.interaction
+    }
+
+    async fn respond(&self, response: String) -> Result<(), RequestError> {
+        self.notify(&response).await
+    }
+
+    async fn withdraw(&self, id: u64) {
+        let _ = self.cancel(id).await;
+    }
+}
+
+/// What comes for one request.
+struct LineMessages<'a> {
+    lines: &'a Lines,
+    expected: Expected<'a, ReplySender>,
+    reply: oneshot::Receiver<Result<Reply, TransportError>>,
+}
+
+impl Messages for LineMessages<'_> {
+    type Answer = Reply;
+
+    async fn next(&mut self) -> Result<Arrived<Reply>, RequestError> {
+        tokio::select! {
+            biased;
+            // What came before the reply is given before it.
+            arrived = self.expected.next() => Ok(arrived),
+            reply = &mut self.reply => self.lines.replied(reply.ok()).map(Arrived::Answer),
+        }
+    }
+
+    async fn answer(&mut self) -> Result<Reply, RequestError> {
+        let reply = (&mut self.reply).await;
+        self.lines.replied(reply.ok())
     }
 }

@@ -4,8 +4,9 @@
 //! The revision is negotiated with each server alone, so an old server does not affect others.
 //! `negotiate` greets it, `listing` reads all pages of its tools, `decode` makes the manifest,
 //! `offers` those of what is offered besides tools, `call` calls, `relay` passes other requests on,
-//! `hints` follows changes, `updates` single resources. Over HTTP each request is its own exchange
-//! (`http`); a process or an HTTP+SSE stream carries messages both ways (`lines`).
+//! `hints` follows changes, `updates` single resources. Over HTTP each request is a POST of its own
+//! (`http`); a process or an HTTP+SSE stream carries messages both ways (`lines`). What comes until
+//! the answer to a request is handled once for both (`exchange`).
 //!
 //! Schemas and unknown members are kept as they came. This module never repeats a call that may
 //! have run, never fetches what a schema refers to, and trusts no annotation.
@@ -16,6 +17,7 @@ mod connection;
 mod deadline;
 mod decode;
 mod eras;
+mod exchange;
 mod headers;
 mod hints;
 mod http;
@@ -28,7 +30,6 @@ mod notes;
 mod offers;
 mod over_http;
 mod patience;
-mod questions;
 mod relay;
 mod request;
 mod revision;

@@ -1,29 +1,49 @@
-//! The messages on the stream that answers one request.
+//! The messages over HTTP for one request: its answer is a document, or a stream of messages of
+//! which the last one is the answer.
 //!
 //! A legacy server may end the stream before the answer; it is opened again where it ended, after
 //! the time that the server named. Answers to other requests are skipped. This module answers
 //! nothing.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
 use super::deadline::UNTIMED;
+use super::exchange::Arrived;
+use super::notes::Note;
 use super::request::{Reply, RequestError};
 use crate::protocols::json_rpc::{self, RpcMessage};
 use crate::transports::TransportError;
-use crate::transports::http::{EventLimits, EventStream, ResumePoint, ServerEvent, Upstream};
+use crate::transports::http::{
+    EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent, StreamedResponse, Unanswered,
+    Upstream,
+};
 
 /// The most messages that are kept while a caller is waited for; further ones are dropped.
 const KEPT: usize = 64;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The messages of a stream that may concern one request.
+/// What one POST comes to.
+pub(super) type Posted = Result<StreamedResponse, Unanswered>;
+
+/// The answer to one request.
+pub(super) enum HttpAnswer {
+    /// A whole answer, which has not been read.
+    Document(HttpResponse),
+    /// The reply that came on a stream with this head.
+    Streamed(Arc<ResponseHead>, Reply),
+}
+
+/// The messages that come for one request, on the stream that answers it or as the whole answer.
 pub(super) struct StreamMessages<'a> {
     upstream: &'a Upstream,
     /// The headers of the session, if its server may continue a stream.
     session: Option<HeaderMap>,
+    begin: AnswerBegin<'a>,
     events: Option<EventStream>,
     /// Where the stream ended that has to be opened again, and when that may be.
     ended: Option<(ResumePoint, Instant)>,
@@ -33,38 +53,92 @@ pub(super) struct StreamMessages<'a> {
     max_body: usize,
 }
 
+/// How far the answer is.
+enum AnswerBegin<'a> {
+    /// The request is sent.
+    Posting(BoxFuture<'a, Posted>),
+    /// The answer is a stream with this head.
+    Streaming(Arc<ResponseHead>),
+}
+
+/// How the answer began.
+enum BegunAnswer {
+    Document(HttpResponse),
+    Stream(Arc<ResponseHead>),
+}
+
 impl<'a> StreamMessages<'a> {
-    /// Those of these events for the request with this id. With the headers of a session, a stream
+    /// Those for the request with this id, which is posted. With the headers of a session, a stream
     /// that ended early is opened again.
     pub(super) fn new(
-        (upstream, session): (&'a Upstream, Option<HeaderMap>),
-        events: EventStream,
+        upstream: &'a Upstream,
+        session: Option<HeaderMap>,
+        posting: BoxFuture<'a, Posted>,
         id: u64,
         max_body: usize,
     ) -> Self {
-        Self { upstream, session, events: Some(events), ended: None, read: VecDeque::new(), id, max_body }
+        let begin = AnswerBegin::Posting(posting);
+        Self { upstream, session, begin, events: None, ended: None, read: VecDeque::new(), id, max_body }
     }
 
-    /// The next one. The error says why none comes any more.
-    pub(super) async fn next(&mut self) -> Result<RpcMessage, RequestError> {
+    /// The next one. The error says why none comes any more. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
+        let head = match self.begun().await? {
+            BegunAnswer::Document(answer) => return Ok(Arrived::Answer(HttpAnswer::Document(answer))),
+            BegunAnswer::Stream(head) => head,
+        };
         loop {
-            if let Some(message) = self.read.pop_front() {
-                return Ok(message);
+            match self.read.pop_front() {
+                Some(RpcMessage::Response { result, .. }) => {
+                    return Ok(Arrived::Answer(HttpAnswer::Streamed(head, result)));
+                }
+                Some(RpcMessage::Notification { method, params }) => {
+                    let note = Note::parse(&method, params.as_ref());
+                    if let Some((about, note)) = note
+                        && about.is_none_or(|about| about == self.id)
+                    {
+                        return Ok(Arrived::Note(note));
+                    }
+                }
+                Some(RpcMessage::Request(request)) => return Ok(Arrived::Request(request)),
+                None => self.read().await?,
             }
-            self.read().await?;
         }
     }
 
-    /// Waits for the reply, and keeps other messages for later.
-    pub(super) async fn reply(&mut self) -> Result<Reply, RequestError> {
+    /// Waits for the answer, and keeps other messages for later. Cancel-safe.
+    pub(super) async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
+        let head = match self.begun().await? {
+            BegunAnswer::Document(answer) => return Ok(HttpAnswer::Document(answer)),
+            BegunAnswer::Stream(head) => head,
+        };
         loop {
             for message in &self.read {
                 if let RpcMessage::Response { result, .. } = message {
-                    return Ok(result.clone());
+                    return Ok(HttpAnswer::Streamed(head, result.clone()));
                 }
             }
             self.read.truncate(KEPT);
             self.read().await?;
+        }
+    }
+
+    /// How the answer begins, once it does. After a document or an error none comes any more.
+    async fn begun(&mut self) -> Result<BegunAnswer, RequestError> {
+        let posting = match &mut self.begin {
+            AnswerBegin::Streaming(head) => return Ok(BegunAnswer::Stream(Arc::clone(head))),
+            AnswerBegin::Posting(posting) => posting,
+        };
+        match posting.await {
+            Ok(StreamedResponse::Document(answer)) => Ok(BegunAnswer::Document(answer)),
+            Ok(StreamedResponse::Events(head, events)) => {
+                let head = Arc::new(head);
+                self.begin = AnswerBegin::Streaming(Arc::clone(&head));
+                self.events = Some(events);
+                Ok(BegunAnswer::Stream(head))
+            }
+            Err(Unanswered { error, sent: true }) => Err(RequestError::Unanswered(error)),
+            Err(Unanswered { error, sent: false }) => Err(RequestError::Unsent(error)),
         }
     }
 
@@ -82,8 +156,9 @@ impl<'a> StreamMessages<'a> {
             }
             let again = match &self.ended {
                 Some((point, at)) => {
+                    let id = point.id.clone();
                     sleep_until(*at).await;
-                    self.resume(&point.id).await?
+                    self.resume(&id).await?
                 }
                 None => None,
             };
@@ -95,7 +170,7 @@ impl<'a> StreamMessages<'a> {
     }
 
     /// Opens the stream again after this event. `None` if it cannot be continued.
-    async fn resume(&self, id: &str) -> Result<Option<EventStream>, RequestError> {
+    async fn resume(&mut self, id: &str) -> Result<Option<EventStream>, RequestError> {
         let (Some(session), Ok(id)) = (&self.session, HeaderValue::from_str(id)) else { return Ok(None) };
         let mut headers = session.clone();
         headers.insert(LAST_EVENT_ID, id);

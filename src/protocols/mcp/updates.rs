@@ -113,7 +113,7 @@ fn read(events: EventStream) -> BoxStream<'static, ()> {
                     RpcMessage::Notification { method, .. } if method == UPDATED => return Some(((), events)),
                     // The server ended the subscription.
                     RpcMessage::Response { .. } => return None,
-                    RpcMessage::Notification { .. } | RpcMessage::Request { .. } => {}
+                    RpcMessage::Notification { .. } | RpcMessage::Request(_) => {}
                 }
             }
         }

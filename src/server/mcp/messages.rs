@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode};
 use serde::de::IgnoredAny;
 
 use crate::model::JsonText;
-use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::server::mcp::answer::{self, Answer, envelope, error_envelope, json, refused};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
@@ -35,7 +35,7 @@ pub(super) async fn receive(mut context: McpContext, body: Bytes) -> Response {
     }
     drop(body);
     match messages.into_iter().next() {
-        Some(RpcMessage::Request { id, method, params }) => request(&context, (&id, &method), params).await,
+        Some(RpcMessage::Request(sent)) => request(&context, (&sent.id, &sent.method), sent.params).await,
         Some(other) => match without_answer(&context, other) {
             Ok(()) => StatusCode::ACCEPTED.into_response(),
             Err(refusal) => refused(None, &refusal),
@@ -106,7 +106,7 @@ fn without_answer(context: &McpContext, message: RpcMessage) -> Result<(), Refus
             }
             Ok(())
         }
-        RpcMessage::Request { .. } => Ok(()),
+        RpcMessage::Request(_) => Ok(()),
     }
 }
 
@@ -123,7 +123,7 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
     let mut answers: Vec<Bytes> = Vec::new();
     for message in messages {
         let (id, method, params) = match message {
-            RpcMessage::Request { id, method, params } => (id, method, params),
+            RpcMessage::Request(RpcRequest { id, method, params }) => (id, method, params),
             other => {
                 without_answer(context, other)?;
                 continue;
