@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use callsheet::model::{Auth, HttpTarget, JsonText, OAuthClient, Secret, Target};
 use callsheet::protocols::mcp::Mcp;
 use callsheet::protocols::{
-    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputRefused, InputReply, InputWanted, ListRequest,
-    Listing, Protocol, Session,
+    Call, CallIo, CallLog, CallProgress, CallerOffers, InputMethod, InputWanted, ListRequest, Listing, Protocol,
+    Session,
 };
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::Transports;
@@ -81,18 +81,16 @@ impl CallIo for Agreeable {
         println!("log: {line:?}");
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        let reply = match wanted.method {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
+        let given = match wanted.method {
             InputMethod::Elicitation => {
                 let schema = wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok());
                 let content = arguments(&schema.unwrap_or_default());
-                JsonText::parse(&content.to_string())
-                    .map(|content| InputReply::accepted(&content))
-                    .map_err(|_| InputRefused)
+                JsonText::parse(&content.to_string()).ok().map(|content| InputWanted::accepted(&content))
             }
-            InputMethod::Sampling | InputMethod::Roots => Err(InputRefused),
+            InputMethod::Sampling | InputMethod::Roots => None,
         };
-        Box::pin(std::future::ready(reply))
+        Box::pin(std::future::ready(given))
     }
 }
 

@@ -9,10 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::model::ToolId;
+use crate::model::{JsonText, ToolId};
 use crate::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, TraceContext,
-    cancelled_by_caller,
+    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, TraceContext, cancelled_by_caller,
 };
 use crate::runtime::{Clock, Stop, StopTrigger};
 
@@ -147,13 +146,13 @@ impl CallIo for CallLine {
         }
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         match &self.caller {
             Some(caller) if wanted.is_offered(caller.offers()) => Box::pin(async move {
                 let _wait = InputWait::begin(self);
                 caller.input(wanted).await
             }),
-            _ => Box::pin(std::future::ready(Err(InputRefused))),
+            _ => Box::pin(std::future::ready(None)),
         }
     }
 

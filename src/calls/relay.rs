@@ -14,7 +14,7 @@ use super::caller::CallLine;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, ScenarioName, ToolId};
-use crate::protocols::{CallError, CallIo, Outcome, Relay, RelayMethod, ResumedInput};
+use crate::protocols::{CallError, CallIo, InputRound, Outcome, Relay, RelayMethod};
 use crate::runtime::ReservedBytes;
 use crate::transports::TransportError;
 
@@ -28,7 +28,7 @@ pub struct RelayRequest {
     /// The parameters, in the words of the scenario: one JSON object without `_meta`.
     pub params: JsonText,
     /// The input with which a request that needed some is sent again.
-    pub resumed: Option<ResumedInput>,
+    pub resumed: Option<InputRound>,
     /// The scope of the caller.
     pub scope: ViewQuery,
 }

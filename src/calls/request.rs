@@ -8,7 +8,7 @@ use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, StoredAnswer, ToolId, ViewTool};
-use crate::protocols::{Outcome, ResumedInput};
+use crate::protocols::{InputRound, Outcome};
 use crate::runtime::ReservedBytes;
 
 /// The code of a stored answer whose tool goes on and cannot be followed.
@@ -38,7 +38,7 @@ pub struct Request {
     /// the latest remembered list in which it meant one. For callers that cannot say a revision.
     pub remembered: bool,
     /// The input with which a call is sent again that needed some.
-    pub resumed: Option<ResumedInput>,
+    pub resumed: Option<InputRound>,
     /// The name of the client that sent it, for the audit log.
     pub client: Option<String>,
     /// Whether the outcome of the same call is handed out, once, if a human decided about it
@@ -71,7 +71,7 @@ pub struct PreparedCall {
     /// JSON pointers to members that were `null` for "not set" and were taken out of the arguments.
     pub adjusted: Vec<String>,
     /// The input with which the call is sent again.
-    pub resumed: Option<ResumedInput>,
+    pub resumed: Option<InputRound>,
     /// Whether the outcome of the same call is handed out if a human decided about it meanwhile.
     pub collects: bool,
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{InputRequired, ResumedInput};
+use super::InputRound;
 use crate::model::JsonText;
 use crate::transports::http::{HttpResponse, Unanswered};
 use crate::transports::{TransportError, status_text};
@@ -29,7 +29,7 @@ pub struct Call {
     /// The most bytes of the answer.
     pub max_body: usize,
     /// The input with which the caller sends a call again that needed some.
-    pub resumed: Option<ResumedInput>,
+    pub resumed: Option<InputRound>,
 }
 
 /// The answer of a scenario. A tool's own failure is an answer too.
@@ -57,7 +57,7 @@ pub struct Outcome {
     pub content: Option<JsonText>,
     /// The input without which the tool does not continue, for a caller that sends the call again
     /// with it. Then the tool did not fail yet.
-    pub input_required: Option<InputRequired>,
+    pub input_required: Option<InputRound>,
 }
 
 /// What a scenario reports about a run that continues after its answer.

@@ -50,36 +50,14 @@ pub struct InputWanted {
     pub params: JsonText,
 }
 
-/// The answer of a caller.
+/// Input of a call that its caller sends again: what its tool needs before it can continue, and
+/// then what the caller gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InputReply {
-    /// The result of the request: one JSON object, such as
-    /// `{"action":"accept","content":{"name":"Ada"}}`.
-    Given(JsonText),
-    /// The caller does not want to answer.
-    Declined,
-}
-
-/// The caller gives no input. The session reports that to its scenario as its protocol has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this caller gives no input")]
-pub struct InputRefused;
-
-/// Input that a tool needs before its call can continue, for a caller that sends the call again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InputRequired {
-    /// The requests as they came: one JSON object with a member for each. `{}` if there are none.
-    pub requests: JsonText,
-    /// What the scenario wants back unchanged with the input.
-    pub state: Option<String>,
-}
-
-/// The input with which a caller sends its call again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResumedInput {
-    /// The results of the requests: one JSON object with the keys of the requests.
-    pub responses: JsonText,
-    /// The state that came with the requests.
+pub struct InputRound {
+    /// One JSON object with a member for each request: the requests as they came, and with the same
+    /// keys their results. `{}` if there are none.
+    pub by_key: JsonText,
+    /// What the scenario wants back unchanged with the results.
     pub state: Option<String>,
 }
 
@@ -124,6 +102,11 @@ impl InputWanted {
         Self { method: InputMethod::Elicitation, params: JsonText::known(params) }
     }
 
+    /// The result with which a user accepts a question: `content` is the text of one JSON object.
+    pub fn accepted(content: &JsonText) -> JsonText {
+        JsonText::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get()))
+    }
+
     /// The message for the user; empty if there is none.
     pub fn message(&self) -> String {
         self.read().and_then(|question| question.message).unwrap_or_default()
@@ -156,13 +139,6 @@ impl InputWanted {
 
     fn read(&self) -> Option<ElicitationForm<'_>> {
         serde_json::from_str(self.params.get()).ok()
-    }
-}
-
-impl InputReply {
-    /// The answer of a user who filled in the form: `content` is the text of one JSON object.
-    pub fn accepted(content: &JsonText) -> Self {
-        Self::Given(JsonText::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get())))
     }
 }
 

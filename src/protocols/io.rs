@@ -8,8 +8,9 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::call_log::CallLog;
-use super::input::{CallerOffers, InputRefused, InputReply, InputWanted};
+use super::input::{CallerOffers, InputWanted};
 use super::trace::TraceContext;
+use crate::model::JsonText;
 
 /// The caller's side of one call. A face implements it for its callers, and the session that runs
 /// the call uses it. Every method has a default for callers that take no part.
@@ -36,10 +37,12 @@ pub trait CallIo: Send + Sync {
     }
 
     /// The tool needs input of the caller to continue, and waits for it. A caller is requested only
-    /// what it offers. By default it is refused.
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    /// what it offers. Gives the result of the request as it came, one JSON object such as
+    /// `{"action":"accept","content":{"name":"Ada"}}`. `None`, as by default, of a caller that gives
+    /// none: then the session declines to its scenario as its protocol has it.
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         let _ = wanted;
-        Box::pin(std::future::ready(Err(InputRefused)))
+        Box::pin(std::future::ready(None))
     }
 
     /// Completes when the call is not wanted any more. A session that can inform its scenario does;

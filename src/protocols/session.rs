@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome, ResumedInput};
+use super::{Call, CallError, CallIo, InputRound, ListError, ListRequest, Listing, Outcome};
 use crate::model::{Awaited, JsonText, ProgramEnd};
 use crate::transports::http::Upstream;
 
@@ -110,7 +110,7 @@ pub struct Relay {
     /// The parameters: the text of one JSON object, without `_meta`.
     pub params: JsonText,
     /// The input with which a request that needed some is sent again.
-    pub resumed: Option<ResumedInput>,
+    pub resumed: Option<InputRound>,
     /// The longest time until the answer.
     pub longest: Duration,
     /// The most bytes of the answer.

@@ -4,10 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use callsheet::calls::Request;
 use callsheet::model::JsonText;
-use callsheet::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
-    ResumedInput,
-};
+use callsheet::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRound, InputWanted, LogLevel};
 use callsheet::runtime::{Stop, StopTrigger, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -40,11 +37,10 @@ impl CallIo for Partner {
         self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         self.heard.lock().unwrap().push(wanted.message());
-        let reply =
-            self.answer.map_or(InputReply::Declined, |answer| InputReply::accepted(&JsonText::parse(answer).unwrap()));
-        Box::pin(std::future::ready(Ok(reply)))
+        let given = self.answer.map(|answer| InputWanted::accepted(&JsonText::parse(answer).unwrap()));
+        Box::pin(std::future::ready(given))
     }
 
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
@@ -187,12 +183,12 @@ async fn a_caller_that_resumes_gets_the_requests_and_sends_the_call_again_with_t
     assert_eq!(outcome.code.as_deref(), Some("input_required"));
     let required = outcome.input_required.unwrap();
     assert_eq!(required.state.as_deref(), Some("sealed"));
-    let sent: Value = serde_json::from_str(required.requests.get()).unwrap();
+    let sent: Value = serde_json::from_str(required.by_key.get()).unwrap();
     assert_eq!(sent["who"]["params"]["message"], "Name?");
     assert!(partner.heard.lock().unwrap().is_empty(), "nobody is asked meanwhile");
 
     let responses = JsonText::parse(r#"{"who":{"action":"cancel"}}"#).unwrap();
-    let resumed = Some(ResumedInput { responses, state: required.state });
+    let resumed = Some(InputRound { by_key: responses, state: required.state });
     let outcome = call(Request { resumed, ..request("greet", &json!({})) }).await.unwrap().outcome;
     let result: Value = serde_json::from_str(outcome.result.unwrap().get()).unwrap();
     assert_eq!(result, json!({"state": "sealed", "replies": {"who": {"action": "cancel"}}}));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{HttpTarget, Interaction, JsonText};
-use callsheet::protocols::{CallIo, CallerOffers, InputRefused, InputReply, InputWanted};
+use callsheet::protocols::{CallIo, CallerOffers, InputWanted};
 use callsheet::runtime::Clock;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl CallIo for Obliging {
         CallerOffers { elicitation_form: true, sampling: true, roots: true, ..CallerOffers::default() }
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         Box::pin(async move {
             self.requested.lock().unwrap().push(wanted.method.to_string());
             if let Some(takes) = self.takes {
@@ -34,7 +34,7 @@ impl CallIo for Obliging {
                 tokio::time::resume();
             }
             let result = json!({"method": wanted.method.as_str(), "params": serde_json::from_str::<Value>(wanted.params.get()).unwrap()});
-            Ok(InputReply::Given(JsonText::parse(&result.to_string()).unwrap()))
+            Some(JsonText::parse(&result.to_string()).unwrap())
         })
     }
 }
@@ -133,6 +133,27 @@ async fn a_request_outside_of_a_call_is_answered_at_once() {
     assert_eq!(answers[1]["result"], json!({"roots": [{"uri": "file:///srv/files"}]}));
     assert_eq!(answers[2]["result"], json!({"action": "decline"}));
     assert_eq!(answers[3]["error"]["code"], -1);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_requested_before_the_answer_is_answered_though_both_come_together() {
+    let mut greet = legacy("2025-11-25", &json!([tool("work")]));
+    let server = McpServer::start(move |came: &Came| {
+        if came.method() != "tools/call" {
+            return greet(came);
+        }
+        let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}});
+        let answer = json!({"jsonrpc": "2.0", "id": came.message["id"], "result": {"content": []}});
+        Answer::Events(vec![json!([question, answer])])
+    })
+    .await;
+    let house = house(&server, Interaction::default()).await;
+    for calls in 1..=10 {
+        let caller = Arc::new(Obliging::default());
+        house.app.calls().execute_for(request("work", &json!({})), Some(caller)).await.unwrap();
+        assert_eq!(answers(&server).len(), calls);
+    }
     house.finish().await;
 }
 

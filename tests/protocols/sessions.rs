@@ -9,9 +9,7 @@ use callsheet::catalog::Snapshot;
 use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
 use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
-use callsheet::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
-};
+use callsheet::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
 use futures_util::future::BoxFuture;
@@ -91,11 +89,10 @@ impl CallIo for Partner {
         self.heard.lock().unwrap().push(format!("{}: {}", line.level.as_str(), line.text()));
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         self.heard.lock().unwrap().push(wanted.message());
-        let reply =
-            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
-        Box::pin(std::future::ready(Ok(reply)))
+        let given = self.answer.map(|answer| JsonText::parse(answer).unwrap());
+        Box::pin(std::future::ready(given))
     }
 
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use callsheet::model::{JsonText, Target};
 use callsheet::protocols::{
-    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputReply,
-    InputWanted, ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity,
-    tool_discovery,
+    Call, CallError, CallIo, CallLog, CallProgress, Cancelled, ConnectError, EndReason, Fits, Hint, InputWanted,
+    ListError, ListRequest, Listing, LogLevel, Outcome, Protocol, ProtocolId, Session, Validity, tool_discovery,
 };
 use callsheet::runtime::Clock;
 use callsheet::transports::{TransportError, Transports};
@@ -294,10 +293,11 @@ impl Session for ScriptedSession {
 impl ScriptedSession {
     async fn input(&self, io: &dyn CallIo) -> Outcome {
         let wanted = InputWanted::question("Which city?", &JsonText::parse("{}").unwrap());
+        let is_offered = wanted.is_offered(io.offers());
         match io.input(&wanted).await {
-            Ok(InputReply::Given(answer)) => Outcome::done(answer),
-            Ok(InputReply::Declined) => Outcome::failed(None, "declined".to_owned(), None),
-            Err(refused) => Outcome::failed(None, refused.to_string(), Some("no_input".to_owned())),
+            Some(answer) => Outcome::done(answer),
+            None if is_offered => Outcome::failed(None, "declined".to_owned(), None),
+            None => Outcome::failed(None, "this caller gives no input".to_owned(), Some("no_input".to_owned())),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::ActiveCalls;
 use super::call::{ActiveCall, CallPhase, NewCall};
 use crate::calls::{CallEnd, CallResponse, Calls, Request};
-use crate::model::CallerInfo;
-use crate::protocols::{CallIo, InputReply, LogLevel};
+use crate::model::{CallerInfo, JsonText};
+use crate::protocols::{CallIo, LogLevel};
 
 /// Why a call was not begun.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,18 +105,18 @@ impl Calls {
         Arc::new(CallEnd::NeedsInput(needs_input))
     }
 
-    /// Gives the input that a call waits for, and waits until the call is over or needs more. A
-    /// call that `may_see` refuses by its owner counts as unknown.
+    /// Gives the input that a call waits for, the text of one JSON object, and waits until the call
+    /// is over or needs more. A call that `may_see` refuses by its owner counts as unknown.
     pub async fn give_input(
         &self,
         id: &str,
-        reply: InputReply,
+        result: JsonText,
         may_see: impl Fn(&str) -> bool,
     ) -> Result<(Arc<ActiveCall>, Arc<CallEnd>), InputError> {
         let mut waiting = self.0.active.waiting().into_iter();
         let waiting = waiting.find(|(call, input)| *input.id == *id && may_see(call.owner()));
-        let (call, _) = waiting.ok_or(InputError::Unknown)?;
-        if !call.give(reply) {
+        let (call, input) = waiting.ok_or(InputError::Unknown)?;
+        if !input.give(result) {
             return Err(InputError::Unknown);
         }
         let end = match call.settled(id).await {

@@ -1,20 +1,17 @@
 //! One call whose caller takes part.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{oneshot, watch};
-use uuid::Uuid;
+use tokio::sync::watch;
 
 use super::pace::EventPace;
 use super::pending_input::PendingInput;
 use crate::calls::CallEnd;
 use crate::events::{Event, Hub};
-use crate::model::{CallEvent, CallEventKind, CallerInfo};
-use crate::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
-};
+use crate::model::{CallEvent, CallEventKind, CallerInfo, JsonText};
+use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel};
 use crate::runtime::{Clock, Stop, StopTrigger};
 
 /// The largest log message that is sent to the caller, in bytes. A larger one is left out.
@@ -29,7 +26,6 @@ pub struct ActiveCall {
     owner: Arc<str>,
     offers: CallerOffers,
     phase: watch::Sender<CallPhase>,
-    reply: Mutex<Option<oneshot::Sender<InputReply>>>,
     cancelling: StopTrigger,
     cancelled: Stop,
     /// Requested once another call makes this one needless.
@@ -76,7 +72,6 @@ impl ActiveCall {
             owner,
             offers: CallerOffers { elicitation_form: true, log_level: Some(log_level), ..CallerOffers::default() },
             phase: watch::Sender::new(CallPhase::Running),
-            reply: Mutex::default(),
             cancelling,
             cancelled,
             unneeded: OnceLock::new(),
@@ -130,11 +125,6 @@ impl ActiveCall {
         let _ = self.unneeded.set(stop);
     }
 
-    /// Gives the input that it waits for. Whether it still waited.
-    pub(super) fn give(&self, reply: InputReply) -> bool {
-        self.reply().take().is_some_and(|waiting| waiting.send(reply).is_ok())
-    }
-
     /// Waits until the call needs input. Never completes for one that ends without.
     pub(super) async fn first_input(&self) -> Arc<PendingInput> {
         let mut phase = self.phase.subscribe();
@@ -164,10 +154,6 @@ impl ActiveCall {
         self.phase.send_replace(phase);
     }
 
-    fn reply(&self) -> MutexGuard<'_, Option<oneshot::Sender<InputReply>>> {
-        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends an event to the caller, unless too many came just now.
     fn publish(&self, what: CallEventKind) {
         let passes = matches!(what, CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_))
@@ -183,16 +169,13 @@ impl ActiveCall {
         })));
     }
 
-    async fn wait_for_input(&self, wanted: &InputWanted) -> InputReply {
-        let id: Arc<str> = Uuid::new_v4().to_string().into();
-        let (reply, replied) = oneshot::channel();
+    async fn wait_for_input(&self, wanted: &InputWanted) -> Option<JsonText> {
         if matches!(*self.phase.borrow(), CallPhase::Abandoned) {
-            return InputReply::Declined;
+            return None;
         }
         let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
-        let pending =
-            PendingInput { id: Arc::clone(&id), message: wanted.message(), schema: wanted.schema(), expires_at };
-        *self.reply() = Some(reply);
+        let (pending, given) = PendingInput::new(wanted.clone(), expires_at);
+        let id = Arc::clone(&pending.id);
         let _waiting = InputTurn { call: self, id: Arc::clone(&id) };
         self.phase.send_if_modified(|phase| {
             let is_there = !matches!(phase, CallPhase::Abandoned);
@@ -204,9 +187,9 @@ impl ActiveCall {
         self.publish(CallEventKind::InputNeeded(id));
         let mut phase = self.phase.subscribe();
         tokio::select! {
-            reply = replied => reply.unwrap_or(InputReply::Declined),
-            () = self.clock.sleep(self.input_timeout) => InputReply::Declined,
-            _ = phase.wait_for(|phase| matches!(phase, CallPhase::Abandoned)) => InputReply::Declined,
+            given = given => given.ok(),
+            () = self.clock.sleep(self.input_timeout) => None,
+            _ = phase.wait_for(|phase| matches!(phase, CallPhase::Abandoned)) => None,
         }
     }
 }
@@ -219,7 +202,6 @@ struct InputTurn<'a> {
 
 impl Drop for InputTurn<'_> {
     fn drop(&mut self) {
-        self.call.reply().take();
         self.call.phase.send_if_modified(|phase| {
             let waits = matches!(phase, CallPhase::NeedsInput(_));
             if waits {
@@ -248,8 +230,8 @@ impl CallIo for ActiveCall {
         }
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
-        Box::pin(async move { Ok(self.wait_for_input(wanted).await) })
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
+        Box::pin(self.wait_for_input(wanted))
     }
 
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {

@@ -18,7 +18,7 @@ use super::headers;
 use super::inputs;
 use super::request::{McpRequest, RequestError};
 use crate::model::{Interaction, JsonText};
-use crate::protocols::{Call, CallError, CallIo, InputMethod, InputRequired, Outcome, ResumedInput};
+use crate::protocols::{Call, CallError, CallIo, InputMethod, InputRound, Outcome};
 
 /// How long a call may take without a sign of progress, when neither the list nor the configuration
 /// says so.
@@ -72,7 +72,7 @@ pub(super) async fn call(
 pub(super) async fn converse(
     server: &McpServer,
     mut request: McpRequest,
-    input: Option<&ResumedInput>,
+    input: Option<&InputRound>,
     io: &dyn CallIo,
     address: &str,
 ) -> Result<Outcome, Failed> {
@@ -105,7 +105,7 @@ pub(super) async fn converse(
         let given = until_cancelled(responses(&requests, interaction, io), io).await;
         let cancelled = || Failed::Other(RequestError::Cancelled.into_call_error(address));
         more = match given.ok_or_else(cancelled)? {
-            Ok(responses) => resumed(&ResumedInput { responses, state: required.state.clone() }),
+            Ok(responses) => resumed(&InputRound { by_key: responses, state: required.state.clone() }),
             Err(why) => return Ok(needs_input(None, why)),
         };
     }
@@ -123,8 +123,8 @@ struct InputRequest<'a> {
 type InputRequests<'a> = BTreeMap<String, InputRequest<'a>>;
 
 /// Reads the requests for input. The error says why they cannot be answered.
-fn requests(required: &InputRequired) -> Result<InputRequests<'_>, String> {
-    let requests: InputRequests<'_> = serde_json::from_str(required.requests.get())
+fn requests(required: &InputRound) -> Result<InputRequests<'_>, String> {
+    let requests: InputRequests<'_> = serde_json::from_str(required.by_key.get())
         .map_err(|error| format!("its requests for input cannot be read: {error}"))?;
     if requests.len() > MAX_INPUTS {
         return Err(format!("it requested {} inputs at a time, more than {MAX_INPUTS}", requests.len()));
@@ -148,21 +148,21 @@ async fn responses(
     let mut responses = Vec::new();
     for (key, request) in requests {
         let params = request.params.map(|params| JsonText::known(params.get()));
-        let answer = inputs::answer(&request.method, params.as_ref(), interaction, io).await;
-        let Some(response) = answer.of_call() else {
+        let response = inputs::input_response(&request.method, params.as_ref(), interaction, io).await;
+        let Some(response) = response else {
             let method = request.method.escape_debug();
             return Err(format!("it needs input that its caller does not give: {method}"));
         };
-        responses.push(format!("{}:{response}", serde_json::Value::from(&**key)));
+        responses.push(format!("{}:{}", serde_json::Value::from(&**key), response.get()));
     }
     Ok(JsonText::known(format!("{{{}}}", responses.join(","))))
 }
 
 /// The members of `params` with which a call goes on. The state goes back as it came.
-fn resumed(input: &ResumedInput) -> String {
+fn resumed(input: &InputRound) -> String {
     let mut members = String::new();
-    if input.responses.get() != "{}" {
-        let _ = write!(members, r#","inputResponses":{}"#, input.responses.get());
+    if input.by_key.get() != "{}" {
+        let _ = write!(members, r#","inputResponses":{}"#, input.by_key.get());
     }
     if let Some(state) = &input.state {
         let _ = write!(members, r#","requestState":{}"#, serde_json::Value::from(&**state));

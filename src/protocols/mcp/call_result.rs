@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::request::Reply;
 use crate::model::{JsonText, with_allowed_meta};
 use crate::protocols::json_rpc::RpcError;
-use crate::protocols::{CallError, InputRequired, Outcome};
+use crate::protocols::{CallError, InputRound, Outcome};
 
 /// The code of an outcome that needs input.
 pub(super) const INPUT_REQUIRED: &str = "input_required";
@@ -45,7 +45,7 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 pub(super) enum Step {
     Done(Box<Outcome>),
     /// The tool needs input to continue.
-    NeedsInput(InputRequired),
+    NeedsInput(InputRound),
 }
 
 /// Reads the answer to a call.
@@ -60,8 +60,8 @@ pub(super) fn step(reply: Reply) -> Result<Step, CallError> {
     };
     match sent.result_type.as_deref() {
         None | Some("complete") => Ok(Step::Done(Box::new(outcome(&sent, &result)))),
-        Some("input_required") => Ok(Step::NeedsInput(InputRequired {
-            requests: JsonText::known(sent.input_requests.map_or("{}", RawValue::get)),
+        Some("input_required") => Ok(Step::NeedsInput(InputRound {
+            by_key: JsonText::known(sent.input_requests.map_or("{}", RawValue::get)),
             state: sent.request_state,
         })),
         Some(other) => Err(not_a_result(&format!("the result is of the unknown type {other:?}"), &result)),
@@ -69,7 +69,7 @@ pub(super) fn step(reply: Reply) -> Result<Step, CallError> {
 }
 
 /// The outcome of a call that does not continue without input.
-pub(super) fn needs_input(required: Option<InputRequired>, why: String) -> Outcome {
+pub(super) fn needs_input(required: Option<InputRound>, why: String) -> Outcome {
     let code = Some(INPUT_REQUIRED.to_owned());
     Outcome { input_required: required, ..Outcome::failed(None, why, code) }
 }
@@ -147,7 +147,7 @@ mod tests {
     fn needed_input_is_kept_as_it_came() {
         let result = r#"{"resultType":"input_required","requestState":"\u00e9","inputRequests":{"who": {"method":"elicitation/create"}}}"#;
         let Ok(Step::NeedsInput(required)) = read(result) else { panic!("it needs input") };
-        assert_eq!(required.requests.get(), r#"{"who": {"method":"elicitation/create"}}"#);
+        assert_eq!(required.by_key.get(), r#"{"who": {"method":"elicitation/create"}}"#);
         assert_eq!(required.state.as_deref(), Some("\u{e9}"));
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::model::{Interaction, JsonText};
 use crate::protocols::json_rpc::{self, METHOD_NOT_FOUND, RpcError, RpcRequest};
-use crate::protocols::{CallIo, CallerOffers, InputMethod, InputReply, InputWanted};
+use crate::protocols::{CallIo, CallerOffers, InputMethod, InputWanted};
 
 /// The code with which a client refuses a message of its model (MCP 2025-11-25, sampling).
 const REJECTED: i64 = -1;
@@ -15,71 +15,82 @@ const REJECTED: i64 = -1;
 const PING: &str = "ping";
 /// The answer to a request for input that no person gives.
 const DECLINED: &str = r#"{"action":"decline"}"#;
-
-/// What one request of the server was answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum InputAnswer {
-    /// The text of the result.
-    Given(String),
-    Declined(InputMethod),
-    /// The method is no request for input.
-    Unknown,
-}
+/// The answer to a request for folders where there are none.
+const NO_ROOTS: &str = r#"{"roots":[]}"#;
 
 /// The message that answers a request of a legacy server: by the configuration, or by the caller.
 pub(super) async fn response(request: &RpcRequest, interaction: &Interaction, io: &dyn CallIo) -> String {
-    if request.method == PING {
-        return json_rpc::response(&request.id, Ok("{}"));
-    }
-    let answer = answer(&request.method, request.params.as_ref(), interaction, io).await;
-    json_rpc::response(&request.id, answer.of_request(&request.method, interaction).as_deref())
+    let given = match InputMethod::parse(&request.method) {
+        Some(method) => given(method, request.params.as_ref(), interaction, io).await,
+        None => None,
+    };
+    response_with(request, given, interaction)
 }
 
 /// The same when no caller can answer it, or it is not known which one.
 pub(super) fn response_without_caller(request: &RpcRequest, interaction: &Interaction) -> String {
-    if request.method == PING {
-        return json_rpc::response(&request.id, Ok("{}"));
-    }
-    let answer = answer_without_caller(&request.method, interaction);
-    json_rpc::response(&request.id, answer.of_request(&request.method, interaction).as_deref())
+    let method = InputMethod::parse(&request.method);
+    let given = method.and_then(|method| configured_folders(method, interaction));
+    response_with(request, given, interaction)
 }
 
-/// Answers a request for input: by the configuration, or by the caller.
-pub(super) async fn answer(
-    method: &str,
+/// The input that is given: by the configuration, or by the caller. `None` if it is declined.
+async fn given(
+    method: InputMethod,
     params: Option<&JsonText>,
     interaction: &Interaction,
     io: &dyn CallIo,
-) -> InputAnswer {
-    let Some(method) = InputMethod::parse(method) else { return InputAnswer::Unknown };
+) -> Option<JsonText> {
     if let Some(folders) = configured_folders(method, interaction) {
-        return InputAnswer::Given(folders);
+        return Some(folders);
     }
     let params = params.cloned().unwrap_or_else(|| JsonText::known("{}"));
     let wanted = InputWanted { method, params };
     if !is_allowed(method, interaction) || !wanted.is_offered(io.offers()) {
-        return InputAnswer::Declined(method);
+        return None;
     }
-    match io.input(&wanted).await {
-        Ok(InputReply::Given(result)) => InputAnswer::Given(result.get().to_owned()),
-        Ok(InputReply::Declined) | Err(_) => InputAnswer::Declined(method),
-    }
+    io.input(&wanted).await
 }
 
-/// Answers a request for input that no caller can answer.
-fn answer_without_caller(method: &str, interaction: &Interaction) -> InputAnswer {
-    match InputMethod::parse(method) {
-        Some(known) => configured_folders(known, interaction).map_or(InputAnswer::Declined(known), InputAnswer::Given),
-        None => InputAnswer::Unknown,
+/// The message with the input that was given, or with the refusal of a client that gives none.
+fn response_with(request: &RpcRequest, given: Option<JsonText>, interaction: &Interaction) -> String {
+    let result = match (given, InputMethod::parse(&request.method)) {
+        (Some(given), _) => Ok(given),
+        (None, Some(InputMethod::Elicitation)) => Ok(JsonText::known(DECLINED)),
+        (None, Some(InputMethod::Roots)) if interaction.roots => Ok(JsonText::known(NO_ROOTS)),
+        (None, Some(InputMethod::Sampling)) if interaction.sampling => {
+            let message = "this call has no caller that samples a model".to_owned();
+            Err(RpcError { code: REJECTED, message, data: None })
+        }
+        (None, None) if request.method == PING => Ok(JsonText::known("{}")),
+        (None, _) => Err(unknown_method(&request.method)),
+    };
+    json_rpc::response(&request.id, result.as_ref().map(JsonText::get))
+}
+
+/// What goes back in `inputResponses` to a modern server for one of its requests. `None` where
+/// declining has no form: the call cannot continue.
+pub(super) async fn input_response(
+    method: &str,
+    params: Option<&JsonText>,
+    interaction: &Interaction,
+    io: &dyn CallIo,
+) -> Option<JsonText> {
+    let method = InputMethod::parse(method)?;
+    match (given(method, params, interaction, io).await, method) {
+        (Some(given), _) => Some(given),
+        (None, InputMethod::Elicitation) => Some(JsonText::known(DECLINED)),
+        (None, InputMethod::Roots) => Some(JsonText::known(NO_ROOTS)),
+        (None, InputMethod::Sampling) => None,
     }
 }
 
 /// The folders that the configuration names, if they are what is requested.
-fn configured_folders(method: InputMethod, interaction: &Interaction) -> Option<String> {
+fn configured_folders(method: InputMethod, interaction: &Interaction) -> Option<JsonText> {
     let is_configured = method == InputMethod::Roots && interaction.roots && !interaction.folders.is_empty();
     is_configured.then(|| {
         let roots: Vec<_> = interaction.folders.iter().map(|folder| json!({"uri": folder.as_str()})).collect();
-        json!({"roots": roots}).to_string()
+        JsonText::known(json!({"roots": roots}).to_string())
     })
 }
 
@@ -91,35 +102,8 @@ fn is_allowed(method: InputMethod, interaction: &Interaction) -> bool {
     }
 }
 
-impl InputAnswer {
-    /// As the answer to a request of a legacy server: the text of the result, or the error.
-    pub(super) fn of_request(self, method: &str, interaction: &Interaction) -> Result<String, RpcError> {
-        match self {
-            Self::Given(result) => Ok(result),
-            Self::Declined(InputMethod::Elicitation) => Ok(DECLINED.to_owned()),
-            Self::Declined(InputMethod::Roots) if interaction.roots => Ok(r#"{"roots":[]}"#.to_owned()),
-            Self::Declined(InputMethod::Sampling) if interaction.sampling => {
-                let message = "this call has no caller that samples a model".to_owned();
-                Err(RpcError { code: REJECTED, message, data: None })
-            }
-            Self::Declined(_) | Self::Unknown => Err(unknown_method(method)),
-        }
-    }
-
-    /// As the answer in `inputResponses` to a modern server. `None` where declining has no form:
-    /// the call cannot continue.
-    pub(super) fn of_call(self) -> Option<String> {
-        match self {
-            Self::Given(result) => Some(result),
-            Self::Declined(InputMethod::Elicitation) => Some(DECLINED.to_owned()),
-            Self::Declined(InputMethod::Roots) => Some(r#"{"roots":[]}"#.to_owned()),
-            Self::Declined(InputMethod::Sampling) | Self::Unknown => None,
-        }
-    }
-}
-
 /// The answer to a method that a client need not know.
-pub(super) fn unknown_method(method: &str) -> RpcError {
+fn unknown_method(method: &str) -> RpcError {
     let message = format!("callsheet does not answer {}", method.escape_debug());
     RpcError { code: METHOD_NOT_FOUND, message, data: None }
 }
@@ -153,6 +137,7 @@ pub(super) fn capabilities(interaction: &Interaction, offers: CallerOffers) -> S
 mod tests {
     use super::*;
     use crate::protocols::NoCaller;
+    use crate::protocols::json_rpc::RpcMessage;
 
     fn all() -> Interaction {
         Interaction {
@@ -185,9 +170,13 @@ mod tests {
     #[tokio::test]
     async fn what_no_caller_answers_is_declined_as_the_era_has_it() {
         let answered = |method: &'static str, interaction: Interaction| async move {
-            let answer = answer(method, None, &interaction, &NoCaller).await;
-            let code = answer.clone().of_request(method, &interaction).map_err(|error| error.code);
-            (code, answer.of_call())
+            let request = RpcRequest { id: JsonText::known("1"), method: method.to_owned(), params: None };
+            let message = response(&request, &interaction, &NoCaller).await;
+            assert_eq!(message, response_without_caller(&request, &interaction), "it has no caller either");
+            let RpcMessage::Response { result, .. } = json_rpc::parse(&message).unwrap().remove(0) else { panic!() };
+            let of_request = result.map(|result| result.get().to_owned()).map_err(|error| error.code);
+            let of_call = input_response(method, None, &interaction, &NoCaller).await;
+            (of_request, of_call.map(|given| given.get().to_owned()))
         };
         let declined = || (Ok(DECLINED.to_owned()), Some(DECLINED.to_owned()));
         assert_eq!(answered("elicitation/create", all()).await, declined());
@@ -198,5 +187,6 @@ mod tests {
         assert_eq!(answered("roots/list", all()).await, (Ok(folders.clone()), Some(folders)));
         assert_eq!(answered("roots/list", Interaction::default()).await.0, Err(METHOD_NOT_FOUND));
         assert_eq!(answered("tools/call", all()).await, (Err(METHOD_NOT_FOUND), None));
+        assert_eq!(answered(PING, all()).await, (Ok("{}".to_owned()), None));
     }
 }

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use crate::calls::active::{ActiveCall, CallPhase, InputError};
 use crate::model::JsonText;
-use crate::protocols::InputReply;
 use crate::server::api::call_event_json::{self, InteractionJson};
 use crate::server::api::{calls, shared_json};
 use crate::server::auth::Access;
@@ -92,7 +91,7 @@ pub(in crate::server) async fn give(
     access: Access,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    let reply = InputReply::Given(JsonText::known(reply(&body)?));
+    let reply = JsonText::known(reply(&body)?);
     let (call, end) = shared.calls.give_input(&id, reply, |owner| access.may_see(owner)).await?;
     Ok(calls::answer_of(&shared, &call, &end)?.into_response())
 }

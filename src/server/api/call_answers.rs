@@ -180,7 +180,7 @@ pub(super) fn input_answer(call: &ActiveCall, input: &PendingInput) -> CallHttpR
     let body = json!({
         "success": false,
         "result": null,
-        "error": format!("the tool needs input to continue: {}", input.message),
+        "error": format!("the tool needs input to continue: {}", input.wanted.message()),
         "code": "input_required",
         "status": "waiting_for_input",
         "tool_name": call.tool_name(),

@@ -48,7 +48,7 @@ pub(in crate::server) struct InteractionJson<'a> {
     /// `POST /api/v1/interactions/{id}` gives the input.
     id: &'a str,
     /// For the user, in the words of the tool.
-    message: &'a str,
+    message: String,
     /// The JSON Schema of the content, if the tool gives one.
     schema: Option<Value>,
     /// Until when it can be given; then it is declined.
@@ -89,8 +89,8 @@ pub(in crate::server) fn call_event(event: &CallEvent) -> CallEventJson<'_> {
 pub(in crate::server) fn interaction(input: &PendingInput) -> InteractionJson<'_> {
     InteractionJson {
         id: &input.id,
-        message: &input.message,
-        schema: input.schema.as_ref().and_then(|schema| serde_json::from_str(schema.get()).ok()),
+        message: input.wanted.message(),
+        schema: input.wanted.schema().and_then(|schema| serde_json::from_str(schema.get()).ok()),
         expires_at: Time(input.expires_at),
     }
 }

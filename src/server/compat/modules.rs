@@ -151,7 +151,7 @@ pub(in crate::server) async fn execute(
             let why = format!("a call of `{id}` needs the approval of a human, and waits for it as `{approval}`");
             Ok(tool_result(StatusCode::ACCEPTED, &tool, false, None, Some(&why), &awaited.adjusted))
         }
-        CallEnd::NeedsInput(input) => failed(&input.message),
+        CallEnd::NeedsInput(input) => failed(&input.wanted.message()),
         CallEnd::Failed(failure) => failed(&failure_message(&snapshot, &scope, &tool, &failure)),
     }
 }

@@ -36,15 +36,16 @@ pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], access: 
 
 fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
     let (title, field) = (format!("input-{}", input.id), format!("content-{}", input.id));
+    let schema = input.wanted.schema();
     let at = format!("/api/v1/interactions/{}", segment(&input.id));
     let (accept, decline) = (json!({"action": "accept"}).to_string(), json!({"action": "decline"}).to_string());
     html! {
         section class="card" data-interaction=(input.id) aria-labelledby=(title) {
             h3 id=(title) { (foreign(call.tool_name(), 100)) }
-            p { (foreign(&input.message, MESSAGE)) }
+            p { (foreign(&input.wanted.message(), MESSAGE)) }
             p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) "." }
             form hx-post=(at) hx-vals=(accept) hx-swap="none" hx-disabled-elt="find button" {
-                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (first_value(input.schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All)) } }
+                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (first_value(schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All)) } }
                 button type="submit" class="primary" { "Give this input" }
             }
             div class="actions" {

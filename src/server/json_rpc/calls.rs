@@ -40,7 +40,7 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
         CallEnd::Answered(answer) => answered(&answer),
         CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
         CallEnd::NeedsInput(input) => {
-            let why = format!("the tool needs input to continue: {}", input.message);
+            let why = format!("the tool needs input to continue: {}", input.wanted.message());
             let interaction = call_event_json::interaction(&input);
             Err(AnswerError::new(WAITS_FOR_INPUT, why)
                 .with_data(json!({"call_id": &**call.id(), "interaction": interaction})))

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{AwaitedApproval, CallEnd, FailureCode, Request, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalRequest, JsonText};
-use crate::protocols::{InputReply, InputWanted};
+use crate::protocols::InputWanted;
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::mcp::adjusted::with_adjusted;
@@ -44,7 +44,7 @@ impl CallWork {
         match end {
             CallEnd::Answered(answer) => answered(&answer),
             CallEnd::AwaitsApproval(awaited) => Ok(complete(results::awaits_approval(&awaited), &awaited.adjusted)),
-            CallEnd::NeedsInput(input) => Ok(complete(results::failed(&input.message), &[])),
+            CallEnd::NeedsInput(input) => Ok(complete(results::failed(&input.wanted.message()), &[])),
             CallEnd::Failed(failure) if failure.code == FailureCode::UnknownTool => {
                 let name = failure.reason.as_deref().unwrap_or_default();
                 Err(Refusal::invalid(format!("Unknown tool: {name}")))
@@ -76,7 +76,7 @@ impl CallWork {
         let cut = if arguments.len() < waiting.arguments.get().len() { " (cut)" } else { "" };
         let message = format!("The tool `{id}` needs your approval. Its arguments{cut}: {arguments}");
         let question = InputWanted::question(&message, &JsonText::known(FORM));
-        let Ok(InputReply::Given(reply)) = self.caller.request(&question).await else { return None };
+        let reply = self.caller.request(&question).await?;
         let reply: Value = serde_json::from_str(reply.get()).unwrap_or_default();
         let by = format!("the user of {}", self.caller.client.name().unwrap_or("an MCP client"));
         let decided = match (reply["action"].as_str(), reply["content"]["approve"].as_bool()) {

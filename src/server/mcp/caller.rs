@@ -10,12 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::protocols::{
-    CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputRefused, InputReply, InputWanted, LogLevel,
-    TraceContext,
-};
+use crate::calls::active::PendingInput;
+use crate::model::JsonText;
+use crate::protocols::{CallIo, CallLog, CallProgress, CallerOffers, Cancelled, InputWanted, LogLevel, TraceContext};
 use crate::runtime::{Clock, Stop};
 use crate::server::mcp::answer::event;
 use crate::server::mcp::context::McpClient;
@@ -27,7 +26,7 @@ pub(super) enum CallerEvent {
     /// A request of the daemon to a legacy client, as an event of a stream.
     Request(Bytes),
     /// Input that a modern client has to give.
-    Input(InputWanted, oneshot::Sender<Result<InputReply, InputRefused>>),
+    Input(PendingInput),
 }
 
 /// See the module.
@@ -45,15 +44,15 @@ pub(super) struct McpCaller {
 }
 
 impl McpCaller {
-    /// Requests input, whatever the scenario may request.
-    pub(super) async fn request(&self, wanted: &InputWanted) -> Result<InputReply, InputRefused> {
+    /// Requests input, whatever the scenario may request. `None` if the client gives none.
+    pub(super) async fn request(&self, wanted: &InputWanted) -> Option<JsonText> {
         let waiting = async {
             match &self.client {
                 McpClient::Modern(_) => {
-                    let (sender, reply) = oneshot::channel();
-                    let input = CallerEvent::Input(wanted.clone(), sender);
-                    self.events.send(input).await.map_err(|_| InputRefused)?;
-                    reply.await.unwrap_or(Err(InputRefused))
+                    let expires_at = self.clock.wall_at(self.clock.now() + self.input_timeout);
+                    let (pending, given) = PendingInput::new(wanted.clone(), expires_at);
+                    self.events.send(CallerEvent::Input(pending)).await.ok()?;
+                    given.await.ok()
                 }
                 McpClient::Legacy(session) => {
                     let awaited = session.expect_reply();
@@ -63,17 +62,16 @@ impl McpCaller {
                     let on_call =
                         self.has_stream && self.events.send(CallerEvent::Request(message.clone())).await.is_ok();
                     if !on_call && !session.send_on_stream(&message) {
-                        return Err(InputRefused);
+                        return None;
                     }
-                    let replied = awaited.reply().await.ok_or(InputRefused)?;
-                    replied.map(InputReply::Given).map_err(|_| InputRefused)
+                    awaited.reply().await?.ok()
                 }
             }
         };
         tokio::select! {
             replied = waiting => replied,
-            () = self.cancelled.wait() => Err(InputRefused),
-            () = self.clock.sleep(self.input_timeout) => Err(InputRefused),
+            () = self.cancelled.wait() => None,
+            () = self.clock.sleep(self.input_timeout) => None,
         }
     }
 }
@@ -109,7 +107,7 @@ impl CallIo for McpCaller {
         let _ = self.events.try_send(CallerEvent::Log(line));
     }
 
-    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
         Box::pin(self.request(wanted))
     }
 

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::protocols::{InputRefused, InputReply, InputRequired, InputWanted};
+use crate::calls::active::PendingInput;
+use crate::protocols::InputRound;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 use crate::server::mcp::caller::CallerEvent;
 use crate::server::mcp::refusal::Refusal;
@@ -24,7 +25,7 @@ pub(super) enum LongRequestResult {
     /// The text of its result.
     Complete(String),
     /// Its MCP server needs it again, with input.
-    NeedsInput(InputRequired),
+    NeedsInput(InputRound),
 }
 
 /// The same, or the error of the protocol.
@@ -38,46 +39,42 @@ pub(super) struct OngoingCall {
     pub(super) _on_drop: Option<CancelOnDrop>,
     /// Of a legacy client: completes when it cancels the call.
     pub(super) cancelled: Option<Stop>,
+    /// The input that it waits for while it is held.
+    pub(super) input: Option<PendingInput>,
 }
 
 /// Cancels a call when it is dropped.
 pub(super) struct CancelOnDrop(pub(super) StopTrigger);
 
-/// A call that waits for input.
-pub(super) struct HeldCall {
-    pub(super) call: OngoingCall,
-    pub(super) wanted: InputWanted,
-    pub(super) reply: oneshot::Sender<Result<InputReply, InputRefused>>,
-}
-
-/// All calls that wait. Cheap to clone.
+/// All calls that wait, by their handles. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct HeldCalls(Arc<Mutex<HashMap<String, HeldCall>>>);
+pub(super) struct HeldCalls(Arc<Mutex<HashMap<String, OngoingCall>>>);
 
 impl HeldCalls {
-    fn calls(&self) -> MutexGuard<'_, HashMap<String, HeldCall>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, OngoingCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new handle.
+    /// A new handle. A call that is held again gets another one, so that what ends the first wait
+    /// does not end the second.
     pub(super) fn handle() -> String {
         // 122 random bits from the system.
         Uuid::new_v4().simple().to_string()
     }
 
-    /// Keeps a call for at most so long. Gives it back if too many wait.
+    /// Keeps a call under this handle for at most so long. Gives it back if too many wait.
     pub(super) fn hold(
         &self,
         handle: String,
-        held: HeldCall,
+        call: OngoingCall,
         (limit, clock): (Duration, Clock),
         (tasks, stop): (&Tasks, Stop),
-    ) -> Result<(), Box<HeldCall>> {
+    ) -> Result<(), Box<OngoingCall>> {
         let mut calls = self.calls();
         if calls.len() >= MOST {
-            return Err(Box::new(held));
+            return Err(Box::new(call));
         }
-        calls.insert(handle.clone(), held);
+        calls.insert(handle.clone(), call);
         let all = self.clone();
         tasks.spawn(async move {
             tokio::select! {
@@ -90,7 +87,7 @@ impl HeldCalls {
     }
 
     /// Takes a call that waits.
-    pub(super) fn take(&self, handle: &str) -> Option<HeldCall> {
+    pub(super) fn take(&self, handle: &str) -> Option<OngoingCall> {
         self.calls().remove(handle)
     }
 }

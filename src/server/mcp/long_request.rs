@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::model::JsonText;
-use crate::protocols::{InputRefused, InputReply, InputRequired, ResumedInput, TraceContext};
+use crate::protocols::{InputRound, TraceContext};
 use crate::runtime::StopTrigger;
 use crate::server::SharedState;
 use crate::server::http::sse;
@@ -26,7 +26,7 @@ use crate::server::mcp::answer::{Answer, envelope, error_envelope, event};
 use crate::server::mcp::call_work::input_required;
 use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
 use crate::server::mcp::context::{McpClient, McpContext};
-use crate::server::mcp::held::{CancelOnDrop, HeldCall, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall};
+use crate::server::mcp::held::{CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::request_state::{LIFETIME, RequestState};
 
@@ -90,7 +90,7 @@ enum BegunCall {
     /// By this request.
     Now(OngoingCall),
     /// By an earlier one, with the input that this one gives.
-    Before(Box<HeldCall>, Option<JsonText>),
+    Before(Box<OngoingCall>, Option<JsonText>),
 }
 
 /// What comes next of a request.
@@ -159,7 +159,7 @@ where
         drop(running);
         end
     });
-    Ok(OngoingCall { events: received, end, _on_drop: on_drop, cancelled: by_notification })
+    Ok(OngoingCall { events: received, end, _on_drop: on_drop, cancelled: by_notification, input: None })
 }
 
 impl AnswerWriter {
@@ -188,7 +188,7 @@ impl AnswerWriter {
         work: W,
     ) -> impl Future<Output = Result<Answer, Refusal>> + use<W, F>
     where
-        W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
+        W: FnOnce(Arc<McpCaller>, Option<InputRound>) -> F,
         F: Future<Output = LongRequestEnd> + Send + 'static,
     {
         let begun = self.begin(context, client, parts, work);
@@ -209,7 +209,7 @@ impl AnswerWriter {
         work: W,
     ) -> Result<BegunCall, Refusal>
     where
-        W: FnOnce(Arc<McpCaller>, Option<ResumedInput>) -> F,
+        W: FnOnce(Arc<McpCaller>, Option<InputRound>) -> F,
         F: Future<Output = LongRequestEnd> + Send + 'static,
     {
         let responses = parts.input_responses.map(RawValue::get).filter(|responses| responses.starts_with('{'));
@@ -231,7 +231,7 @@ impl AnswerWriter {
             Some(RequestState::Server(state)) => Some((responses.unwrap_or("{}"), state)),
             None => responses.filter(|_| client.is_modern()).map(|responses| (responses, None)),
         };
-        let resumed = resumed.map(|(responses, state)| ResumedInput { responses: JsonText::known(responses), state });
+        let resumed = resumed.map(|(responses, state)| InputRound { by_key: JsonText::known(responses), state });
         let trace = parts.meta.as_ref().and_then(PartsMeta::trace);
         start(context, (client, trace), &self.id, |caller| work(caller, resumed)).map(BegunCall::Now)
     }
@@ -262,11 +262,13 @@ impl AnswerWriter {
             match self.turn(&mut call).await {
                 CallTurn::Done(end) => return self.ended(end).map(|result| Answer::Result(result.into())),
                 CallTurn::Cancelled => return Ok(Answer::Stream(sse::response(empty(), self.version))),
-                CallTurn::Event(CallerEvent::Input(wanted, reply)) => match self.hold(HeldCall { call, wanted, reply })
-                {
-                    Ok(result) => return Ok(Answer::Result(result.into())),
-                    Err(going) => call = *going,
-                },
+                CallTurn::Event(CallerEvent::Input(input)) => {
+                    call.input = Some(input);
+                    match self.hold(call) {
+                        Ok(result) => return Ok(Answer::Result(result.into())),
+                        Err(going) => call = *going,
+                    }
+                }
                 CallTurn::Event(event) => {
                     if let Some(first) = self.message(event).filter(|_| self.takes_events) {
                         return Ok(Answer::Stream(self.stream(call, first)));
@@ -285,34 +287,37 @@ impl AnswerWriter {
     }
 
     /// The call goes on with the input that its client sent.
-    async fn go_on(self, held: HeldCall, input: Option<JsonText>) -> Result<Answer, Refusal> {
-        let Some(input) = input else {
+    async fn go_on(self, mut held: OngoingCall, result: Option<JsonText>) -> Result<Answer, Refusal> {
+        let Some(result) = result else {
             // Without the answer it is requested again.
             return match self.hold(held) {
                 Ok(result) => Ok(Answer::Result(result.into())),
                 Err(going) => Box::pin(self.answer(*going)).await,
             };
         };
-        let _ = held.reply.send(Ok(InputReply::Given(input)));
-        self.answer(held.call).await
+        if let Some(input) = held.input.take() {
+            input.give(result);
+        }
+        self.answer(held).await
     }
 
     /// Keeps a call that waits for input, and gives what its client gets. If that is not possible,
     /// the input is refused and the call goes on.
-    fn hold(&self, held: HeldCall) -> Result<String, Box<OngoingCall>> {
-        let (face, clock) = (&self.shared.mcp, self.shared.clock);
+    fn hold(&self, mut call: OngoingCall) -> Result<String, Box<OngoingCall>> {
+        let Some(input) = call.input.take() else { return Err(Box::new(call)) };
+        let face = &self.shared.mcp;
+        let clock = self.shared.clock;
         let limit = self.shared.config.borrow().mcp_face.input_timeout;
-        let (method, params) = (held.wanted.method, held.wanted.params.get());
-        let requests = format!(r#"{{"{KEY}":{{"method":"{method}","params":{params}}}}}"#);
-        let refused = |held: HeldCall| {
-            let _ = held.reply.send(Err(InputRefused));
-            Box::new(held.call)
-        };
         let handle = HeldCalls::handle();
         let state = RequestState::Held(handle.clone()).seal(&face.sealer, &self.bound, (clock.wall(), limit));
-        let Some(state) = state else { return Err(refused(held)) };
+        let Some(state) = state else { return Err(Box::new(call)) };
+        let method = input.wanted.method;
+        let requests = format!(r#"{{"{KEY}":{{"method":"{method}","params":{}}}}}"#, input.wanted.params.get());
+        call.input = Some(input);
         let until = (&self.shared.tasks, self.shared.stop.clone());
-        face.held.hold(handle, held, (limit, clock), until).map_err(|held| refused(*held))?;
+        face.held
+            .hold(handle, call, (limit, clock), until)
+            .map_err(|call| Box::new(OngoingCall { input: None, ..*call }))?;
         Ok(input_required(&requests, Some(&state)))
     }
 
@@ -320,10 +325,10 @@ impl AnswerWriter {
     fn ended(&self, end: LongRequestEnd) -> Result<String, Refusal> {
         match end? {
             LongRequestResult::Complete(result) => Ok(result),
-            LongRequestResult::NeedsInput(InputRequired { requests, state }) => {
+            LongRequestResult::NeedsInput(InputRound { by_key, state }) => {
                 let time = (self.shared.clock.wall(), LIFETIME);
                 let state = RequestState::Server(state).seal(&self.shared.mcp.sealer, &self.bound, time);
-                Ok(input_required(requests.get(), state.as_deref()))
+                Ok(input_required(by_key.get(), state.as_deref()))
             }
         }
     }
@@ -341,10 +346,8 @@ impl AnswerWriter {
             }
             CallerEvent::Log(line) => Some(event(log_notification(&line).as_bytes())),
             CallerEvent::Request(message) => Some(message),
-            CallerEvent::Input(_, reply) => {
-                let _ = reply.send(Err(InputRefused));
-                None
-            }
+            // Dropping it declines.
+            CallerEvent::Input(_) => None,
         }
     }
 }
@@ -363,16 +366,19 @@ async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStre
                 Err(refusal) => error_envelope(Some(answer.id.get()), &refusal.error),
             },
             CallTurn::Cancelled => return None,
-            CallTurn::Event(CallerEvent::Input(wanted, reply)) => match answer.hold(HeldCall { call, wanted, reply }) {
-                Ok(result) => {
-                    let message = event(&envelope(answer.id.get(), result.as_bytes()));
-                    return Some((Ok(message), None));
+            CallTurn::Event(CallerEvent::Input(input)) => {
+                call.input = Some(input);
+                match answer.hold(call) {
+                    Ok(result) => {
+                        let message = event(&envelope(answer.id.get(), result.as_bytes()));
+                        return Some((Ok(message), None));
+                    }
+                    Err(going) => {
+                        call = *going;
+                        continue;
+                    }
                 }
-                Err(going) => {
-                    call = *going;
-                    continue;
-                }
-            },
+            }
             CallTurn::Event(sent) => match answer.message(sent) {
                 Some(message) => return Some((Ok(message), Some((answer, call, None)))),
                 None => continue,

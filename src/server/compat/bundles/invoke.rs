@@ -82,7 +82,7 @@ pub(super) async fn invoke(
             let why = format!("`{}` needs approval; it waits as `{}`", awaited.request.tool, awaited.request.id);
             failed(StatusCode::ACCEPTED, &why, "approval_required")
         }
-        CallEnd::NeedsInput(input) => failed(StatusCode::OK, &input.message, "input_required"),
+        CallEnd::NeedsInput(input) => failed(StatusCode::OK, &input.wanted.message(), "input_required"),
         CallEnd::Failed(failure) => failed(status_of(&failure), &failure.text, failure.code.as_str()),
     })
 }
