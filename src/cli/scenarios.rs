@@ -13,9 +13,7 @@ use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
 
-/// The most characters of an address in a pipe: all other rows would be padded to its length.
-const ADDRESS: usize = 60;
-/// The same where room is short.
+/// The most characters of an address where room is short.
 const SHORT_ADDRESS: usize = 24;
 
 /// Arguments of `scenarios`.
@@ -142,15 +140,15 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     }
 }
 
-/// The address, cut where it is long: a program to start is a whole command. Where room is short it
-/// is shorter. The details of the scenario and `--json` have all of it.
+/// The address, cut where room is short and it is long: a program to start is a whole command. The
+/// details of the scenario, a pipe and `--json` have all of it.
 fn address(scenario: &Value, is_short: bool) -> String {
     let url = output::text(scenario, "/url");
     let url = url.trim_end_matches('/');
-    match url.strip_prefix("http://").filter(|_| is_short) {
-        Some(rest) => output::cut(rest, SHORT_ADDRESS),
-        None => output::cut(url, if is_short { SHORT_ADDRESS } else { ADDRESS }),
+    if !is_short {
+        return url.to_owned();
     }
+    output::cut(url.strip_prefix("http://").unwrap_or(url), SHORT_ADDRESS)
 }
 
 /// Prints a line if the daemon considers itself cut off from the network.
@@ -183,7 +181,8 @@ fn configuration(list: &Value, now: Timestamp) {
 fn why(scenario: &Value) -> String {
     let (reason, error) =
         (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));
-    if error.is_empty() || reason.contains(&error) {
+    // What is removed is not polled any more.
+    if error.is_empty() || reason.contains(&error) || scenario["state"] == "removed" {
         reason
     } else {
         format!("{reason}, but the last poll failed: {error}")

@@ -14,9 +14,9 @@ const GAP: u16 = 2;
 const READABLE: u16 = 24;
 /// A text with less room than this is left out itself.
 const USELESS: u16 = 8;
-/// The longest text in a pipe, in characters. Another program writes the text, and all other rows
-/// would be padded to its length.
-const LONGEST: usize = 400;
+/// The longest text of a cell, in characters, also in a pipe. Another program writes the text, and
+/// all other rows would be padded to its length.
+const LONGEST: usize = 4_000;
 
 /// What may be done with a column when room is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct TextTable {
     fits: Vec<ColumnFit>,
     /// Whether a column has any content.
     used: Vec<bool>,
-    /// The width of the longest word of each column.
+    /// The width of the longest word of each column, of those that are not broken.
     words: Vec<u16>,
     table: Table,
 }
@@ -62,7 +62,7 @@ impl TextTable {
         for ((used, longest), cell) in self.used.iter_mut().zip(&mut self.words).zip(&cells) {
             let content = cell.content();
             *used |= !content.is_empty();
-            let words = content.split_whitespace().map(display_width);
+            let words = content.split_whitespace().map(whole_width);
             *longest = (*longest).max(u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX));
         }
         let mut row = Row::from(cells);
@@ -100,6 +100,12 @@ impl TextTable {
             output::line(row.trim_end());
         }
     }
+}
+
+/// The width that a word needs: all of it, unless it is so long that it is broken.
+fn whole_width(word: &str) -> usize {
+    let width = display_width(word);
+    if width > output::LONGEST_WORD { READABLE.into() } else { width }
 }
 
 /// A cell with a text of one line.
@@ -225,6 +231,13 @@ mod tests {
         assert_eq!(widths([10, 8, 8]), [10, 33, 33].map(Some));
         assert_eq!(widths([10, 50, 8]), [10, 50, 16].map(Some));
         assert_eq!(widths([10, 60, 60]), [10, 60, 60].map(Some), "there is no room for both");
+    }
+
+    #[test]
+    fn a_word_longer_than_any_name_takes_no_more_than_a_readable_width() {
+        let path = ["/usr/local/bin"; 20].join(":");
+        assert_eq!(whole_width(&path), usize::from(READABLE));
+        assert_eq!(whole_width(&"n".repeat(output::LONGEST_WORD)), output::LONGEST_WORD);
     }
 
     #[test]
