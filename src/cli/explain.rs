@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, QueryPairs, as_commands};
 use super::{CommandError, RemoteArgs, output, paragraph};
 
 /// Arguments of `explain`.
@@ -50,11 +50,11 @@ fn show(answer: &Value) {
         (name, id) if name == id => name,
         (name, id) => format!("{name} ({id})"),
     };
-    output::wrapped("", &format!("{subject}: {}", text("/verdict")));
+    output::wrapped("", &format!("{subject}: {}", as_commands(&text("/verdict"))));
     output::line("");
     for step in output::list(answer, "steps") {
         let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
-        output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
+        output::wrapped(&format!("{subject:>9}  "), &format!("{}  [{source}]", as_commands(&outcome)));
     }
     paragraph::print_findings(answer);
 }

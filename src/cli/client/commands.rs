@@ -2,7 +2,7 @@
 //! routes and parameters that its texts quote.
 
 /// The text with commands and flags in place of the routes and parameters that it quotes.
-pub(super) fn as_commands(text: &str) -> String {
+pub(in crate::cli) fn as_commands(text: &str) -> String {
     let text = preference(text).unwrap_or_else(|| text.to_owned());
     let text = text.replace("call it again with `_output`", "call it again with `--args '{..., \"_output\": {...}}'`");
     let mut commands = String::with_capacity(text.len());

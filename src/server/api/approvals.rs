@@ -16,6 +16,7 @@ use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
 use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
+use crate::server::auth::Access;
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, ParamType, grammar};
@@ -24,6 +25,8 @@ use crate::server::{ServerState, SharedState};
 
 /// The decider of a decision whose request names none.
 const UNNAMED_DECIDER: &str = "anonymous client";
+/// The same where the request has the operator's token.
+const OPERATOR: &str = "operator";
 /// Largest length of a name and of a reason, in characters.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
@@ -116,12 +119,13 @@ pub(in crate::server) fn require(shared: &ServerState, id: &str) -> Result<Arc<A
 /// digest of the waiting call.
 pub(in crate::server) async fn approve(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     body.refuse_unknown(&["by", "digest"])?;
-    let by = text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
+    let by = text(&body, "by", BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
     if let Some(meant) = text(&body, "digest", BY_MAX)?
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
@@ -141,14 +145,22 @@ pub(in crate::server) async fn approve(
 /// run.
 pub(in crate::server) async fn reject(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     body.refuse_unknown(&["by", "reason"])?;
-    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER), text(&body, "reason", REASON_MAX)?);
+    let by = text(&body, "by", BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
+    let reason = text(&body, "reason", REASON_MAX)?;
     let request = shared.calls.reject(&id, by, reason).await?;
     shared_json::json(&call_json::approval(&request))
+}
+
+/// The decider of a request that names none.
+fn unnamed(shared: &ServerState, access: Access) -> &'static str {
+    let has_token = access == Access::Full && shared.config.borrow().operator_token().is_some();
+    if has_token { OPERATOR } else { UNNAMED_DECIDER }
 }
 
 fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {

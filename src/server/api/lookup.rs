@@ -148,7 +148,7 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
     };
     let next = match candidates.first() {
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
-        None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
+        None => "`GET /api/v1/tools?include_disabled=true` lists those that are offered now".to_owned(),
     };
     Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with_member("candidates", candidates)
 }
