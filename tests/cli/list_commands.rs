@@ -373,7 +373,7 @@ fn a_long_path_in_a_reason_costs_no_column_and_no_line_is_too_long() {
         let ran = run(home.command(&[args, &["--url", &daemon.url][..]].concat()).env("COLUMNS", "80"));
         format!("{}{}", ran.out, ran.err)
     };
-    until("it has failed", || narrow(&["scenarios"]).contains("was not found"));
+    until("it has failed", || ask(&home, &daemon, &["scenarios", "ghost", "--json"]).out.contains("was not found"));
     let table = narrow(&["scenarios"]);
     assert!(table.starts_with("SCENARIO  STATE") && table.contains("ADDRESS") && table.contains("TOOLS"), "{table}");
     for args in [
@@ -386,7 +386,7 @@ fn a_long_path_in_a_reason_costs_no_column_and_no_line_is_too_long() {
         &["explain", "zebra"],
         &["call", "zebra"],
     ] {
-        let shown = narrow(&args.to_vec());
+        let shown = narrow(args);
         let long = shown.lines().find(|line| line.chars().count() > 80);
         assert_eq!(long, None, "{args:?}: {shown}");
     }
