@@ -238,8 +238,8 @@ impl StdioFront {
         }
     }
 
-    /// The daemon that takes the place of one that is gone; `None` if that one runs, or was named by
-    /// its address.
+    /// The daemon that takes the place of one that is gone; `None` if that one runs, or was named
+    /// by its address.
     async fn started_again(&self) -> Option<DaemonClient> {
         if self.remote.address().is_some() || self.daemon.version().await.is_ok() {
             return None;

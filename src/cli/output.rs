@@ -158,8 +158,8 @@ fn columns(terminal: impl FnOnce() -> Option<u16>) -> Option<u16> {
     set.or_else(|| terminal().filter(|columns| *columns > 0))
 }
 
-/// Prints a text in as many lines as it needs, broken at blanks, so that names stay whole, and within
-/// words that are longer than any name, such as a `PATH`.
+/// Prints a text in as many lines as it needs, broken at blanks, so that names stay whole, and
+/// within words that are longer than any name, such as a `PATH`.
 /// The first line begins with `first`, the others with as many blanks.
 pub(super) fn wrapped(first: &str, text: &str) {
     for row in rows(first, text, line_width()) {

@@ -177,7 +177,8 @@ async fn or_meant(
     daemon: &DaemonClient,
     target: &str,
 ) -> Result<DaemonAnswer, CommandError> {
-    let name = target.strip_prefix("tool:").unwrap_or(target);
+    // A target with its scenario is whole; what is refused is something else.
+    let name = target.strip_prefix("tool:").filter(|name| !name.contains('/')).unwrap_or(target);
     let (message, hint, document) = match sent {
         Err(CommandError::Problem { message, hint, document }) if !name.contains(':') => (message, hint, document),
         sent => return sent,

@@ -15,7 +15,8 @@ pub struct Awaited {
     pub answer_to: &'static str,
     /// For how long, since the first request of the greeting.
     pub waited: Duration,
-    /// The request before it that had no answer either, and how much of that time it was waited for.
+    /// The request before it that had no answer either, and how much of that time it was waited
+    /// for.
     pub before: Option<(&'static str, Duration)>,
     /// What it wrote, if it is a program that was started here.
     pub output: Option<ProgramOutput>,

@@ -166,8 +166,8 @@ impl ConfigEdit {
         Ok(())
     }
 
-    /// The same for an entry that a person names: one that could never be listed is refused when the
-    /// file is written.
+    /// The same for an entry that a person names: one that could never be listed is refused when
+    /// the file is written.
     ///
     /// # Errors
     /// As [`add`](Self::add).
