@@ -47,7 +47,7 @@ impl AddArgs {
         if is_replaced {
             edit.remove(name.as_str()).map_err(edited::failed)?;
         }
-        edit.add(name.as_str(), &target, None).map_err(edited::failed)?;
+        edit.add_listed(name.as_str(), &target).map_err(edited::failed)?;
         let written = edit.write().map_err(edited::failed)?;
         if !self.remote.json {
             let done = if is_replaced { "replaced in" } else { "added to" };
@@ -56,7 +56,7 @@ impl AddArgs {
             edited::print_secrets(&written);
             file.print_next();
         }
-        let known = file.settled(name.as_str(), has_answered).await?;
+        let known = file.added(name.as_str(), has_answered).await?;
         if self.remote.json {
             output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
         } else if let Some(known) = known {
@@ -129,7 +129,7 @@ impl RemoveArgs {
                 output::note(&format!("the values of [{name}] stay in secrets.toml beside it"));
             }
         }
-        let known = file.settled(name.as_str(), |health| output::text(health, "/state") != "live").await?;
+        let known = file.removed(name.as_str()).await?;
         if json {
             output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
         } else if let Some(known) = known {

@@ -12,7 +12,7 @@ use url::Url;
 use super::instance::{self, DaemonRecord};
 use super::{CommandError, RemoteArgs, output};
 use crate::config::{self, LoadOptions};
-use crate::model::Secret;
+use crate::model::{FindingCode, Secret};
 
 mod answer_cache;
 mod archives;
@@ -59,6 +59,15 @@ pub(super) struct DaemonClient {
     /// Set until the daemon said whether it can use the configuration that this process cannot read
     /// as a whole.
     is_in_doubt: AtomicBool,
+}
+
+/// Why a source's scenario is not listed.
+#[derive(Debug)]
+pub(super) struct NotListed {
+    /// The reason.
+    pub(super) message: String,
+    /// The next step.
+    pub(super) hint: String,
 }
 
 /// The query of a request, in order.
@@ -179,6 +188,14 @@ impl DaemonClient {
     /// The health of a scenario. Refuses a name that no known scenario has, in the daemon's words.
     pub(super) async fn require_scenario(&self, name: &str) -> Result<Value, CommandError> {
         self.get(&["scenarios", name], QueryPairs::new(), "state").await.map(|answer| answer.value)
+    }
+
+    /// Why a scenario that a source names is not listed under its name, if a finding says so.
+    pub(super) async fn not_listed(&self, name: &str) -> Option<NotListed> {
+        let query = vec![("code", FindingCode::SourceShadowed.to_string()), ("scenario", name.to_owned())];
+        let answer = self.get(&["findings"], query, "findings").await.ok()?;
+        let finding = output::list(&answer.value, "findings").first()?;
+        Some(NotListed { message: output::text(finding, "/message"), hint: output::text(finding, "/hint") })
     }
 
     /// Fetches one tool, by its name or by scenario and name.
@@ -401,6 +418,13 @@ impl DaemonClient {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> CommandError {
+        if error.is_timeout() && !error.is_connect() {
+            // It has taken the request, so it runs.
+            return CommandError::Refused {
+                message: format!("the daemon at {} gave no answer within {} s", self.address_text(), TIMEOUT.as_secs()),
+                hint: Some("it may still be at work; `callsheet doctor` shows what it waits for".to_owned()),
+            };
+        }
         let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
         CommandError::Unreachable {
             message: format!("no daemon answers at {}: {cause}", self.address_text()),
@@ -445,4 +469,21 @@ fn builder() -> reqwest::ClientBuilder {
 fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CommandError> {
     let built = builder.build();
     Ok(built.map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_takes_too_long_does_not_say_that_no_daemon_runs() {
+        // Connections are taken by the system, and no program reads them.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = parse_url(&silent.local_addr().unwrap().to_string()).unwrap();
+        let http = built(builder().timeout(Duration::from_millis(50))).unwrap();
+        let daemon = DaemonClient { http, ..DaemonClient::at(url).unwrap() };
+        let error = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await.unwrap_err();
+        assert_eq!(error.number(), 1);
+        assert!(matches!(&error, CommandError::Refused { message, .. } if message.contains("gave no answer within")));
+    }
 }

@@ -176,9 +176,8 @@ impl CommandLine {
             (["call"], 1..) if typed.is_empty() || typed.starts_with('-') => WantedNames::Flag,
             _ if typed.starts_with('-') => WantedNames::Other,
             (["call" | "explain"], 0) => WantedNames::Tool,
-            (["scenarios" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0) | (["refresh"], _) => {
-                WantedNames::Scenario
-            }
+            (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
+            | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
             _ => WantedNames::Other,
         };
@@ -244,6 +243,8 @@ mod tests {
             (&["scenarios", "--json", ""], WantedNames::Scenario),
             (&["scenarios", "--j"], WantedNames::Other),
             (&["refresh", "notes", ""], WantedNames::Scenario),
+            (&["remove", "no"], WantedNames::Scenario),
+            (&["logs", ""], WantedNames::Scenario),
             (&["tools", "--scenario", ""], WantedNames::Scenario),
             (&["tools", "-q", ""], WantedNames::Other),
             (&["tools", ""], WantedNames::Other),

@@ -17,6 +17,9 @@ use crate::config::edit::{FileReaders, replace};
 /// The name of the entry.
 const ENTRY: &str = env!("CARGO_PKG_NAME");
 
+/// The most copies of a client's file that are kept.
+const MOST_BACKUPS: u32 = 100;
+
 /// Arguments of `connect`.
 #[derive(Debug, Args)]
 pub(super) struct ConnectArgs {
@@ -153,7 +156,7 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
     }
     let mut backup = None;
     if before.is_some() {
-        let path = PathBuf::from(format!("{}.backup", file.display()));
+        let path = free_backup(file).ok_or_else(|| refused(format!("{MOST_BACKUPS} copies of it are kept already")))?;
         // A file of a client may hold secrets, and so may its copy: it gets the same mode.
         std::fs::copy(file, &path).map_err(|error| refused(format!("no copy of it can be kept: {error}")))?;
         backup = Some(path);
@@ -163,6 +166,13 @@ fn write(file: &Path, name: &str, snippet: &ClientSnippet) -> Result<WrittenEntr
     }
     replace(file, &after, FileReaders::AsBefore).map_err(|error| refused(error.to_string()))?;
     Ok(backup.map_or(WrittenEntry::New, WrittenEntry::Changed))
+}
+
+/// The name for a copy of a file that no earlier copy has: the first one is the person's own text.
+fn free_backup(file: &Path) -> Option<PathBuf> {
+    let first = std::iter::once(format!("{}.backup", file.display()));
+    let further = (2..=MOST_BACKUPS).map(|number| format!("{}.backup-{number}", file.display()));
+    first.chain(further).map(PathBuf::from).find(|path| !path.exists())
 }
 
 /// The JSON document with the entry. Comments and the order of members stay.

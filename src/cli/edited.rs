@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, NotListed, QueryPairs};
 use super::{CommandError, RemoteArgs, config_place, output, user_place};
 use crate::config::LoadOptions;
 use crate::config::edit::{ConfigEdit, EditError, WrittenConfig};
+use crate::model::SourceId;
 use crate::runtime::Clock;
 
-/// How long a daemon may take to read a file that has changed.
+/// How long a daemon may take to read a file that has changed, and to follow it.
 const RELOAD: Duration = Duration::from_secs(10);
 /// How long a new scenario is waited for: `npx` may have to download its program first.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
@@ -54,7 +55,8 @@ impl EditedFile {
         };
         let (client, state) = match configuration.await {
             Ok(answered) => answered,
-            Err(error) if is_named => return Err(error),
+            // One that runs and does not answer follows the file all the same.
+            Err(error) if is_named || matches!(error, CommandError::Refused { .. }) => return Err(error),
             // Without a daemon, what is changed is the file that one would take.
             Err(_) => return Ok(Self { path: config_place(remote.config.as_deref())?, daemon: None }),
         };
@@ -87,8 +89,12 @@ impl EditedFile {
     /// Reads the file.
     pub(super) fn open(&self) -> ConfigEdit {
         let mut edit = ConfigEdit::open(&self.path, &LoadOptions::from_process());
-        if let Some(path) = self.daemon.as_ref().and_then(|daemon| daemon.search_path.as_ref()) {
+        let Some(daemon) = &self.daemon else { return edit };
+        if let Some(path) = &daemon.search_path {
             edit.for_daemon_with_path(path);
+        }
+        if let Some(address) = daemon.client.socket_address() {
+            edit.for_daemon_at(address);
         }
         edit
     }
@@ -99,14 +105,8 @@ impl EditedFile {
         Some(daemon.client.get(&["scenarios", name], QueryPairs::new(), "state").await.ok()?.value)
     }
 
-    /// The health of a scenario after the daemon has taken the change and `is_settled` holds for
-    /// it, or after a limited time. `None` without a daemon.
-    pub(super) async fn settled(
-        &self,
-        name: &str,
-        is_settled: impl Fn(&Value) -> bool,
-    ) -> Result<Option<Value>, CommandError> {
-        let (Some(daemon), clock) = (&self.daemon, Clock::system()) else { return Ok(None) };
+    /// Waits until the daemon has taken the change.
+    async fn reloaded(daemon: &FollowingDaemon, clock: Clock) -> Result<(), CommandError> {
         let end = clock.now() + RELOAD;
         loop {
             let state = daemon.client.configuration().await?;
@@ -116,20 +116,68 @@ impl EditedFile {
                 return Err(CommandError::Refused { message, hint: Some(hint) });
             }
             if output::number(&state, "/reloads") > daemon.reloads || clock.now() > end {
-                break;
+                return Ok(());
             }
             clock.sleep(EVERY).await;
         }
+    }
+
+    /// The health of a scenario after the daemon has taken its entry and `has_answered` holds for
+    /// it, or after a limited time. `None` without a daemon.
+    ///
+    /// # Errors
+    /// The daemon lists no such scenario, and says why.
+    pub(super) async fn added(
+        &self,
+        name: &str,
+        has_answered: impl Fn(&Value) -> bool,
+    ) -> Result<Option<Value>, CommandError> {
+        let Some(daemon) = &self.daemon else { return Ok(None) };
+        let clock = Clock::system();
+        Self::reloaded(daemon, clock).await?;
         let began = clock.now();
         let mut is_announced = !std::io::stderr().is_terminal();
         loop {
             let known = self.known(name).await;
-            if known.as_ref().is_some_and(&is_settled) || clock.now() > began + FIRST_ANSWER {
+            if known.as_ref().is_some_and(&has_answered) {
                 return Ok(known);
+            }
+            // A scenario that was just written is not known at once.
+            if known.is_none()
+                && clock.now() > began + ANNOUNCED_AFTER
+                && let Some(NotListed { message, hint }) = daemon.client.not_listed(name).await
+            {
+                let message = format!("the entry of `{name}` is written, but it is not listed: {message}");
+                return Err(CommandError::Refused { message, hint: Some(hint).filter(|hint| !hint.is_empty()) });
+            }
+            if clock.now() > began + FIRST_ANSWER {
+                return match known {
+                    Some(known) => Ok(Some(known)),
+                    None => Err(unknown(name)),
+                };
             }
             if !is_announced && clock.now() > began + ANNOUNCED_AFTER {
                 is_announced = true;
                 output::note(&format!("waiting for the first answer of {name}"));
+            }
+            clock.sleep(EVERY).await;
+        }
+    }
+
+    /// The health of a scenario after the daemon has followed that its entry is gone; `None`
+    /// without a daemon, or if it knows no such scenario.
+    pub(super) async fn removed(&self, name: &str) -> Result<Option<Value>, CommandError> {
+        let Some(daemon) = &self.daemon else { return Ok(None) };
+        let clock = Clock::system();
+        Self::reloaded(daemon, clock).await?;
+        let end = clock.now() + RELOAD;
+        loop {
+            let Some(known) = self.known(name).await else { return Ok(None) };
+            // Another source may still name it.
+            let is_settled = matches!(output::text(&known, "/state").as_str(), "removed" | "blocked")
+                || output::text(&known, "/source") != SourceId::STATIC.as_str();
+            if is_settled || clock.now() > end {
+                return Ok(Some(known));
             }
             clock.sleep(EVERY).await;
         }
@@ -142,6 +190,14 @@ impl EditedFile {
             let config = if usual { String::new() } else { format!(" --config {}", self.path.display()) };
             output::wrapped("", &format!("no daemon follows this file; start one with `callsheet serve{config}`"));
         }
+    }
+}
+
+/// The error that a daemon follows the file and shows no scenario of a name in it.
+fn unknown(name: &str) -> CommandError {
+    CommandError::Refused {
+        message: format!("the entry of `{name}` is written, but the daemon does not show it"),
+        hint: Some("`callsheet findings` shows what it leaves out, and why".to_owned()),
     }
 }
 

@@ -54,7 +54,7 @@ fn show(answer: &Value) {
     output::line("");
     for step in output::list(answer, "steps") {
         let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
-        output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
+        output::wrapped(&format!("{subject:>9}  "), &format!("{}  [{source}]", outcome));
     }
     paragraph::print_findings(answer);
 }

@@ -72,7 +72,7 @@ fn show(answer: &Value) {
         output::line("no findings");
     } else {
         output::line("");
-        output::line(&summary(findings));
+        output::line(&summary(findings, paragraphs.len()));
     }
     if hidden > 0 {
         let many = output::count(hidden, "finding");
@@ -80,11 +80,15 @@ fn show(answer: &Value) {
     }
 }
 
-/// `1 error, 2 warnings, 3 infos`: how many findings there are, as the dashboard counts them. A
-/// paragraph may have several.
-fn summary(findings: &[Value]) -> String {
+/// `1 error, 2 warnings, 3 infos`: how many findings there are, as the dashboard counts them, and in
+/// how many paragraphs where some have several.
+fn summary(findings: &[Value], paragraphs: usize) -> String {
     let of = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
     let counts = Severity::ALL.into_iter().rev().map(|severity| (of(severity), severity.as_str()));
     let counts = counts.filter(|(count, _)| *count > 0).map(|(count, word)| output::count(count, word));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    if paragraphs == findings.len() {
+        return counts;
+    }
+    format!("{counts} in {}", output::count(paragraphs, "paragraph"))
 }

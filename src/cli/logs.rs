@@ -82,9 +82,12 @@ impl LogsArgs {
         // What follows as JSON begins with calls: the events begin with a snapshot of the states.
         let kind = (self.remote.json && self.follow).then_some("call");
         let log = self.read(daemon, kind, None, self.last).await?;
-        if let Some(name) = self.scenario.as_ref().filter(|_| log.lines.is_empty()) {
-            let _ = daemon.require_scenario(name).await?;
-        }
+        let health = match self.scenario.as_ref().filter(|_| log.lines.is_empty() || !self.remote.json) {
+            Some(name) if log.lines.is_empty() => Some(daemon.require_scenario(name).await?),
+            // One that was forgotten has lines all the same.
+            Some(name) => daemon.require_scenario(name).await.ok(),
+            None => None,
+        };
         if self.remote.json && !self.follow {
             let calls = self.read(daemon, Some("call"), None, self.last).await?.lines;
             let calls: Vec<&Value> = calls.iter().map(|line| &line["call"]).collect();
@@ -106,6 +109,9 @@ impl LogsArgs {
         }
         for line in &log.lines {
             self.print(line);
+        }
+        if let Some(present) = health.as_ref().and_then(present).filter(|_| !self.remote.json) {
+            output::wrapped("", &present);
         }
         Ok(log.last)
     }
@@ -219,6 +225,13 @@ impl LogsArgs {
     }
 }
 
+/// What is wrong with a scenario now, if it does not answer: the log has only what is over.
+fn present(health: &Value) -> Option<String> {
+    let [name, state, reason] = ["/name", "/state", "/reason"].map(|pointer| output::text(health, pointer));
+    let is_wrong = output::number(health, "/failures_in_a_row") > 0 && state != "removed";
+    is_wrong.then(|| format!("now: {name} is {state}: {reason}"))
+}
+
 /// Lines that were read.
 #[derive(Default)]
 struct ReadLog {
@@ -238,8 +251,9 @@ fn print(line: &str) {
     output::wrapped(&format!("{at}  "), text);
 }
 
-/// `2026-03-01 09:30:00  notes/search: ok in 12 ms (by callsheet/0.2.0, chat 42)`.
-fn call_line(call: &Value) -> String {
+/// `2026-03-01 09:30:00  notes/search: ok in 12 ms (by callsheet/0.2.0, chat 42)`, with the time at
+/// which the call ended: lines stand in the order of what they show.
+fn call_line(call: &Value, ended: &str) -> String {
     let text = |pointer| output::text(call, pointer);
     let tool = match text("/id") {
         id if id.is_empty() => text("/tool_name"),
@@ -253,14 +267,14 @@ fn call_line(call: &Value) -> String {
     let outcome = text("/outcome").replace('_', " ");
     let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {}", plain(&error)));
     let error = error.unwrap_or_default();
-    format!("{}  {tool}: {outcome} in {millis} ms{origin}{error}", time(&text("/at")))
+    format!("{ended}  {tool}: {outcome} in {millis} ms{origin}{error}")
 }
 
 /// One line of the log.
 fn log_line(line: &Value) -> String {
     let at = time(&output::text(line, "/at"));
     match line["kind"].as_str() {
-        Some("call") => call_line(&line["call"]),
+        Some("call") => call_line(&line["call"], &at),
         Some("end") => format!("{at}  {}", end_text(&line["end"])),
         Some("start") => format!("{at}  {}", start_text(&line["start"])),
         _ => {

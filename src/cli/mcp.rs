@@ -78,6 +78,8 @@ struct RunningLine {
 #[derive(Clone)]
 struct StdioFront {
     daemon: Arc<DaemonClient>,
+    /// How the daemon was found.
+    remote: Arc<RemoteArgs>,
     profile: Option<Arc<str>>,
     /// The requests under way, by the text of their id.
     running: Arc<Mutex<HashMap<String, RunningLine>>>,
@@ -92,6 +94,7 @@ impl McpArgs {
         let daemon = Arc::new(start::daemon(&self.remote).await?.by_address());
         let front = StdioFront {
             daemon,
+            remote: Arc::new(self.remote.clone()),
             profile: self.profile.map(Into::into),
             running: Arc::default(),
             session: Arc::default(),
@@ -200,7 +203,15 @@ impl StdioFront {
 
     /// Sends a message and prints what comes back.
     async fn send(&self, text: &str, headers: HeaderMap, id: Option<&str>) {
-        let answer = match self.daemon.mcp(self.profile.as_deref(), Some(text), headers).await {
+        let sent = match self.daemon.mcp(self.profile.as_deref(), Some(text), headers.clone()).await {
+            Err(error @ CommandError::Unreachable { .. }) => match self.started_again().await {
+                // The message has not reached the one before.
+                Some(daemon) => daemon.mcp(self.profile.as_deref(), Some(text), headers).await,
+                None => Err(error),
+            },
+            sent => sent,
+        };
+        let answer = match sent {
             Ok((answer, session)) => {
                 // Before the answer is printed: the client's next message is in this session.
                 if session.is_some() {
@@ -225,6 +236,15 @@ impl StdioFront {
             }
             McpAnswer::Message(_) | McpAnswer::Accepted => {}
         }
+    }
+
+    /// The daemon that takes the place of one that is gone; `None` if that one runs, or was named
+    /// by its address.
+    async fn started_again(&self) -> Option<DaemonClient> {
+        if self.remote.address().is_some() || self.daemon.version().await.is_ok() {
+            return None;
+        }
+        start::daemon(&self.remote).await.ok().map(DaemonClient::by_address)
     }
 
     /// Prints the changes that the daemon signals, for as long as it runs.

@@ -12,9 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use comfy_table::{Cell, Color, Table};
 use jiff::Timestamp;
 use serde_json::Value;
-use textwrap::core::display_width;
+use textwrap::core::{Word, display_width};
 
 use crate::model::text::is_invisible;
+
+/// The longest word that stays whole where a line is broken: published names have 64 characters at
+/// most.
+pub(super) const LONGEST_WORD: usize = 64;
 
 /// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -154,7 +158,8 @@ fn columns(terminal: impl FnOnce() -> Option<u16>) -> Option<u16> {
     set.or_else(|| terminal().filter(|columns| *columns > 0))
 }
 
-/// Prints a text in as many lines as it needs, broken at blanks only, so that names stay whole.
+/// Prints a text in as many lines as it needs, broken at blanks, so that names stay whole, and
+/// within words that are longer than any name, such as a `PATH`.
 /// The first line begins with `first`, the others with as many blanks.
 pub(super) fn wrapped(first: &str, text: &str) {
     for row in rows(first, text, line_width()) {
@@ -170,9 +175,43 @@ pub(super) fn rows(first: &str, text: &str, width: Option<u16>) -> Vec<String> {
         .initial_indent(first)
         .subsequent_indent(&indent)
         .break_words(false)
-        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_separator(textwrap::WordSeparator::Custom(pieces))
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::wrap(text, options).iter().map(|row| row.trim_end().to_owned()).collect()
+}
+
+/// The words of a line, those that are too long in pieces.
+fn pieces(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    Box::new(textwrap::WordSeparator::AsciiSpace.find_words(line).flat_map(|word| {
+        let places = breaks(word.word);
+        let starts = std::iter::once(0).chain(places.iter().copied());
+        let ends = places.iter().copied().chain([word.word.len()]);
+        let mut pieces: Vec<Word<'_>> =
+            starts.zip(ends).map(|(start, end)| Word::from(&word.word[start..end])).collect();
+        if let Some(last) = pieces.last_mut() {
+            last.whitespace = word.whitespace;
+        }
+        pieces
+    }))
+}
+
+/// Where a word may be broken: nowhere, unless it is longer than any name; then behind each `:` and
+/// `/`, or after as many characters as a name has.
+fn breaks(word: &str) -> Vec<usize> {
+    if display_width(word) <= LONGEST_WORD {
+        return Vec::new();
+    }
+    let mut places = Vec::new();
+    let mut since = 0;
+    for (at, c) in word.char_indices() {
+        since += 1;
+        if matches!(c, ':' | '/') || since >= LONGEST_WORD {
+            places.push(at + c.len_utf8());
+            since = 0;
+        }
+    }
+    places.retain(|place| *place < word.len());
+    places
 }
 
 /// Prints what is known of one thing: a name and a value in each line.
@@ -344,6 +383,19 @@ mod tests {
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(sanitize("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
+    }
+
+    #[test]
+    fn names_stay_whole_and_longer_words_are_broken() {
+        let name = "n".repeat(LONGEST_WORD);
+        assert_eq!(rows("", &name, Some(40)), [name.as_str()]);
+        let path = format!("no folder of PATH ({}) has it", ["/usr/local/bin"; 30].join(":"));
+        let broken = rows("  hint: ", &path, Some(80));
+        assert!(broken.iter().all(|row| row.len() <= 80), "{broken:#?}");
+        let dense = |text: &str| text.replace(' ', "");
+        assert_eq!(dense(&broken.concat()), dense(&format!("  hint: {path}")));
+        assert!(rows("", &"x".repeat(300), Some(80)).iter().all(|row| row.len() <= 80));
+        assert_eq!(rows("", &path, None), [path.as_str()]);
     }
 
     #[test]

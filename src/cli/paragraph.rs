@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::output;
 use crate::model::FindingCode;
 
-/// The most tools or places that one paragraph names.
+/// The most tools or places that one paragraph names where lines have a width. In a pipe it names
+/// all.
 const NAMED: usize = 20;
 /// The most scenarios that the first line of a paragraph names.
 const SCENARIOS: usize = 5;
@@ -59,11 +60,11 @@ impl Paragraph {
         let all: Vec<Self> = findings.iter().map(|finding| Self::from_finding(finding)).collect();
         let Some(first) = all.first() else { return Self::default() };
         let is_same = all.iter().all(|one| one.message == first.message);
-        let mut items: Vec<String> = all.iter().take(NAMED).map(|one| one.item(!is_same)).collect();
+        let mut items: Vec<String> = all.iter().take(named()).map(|one| one.item(!is_same)).collect();
         if is_same && all.iter().all(|one| one.place.is_empty()) {
             items = vec![items.join(", ")];
         }
-        if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        if let Some(more) = all.len().checked_sub(named()).filter(|more| *more > 0) {
             items.push(format!("and {more} more, which `--json` shows"));
         }
         let hint = if first.hint.is_empty() || all.iter().all(|one| one.hint == first.hint) {
@@ -189,11 +190,20 @@ fn group_subject(findings: &[&Value]) -> String {
     }
 }
 
-/// The scenarios that have a tool of the same name; `None` for findings of another kind.
+/// How many tools or places one paragraph names.
+fn named() -> usize {
+    if output::line_width().is_some() { NAMED } else { usize::MAX }
+}
+
+/// The scenarios that have a tool of the same name; `None` for findings of another kind, and where
+/// another tool has the name by its alias: the message says which.
 fn colliding(finding: &Value) -> Option<BTreeSet<String>> {
     let is_collision = finding["code"] == FindingCode::NameCollision.as_str();
     let own = finding["scenario"].as_str().filter(|_| is_collision)?;
     let others = output::list(finding, "others").iter().filter_map(|id| id.as_str()?.split_once('/'));
+    if others.clone().any(|(_, tool)| finding["tool"] != tool) {
+        return None;
+    }
     let all: BTreeSet<String> = others.map(|(scenario, _)| scenario).chain([own]).map(output::sanitize).collect();
     (all.len() > 1).then_some(all)
 }
@@ -201,7 +211,7 @@ fn colliding(finding: &Value) -> Option<BTreeSet<String>> {
 /// One paragraph for all tools of equal names of some scenarios.
 fn collision(scenarios: &BTreeSet<String>, findings: &[&Value]) -> Paragraph {
     let names: BTreeSet<String> = findings.iter().map(|finding| output::text(finding, "/tool")).collect();
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let shown: Vec<String> = names.iter().take(named()).map(|name| format!("`{name}`")).collect();
     let more = match names.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -177,11 +177,13 @@ async fn or_meant(
     daemon: &DaemonClient,
     target: &str,
 ) -> Result<DaemonAnswer, CommandError> {
+    // A target with its scenario is whole; what is refused is something else.
+    let name = target.strip_prefix("tool:").filter(|name| !name.contains('/')).unwrap_or(target);
     let (message, hint, document) = match sent {
-        Err(CommandError::Problem { message, hint, document }) if !target.contains(':') => (message, hint, document),
+        Err(CommandError::Problem { message, hint, document }) if !name.contains(':') => (message, hint, document),
         sent => return sent,
     };
-    let path: Vec<&str> = target.splitn(2, '/').collect();
+    let path: Vec<&str> = name.splitn(2, '/').collect();
     let hint = match daemon.tool(&path, QueryPairs::new()).await {
         Ok(tool) => {
             let identity =

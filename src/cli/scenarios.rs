@@ -15,9 +15,7 @@ use super::{CommandError, RemoteArgs, output, paragraph};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
 
-/// The most characters of an address in a pipe: all other rows would be padded to its length.
-const ADDRESS: usize = 60;
-/// The same where room is short.
+/// The most characters of an address where room is short.
 const SHORT_ADDRESS: usize = 24;
 
 /// Arguments of `scenarios`.
@@ -144,11 +142,11 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     }
 }
 
-/// The addresses, cut where they are long: a program to start is a whole command. Where room is
-/// short they are shorter. Where two would look the same, each shows the part in which it differs.
-/// The details of a scenario and `--json` have the whole address.
+/// The addresses, cut where room is short and they are long: a program to start is a whole command.
+/// Where two would look the same, each shows the part in which it differs.
+/// The details of a scenario, a pipe and `--json` have the whole address.
 fn addresses(scenarios: &[Value], is_short: bool) -> Vec<String> {
-    let most = if is_short { SHORT_ADDRESS } else { ADDRESS };
+    let most = if is_short { SHORT_ADDRESS } else { usize::MAX };
     let whole = |scenario: &Value| {
         let url = output::text(scenario, "/url");
         let url = url.trim_end_matches('/');
@@ -213,7 +211,8 @@ fn configuration(list: &Value, now: Timestamp) {
 fn why(scenario: &Value) -> String {
     let (reason, error) =
         (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));
-    if error.is_empty() || reason.contains(&error) {
+    // What is removed is not polled any more.
+    if error.is_empty() || reason.contains(&error) || scenario["state"] == "removed" {
         reason
     } else {
         format!("{reason}, but the last poll failed: {error}")

@@ -14,11 +14,9 @@ const GAP: u16 = 2;
 const READABLE: u16 = 24;
 /// A text with less room than this is left out itself.
 const USELESS: u16 = 8;
-/// The longest text of a column, in characters. Another program writes the text, and all other rows
-/// would be padded to its length.
-const LONGEST: usize = 400;
-/// The same for the last column in a pipe, to which no row is padded. It has room in one line.
-const LONGEST_OF_LAST: usize = 30_000;
+/// The longest text of a cell, in characters, also in a pipe. Another program writes the text, and
+/// all other rows would be padded to its length.
+const LONGEST: usize = 4_000;
 
 /// What may be done with a column when room is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +36,7 @@ pub(super) struct TextTable {
     fits: Vec<ColumnFit>,
     /// Whether a column has any content.
     used: Vec<bool>,
-    /// The width of the longest word of each column.
+    /// The width of the longest word of each column, of those that are not broken.
     words: Vec<u16>,
     table: Table,
 }
@@ -60,14 +58,11 @@ impl TextTable {
 
     /// Adds a row with a cell for each heading.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let most_of_last = if output::line_width().is_some() { LONGEST } else { LONGEST_OF_LAST };
-        let last = self.fits.len().saturating_sub(1);
-        let most = |at: usize| if at == last { most_of_last } else { LONGEST };
-        let cells: Vec<Cell> = cells.into_iter().enumerate().map(|(at, cell)| limited(cell, most(at))).collect();
+        let cells: Vec<Cell> = cells.into_iter().collect();
         for ((used, longest), cell) in self.used.iter_mut().zip(&mut self.words).zip(&cells) {
             let content = cell.content();
             *used |= !content.is_empty();
-            let words = content.split_whitespace().map(display_width);
+            let words = content.split_whitespace().map(whole_width);
             *longest = (*longest).max(u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX));
         }
         let mut row = Row::from(cells);
@@ -107,15 +102,15 @@ impl TextTable {
     }
 }
 
-/// A cell with a text of one line.
-pub(super) fn cell(text: impl AsRef<str>) -> Cell {
-    Cell::new(text.as_ref())
+/// The width that a word needs: all of it, unless it is so long that it is broken.
+fn whole_width(word: &str) -> usize {
+    let width = display_width(word);
+    if width > output::LONGEST_WORD { READABLE.into() } else { width }
 }
 
-/// The cell with so many characters at most.
-fn limited(cell: Cell, most: usize) -> Cell {
-    let text = cell.content();
-    if text.chars().count() <= most { cell } else { Cell::new(output::cut(&text, most)) }
+/// A cell with a text of one line.
+pub(super) fn cell(text: impl AsRef<str>) -> Cell {
+    Cell::new(output::cut(text.as_ref(), LONGEST))
 }
 
 /// The columns of a table that is full.
@@ -236,6 +231,13 @@ mod tests {
         assert_eq!(widths([10, 8, 8]), [10, 33, 33].map(Some));
         assert_eq!(widths([10, 50, 8]), [10, 50, 16].map(Some));
         assert_eq!(widths([10, 60, 60]), [10, 60, 60].map(Some), "there is no room for both");
+    }
+
+    #[test]
+    fn a_word_longer_than_any_name_takes_no_more_than_a_readable_width() {
+        let path = ["/usr/local/bin"; 20].join(":");
+        assert_eq!(whole_width(&path), usize::from(READABLE));
+        assert_eq!(whole_width(&"n".repeat(output::LONGEST_WORD)), output::LONGEST_WORD);
     }
 
     #[test]

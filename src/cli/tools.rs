@@ -135,7 +135,7 @@ impl ToolsArgs {
         } else {
             show(&answer.value);
         }
-        note_left_out(&answer);
+        note_left_out(&answer, self.filter.max, self.choice.max_tokens);
         if let Some(notes) = &answer.notes {
             output::note(&format!("{notes}; `--report` shows details"));
         }
@@ -163,7 +163,7 @@ impl ToolsArgs {
             }
             let answer = daemon.list(self.filter.query()).await?;
             show(&answer.value);
-            note_left_out(&answer);
+            note_left_out(&answer, self.filter.max, None);
             printed = Some(watch::ToolChanges::from_snapshot(&event.data));
         }
         Ok(())
@@ -178,13 +178,22 @@ fn why_out_of_list(health: &Value) -> Option<String> {
     (!is_listed).then(|| format!("no tools: {name} is {state}: {reason}; {hint}"))
 }
 
-fn note_left_out(answer: &DaemonAnswer) {
-    if answer.left_out > 0 {
-        let tools = output::count(answer.left_out, "tool");
-        output::note(&format!(
-            "{tools} left out, by a limit (`--max 0` removes it) or because the format cannot express them"
-        ));
+/// Prints how many tools a list left out, with the limits that may be the reason.
+fn note_left_out(answer: &DaemonAnswer, max: Option<usize>, max_tokens: Option<usize>) {
+    if answer.left_out == 0 {
+        return;
     }
+    let tools = output::count(answer.left_out, "tool");
+    let of_tokens = max_tokens.map(|most| format!("`--max-tokens {most}`"));
+    let of_tools = match max {
+        Some(0) => None,
+        Some(most) => Some(format!("`--max {most}`")),
+        None if of_tokens.is_some() => None,
+        None => Some("a limit (`--max 0` removes it)".to_owned()),
+    };
+    let limits: Vec<String> = of_tokens.into_iter().chain(of_tools).collect();
+    let by = if limits.is_empty() { String::new() } else { format!("by {} or ", limits.join(", ")) };
+    output::note(&format!("{tools} left out, {by}because the format cannot express them"));
 }
 
 impl FilterArgs {

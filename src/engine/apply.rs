@@ -74,6 +74,7 @@ impl Core {
     fn notify(&mut self, notice: Notice, now: Now) {
         match notice {
             Notice::Polled(name) => self.polled(&name, now),
+            Notice::Waits(name) => self.answer_waiters(&name),
             Notice::Released(name) => {
                 if let Some(latch) = self.latches.remove(&name) {
                     self.publisher.after_publish(move |_| drop(latch));
@@ -107,6 +108,13 @@ impl Core {
                 self.publisher.hurry(now);
             }
         }
+        self.answer_waiters(name);
+    }
+
+    /// Sends the health of a scenario to the clients that wait for it, once it is published. A poll
+    /// that has waited long has its reason in there: they are not kept for as long as a program may
+    /// take to start.
+    fn answer_waiters(&mut self, name: &ScenarioName) {
         let Some(record) = self.fleet.get_mut(name) else { return };
         let waiters = record.take_waiters();
         if waiters.is_empty() {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::scenario::trust;
 use crate::discovery::Endpoint;
 use crate::model::{SourceId, Target};
 
@@ -17,11 +16,7 @@ pub(super) struct Assignment {
 
 /// One key for all spellings of the same address; `None` if the endpoint has none.
 pub(super) fn address_key(endpoint: &Endpoint) -> Option<String> {
-    let target = endpoint.target.as_ref()?;
-    if let Target::Stdio(_) = target {
-        return Some(trust::origin(target));
-    }
-    Some(format!("{}{}", trust::origin(target), target.url().path().trim_end_matches('/')))
+    Some(endpoint.target.as_ref()?.address_key())
 }
 
 /// Whether a scenario that was at `before` and is at `after` is another process: its address

@@ -52,6 +52,8 @@ pub(super) enum Dirty {
 pub(super) enum Notice {
     /// A poll of this scenario ended, or none will come.
     Polled(ScenarioName),
+    /// A poll of this scenario has waited long, and goes on.
+    Waits(ScenarioName),
     /// Readiness stops waiting for this scenario.
     Released(ScenarioName),
     /// These scenarios are not withdrawn for their failures before then.

@@ -15,6 +15,9 @@ pub struct Awaited {
     pub answer_to: &'static str,
     /// For how long, since the first request of the greeting.
     pub waited: Duration,
+    /// The request before it that had no answer either, and how much of that time it was waited
+    /// for.
+    pub before: Option<(&'static str, Duration)>,
     /// What it wrote, if it is a program that was started here.
     pub output: Option<ProgramOutput>,
 }
@@ -31,7 +34,15 @@ pub struct ProgramOutput {
 impl Awaited {
     /// The reason, in one sentence without a full stop.
     pub fn message(&self) -> String {
-        let mut message = format!("no answer to `{}` for {} s", self.answer_to, self.waited.as_secs());
+        let mut message = match self.before {
+            None => format!("no answer to `{}` for {} s", self.answer_to, self.waited.as_secs()),
+            Some((request, waited)) => format!(
+                "no answer to `{}` for {} s, nor to `{request}` in the {} s before",
+                self.answer_to,
+                self.waited.saturating_sub(waited).as_secs(),
+                waited.as_secs()
+            ),
+        };
         let Some(output) = &self.output else { return message };
         if output.stdout.is_empty() && output.stderr.is_empty() {
             message.push_str("; it has written no line on stdout or stderr");
@@ -73,7 +84,8 @@ mod tests {
     #[test]
     fn a_banner_is_recognised_as_such() {
         let output = ProgramOutput { stdout: vec!["Welcome!".into()], stderr: vec!["a".into(), "b".into()] };
-        let awaited = Awaited { answer_to: "initialize", waited: Duration::from_millis(10_400), output: Some(output) };
+        let waited = Duration::from_millis(10_400);
+        let awaited = Awaited { answer_to: "initialize", waited, before: None, output: Some(output) };
         assert_eq!(
             awaited.message(),
             "no answer to `initialize` for 10 s; it printed `Welcome!` on stdout, where only JSON-RPC messages may be; \
@@ -81,5 +93,16 @@ mod tests {
         );
         let silent = Awaited { output: Some(ProgramOutput::default()), ..awaited };
         assert_eq!(silent.message(), "no answer to `initialize` for 10 s; it has written no line on stdout or stderr");
+    }
+
+    #[test]
+    fn each_request_has_the_time_that_it_was_waited_for() {
+        let before = Some(("server/discover", Duration::from_secs(10)));
+        let waited = Duration::from_millis(25_900);
+        let awaited = Awaited { answer_to: "initialize", waited, before, output: None };
+        assert_eq!(
+            awaited.message(),
+            "no answer to `initialize` for 15 s, nor to `server/discover` in the 10 s before"
+        );
     }
 }

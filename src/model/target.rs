@@ -4,13 +4,13 @@
 //! holds that may be secret is never shown.
 
 use std::fmt::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 use sha2::{Digest as _, Sha256};
-use url::Url;
+use url::{Host, Url};
 use uuid::Uuid;
 
 use super::credential::feed;
@@ -101,6 +101,43 @@ impl Target {
         }
     }
 
+    /// `scheme://host:port` that is connected to. All names of this machine count as one host.
+    ///
+    /// Of a program that is started here: all of its command line and environment, with 0 for the
+    /// port, so that an approval never counts for another command.
+    pub(crate) fn origin(&self) -> String {
+        let url = self.url();
+        if let Self::Stdio(_) = self {
+            return format!("{url}:0");
+        }
+        if let Some(dial) = self.http().and_then(|target| target.dial) {
+            // Any host on the network can influence a name that only the source can resolve; the
+            // address is what is connected to.
+            let text = dial.to_string();
+            let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
+            let host = if is_localhost(dial.ip()) { "localhost" } else { host };
+            return format!("{}://{host}:{}", url.scheme(), dial.port());
+        }
+        let own = match url.host() {
+            Some(Host::Domain(domain)) => domain.eq_ignore_ascii_case("localhost"),
+            Some(Host::Ipv4(address)) => is_localhost(address.into()),
+            Some(Host::Ipv6(address)) => is_localhost(address.into()),
+            None => false,
+        };
+        let host = if own { "localhost" } else { url.host_str().unwrap_or_default() };
+        format!("{}://{host}:{}", url.scheme(), url.port_or_known_default().unwrap_or_default())
+    }
+
+    /// One key for all spellings of the same address.
+    pub(crate) fn address_key(&self) -> String {
+        match self {
+            Self::Stdio(_) => self.origin(),
+            Self::Http(_) | Self::InProcess(_) | Self::Bundle(_) => {
+                format!("{}{}", self.origin(), self.url().path().trim_end_matches('/'))
+            }
+        }
+    }
+
     /// What it may request of its callers. `None` where there are no such requests.
     pub fn interaction(&self) -> Option<&Interaction> {
         match self {
@@ -109,6 +146,12 @@ impl Target {
             Self::InProcess(_) | Self::Bundle(_) => None,
         }
     }
+}
+
+/// Whether it is one of the two addresses that `localhost` stands for. The rest of 127.0.0.0/8 are
+/// separate addresses.
+fn is_localhost(address: IpAddr) -> bool {
+    address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
 }
 
 impl HttpTarget {

@@ -151,6 +151,9 @@ impl CallError {
         let start: String = text.trim().chars().take(EXCERPT).collect();
         let excerpt = if start.is_empty() {
             format!("{why} (the body is empty)")
+        } else if start.starts_with('<') {
+            // Its text is for browsers.
+            format!("{why} (it is a web page)")
         } else {
             format!("{why} (`{}`)", start.escape_debug())
         };

@@ -92,7 +92,23 @@ fn none_answered(met: &[Attempt], target: &Target) -> ListError {
         ));
     }
     let tried: Vec<_> = met.iter().map(|(id, at, error)| format!("{id} on {at}: {error}")).collect();
-    ListError::NotThisProtocol(format!("no known protocol is spoken there; tried {}", tried.join("; ")))
+    ListError::NotThisProtocol(format!(
+        "no known protocol is spoken there{}; tried {}",
+        whole(target),
+        tried.join("; ")
+    ))
+}
+
+/// What people leave out most often: the path of an MCP server. It is said and not tried, since a
+/// request there would reach another program of the host.
+fn whole(target: &Target) -> String {
+    match target.http().filter(|target| target.url.path() == "/") {
+        Some(_) => {
+            let base = target.to_string();
+            format!(" (an MCP server's address is whole: it may be {}/mcp)", base.trim_end_matches('/'))
+        }
+        None => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -131,5 +147,8 @@ mod tests {
         for part in ["tool-discovery on /api/v1/tools", "404", "127.0.0.1:1"] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
+        let bare = Target::at("http://127.0.0.1:3001".parse().unwrap());
+        let text = none_answered(&[("mcp", "its address", status(404))], &bare).to_string();
+        assert!(text.contains("it may be http://127.0.0.1:3001/mcp)"), "{text}");
     }
 }

@@ -11,6 +11,7 @@
 //! (those go to the log).
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -137,6 +138,8 @@ struct ServerState {
     requests: Requests,
     config: auth::ConfigWatch,
     load_options: Option<Arc<config::LoadOptions>>,
+    /// Where it listens.
+    listens: SocketAddr,
     /// Held while the file of the configuration is changed.
     config_edits: tokio::sync::Mutex<()>,
     dashboard: dashboard::Dashboard,
@@ -152,7 +155,7 @@ type SharedState = Arc<ServerState>;
 
 impl ServerState {
     /// What handlers share from now on, with the tasks that keep it up to date until `stop`.
-    fn new(parts: ServerParts, stop: &Stop) -> Self {
+    fn new(parts: ServerParts, listens: SocketAddr, stop: &Stop) -> Self {
         let ServerParts {
             reader,
             views,
@@ -196,6 +199,7 @@ impl ServerState {
             refused_profiles: api::refused_profiles::RefusedProfiles::default(),
             config,
             load_options,
+            listens,
             config_edits: tokio::sync::Mutex::default(),
         }
     }
@@ -220,7 +224,7 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
         ..http::accept::ConnectionLimits::default()
     };
     let (connections, clock, tasks) = (parts.connections.clone(), parts.clock, parts.tasks.clone());
-    let shared = Arc::new(ServerState::new(parts, &stop));
+    let shared = Arc::new(ServerState::new(parts, local, &stop));
     #[cfg(unix)]
     if let Some(path) = &server.rpc_socket {
         json_rpc::listen(path, server.max_body, &shared)

@@ -178,6 +178,10 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     assert_eq!(approved.status, 200);
     assert_eq!(approved.json()["state"], "answered");
     assert_eq!(callee.ran().len(), 1);
+    let second = ask(&daemon, "sda2").await;
+    let rejecting = format!("/api/v1/approvals/{second}/reject");
+    let rejected = showing(&daemon, "POST", &rejecting, &right, &json!({})).await;
+    assert_eq!(rejected.json()["decided_by"], "operator", "whose token it is");
     daemon.stop().await;
 }
 

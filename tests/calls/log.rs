@@ -316,7 +316,7 @@ async fn pages_show_the_same_record_also_after_a_restart() {
     house.until("live again", |snapshot| snapshot.health[&name].state == ScenarioState::Live).await;
     let address = house.serve().await;
     let get = async |target: &str| {
-        let answer = ask(address, "GET", target, &[("accept", "text/html")], "").await;
+        let answer = ask(address, "GET", target, &[("accept", "text/html"), ("hx-request", "true")], "").await;
         assert_eq!(answer.status, 200, "{target}: {answer:?}");
         String::from_utf8(answer.body).unwrap()
     };

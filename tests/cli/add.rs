@@ -38,12 +38,8 @@ fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
 
     let again = home.run(&["add", "notes", &scenario.url]).failed(1);
     assert!(again.contains("has a scenario `notes` already"), "{again}");
-    assert!(
-        again.contains(
-            "hint: take another name, or put it in the place of that one with `callsheet add notes --replace`"
-        ),
-        "{again}"
-    );
+    let replacing = format!("put it in the place of that one with `callsheet add notes {} --replace`", scenario.url);
+    assert!(again.contains(&format!("hint: take another name, or {replacing}")), "{again}");
 
     let near = home.run(&["remove", "note"]).failed(1);
     assert!(near.contains("has no scenario `note`") && near.contains("did you mean `notes`?"), "{near}");
@@ -141,6 +137,13 @@ fn a_program_that_hangs_has_its_reason_within_seconds() {
     assert!(message.contains(printed) && words.contains(printed), "{message}; {added}");
     assert_eq!(scenario["failures_in_a_row"], 1, "it counts once, and the program still gets its time");
     assert!(home.run(&["findings"]).ok().contains("no-answer"));
+    assert!(home.run(&["logs", "hang"]).ok().contains("now: hang is connecting: "), "it has not ended yet");
+
+    // The daemon runs, and the poll goes on: what it waits for is the answer.
+    let refreshed = home.run(&["refresh", "hang"]);
+    assert_eq!(refreshed.code, Some(1), "{refreshed:?}");
+    assert!(refreshed.out.contains("no answer to "), "{refreshed:?}");
+    assert!(refreshed.err.contains("error: no good answer from hang"), "{refreshed:?}");
 }
 
 #[test]
@@ -264,4 +267,55 @@ fn an_entry_has_a_path_only_where_the_daemon_would_not_find_the_program() {
     // It is no secret, and often the reason that a program does not start.
     let shown = home.run(&["config", "show"]).ok();
     assert!(shown.contains(&path), "{shown}");
+}
+
+#[test]
+fn an_address_that_can_never_be_listed_is_refused() {
+    let scenario = notes();
+    let home = Home::with("");
+    let daemon = home.serve(&[]);
+    home.run(&["add", "notes", &scenario.url]).ok();
+    let file = home.path("callsheet.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    let twice = home.run(&["add", "more", &scenario.url.replace("127.0.0.1", "localhost")]).failed(1);
+    assert!(twice.contains("error: `notes` is at http://localhost:"), "{twice}");
+    assert!(twice.contains("`callsheet remove notes` makes room for `more`"), "{twice}");
+    let own = home.run(&["add", "self", &format!("{}/mcp", daemon.url)]).failed(1);
+    assert!(own.contains("/mcp is the address of callsheet itself"), "{own}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    // In the place of the one that is there, the address may stay.
+    home.run(&["add", "notes", &scenario.url, "--replace"]).ok();
+}
+
+#[test]
+fn an_entry_that_is_not_listed_has_its_reason_everywhere_and_is_removed_at_once() {
+    let scenario = notes();
+    let home = Home::naming(&[("first", &scenario.url), ("second", &scenario.url)]);
+    let _daemon = home.serve(&[]);
+    let is_known = |name: &str| home.run(&["scenarios", name]).code == Some(0);
+    let missing = if is_known("first") { "second" } else { "first" };
+    let shown = home.run(&["scenarios", missing]).failed(1);
+    assert!(shown.contains(&format!("error: `{missing}` is not listed: ")), "{shown}");
+    assert!(shown.contains("which is listed there"), "{shown}");
+    let doctor = home.run(&["doctor"]).out;
+    assert!(doctor.contains("configured, but not listed: ") && !doctor.contains("does not know it"), "{doctor}");
+    let began = std::time::Instant::now();
+    let removed = home.run(&["remove", missing]).ok();
+    assert!(removed.starts_with("taken out of "), "{removed}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(15), "there is no answer to wait for");
+}
+
+#[test]
+fn what_was_wrong_with_a_scenario_goes_with_its_entry() {
+    let page = super::doctor::Canned::start("text/html", "<html>no list</html>");
+    let home = Home::naming(&[("page", &page.url)]);
+    let _daemon = home.serve(&[]);
+    let before = home.run(&["findings", "--scenario", "page"]).ok();
+    assert!(before.contains("[manifest-refused] page"), "{before}");
+    assert!(before.contains("/mcp)") && !before.contains("<html>"), "{before}");
+    let removed = home.run(&["remove", "page"]).ok();
+    assert!(removed.contains("page is removed: "), "{removed}");
+    let after = home.run(&["findings", "--scenario", "page"]).ok();
+    assert!(!after.contains("[manifest-refused]"), "{after}");
+    assert!(!home.run(&["scenarios"]).ok().contains("but the last poll failed"));
 }

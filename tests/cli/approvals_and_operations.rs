@@ -266,7 +266,7 @@ async fn a_call_that_waits_for_approval_has_an_exit_code_and_can_be_waited_for()
     let (home, daemon, _callee) = works().await;
     let call = ["call", "--url", daemon.url.as_str(), "wipe", "--disk", "sda1"];
     let waits = tokio::task::block_in_place(|| home.run(&call)).failed(6);
-    assert!(waits.contains("waits for approval as "), "{waits}");
+    assert!(waits.contains("waits for approval as ") && waits.contains("`callsheet approvals approve "), "{waits}");
     assert!(waits.contains("hint: `callsheet approvals approve "), "{waits}");
     let json = ["call", "--json", "--url", daemon.url.as_str(), "wipe", "--disk", "sda1"];
     let ran = tokio::task::block_in_place(|| home.run(&json));

@@ -256,3 +256,33 @@ fn an_option_that_the_command_does_not_have_is_no_name_of_a_tool() {
     assert!(error.starts_with("error: `--timeout` is no option of `callsheet call`\n  hint: "), "{error}");
     assert!(error.contains("before the name of the tool") && error.contains("`callsheet call --help`"), "{error}");
 }
+
+#[test]
+fn a_call_that_is_left_goes_on_and_the_command_says_so() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let home = Home::with("");
+    let called = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&called);
+    let listed = json!({"name": "t", "parameters": {"type": "object"}}).to_string();
+    let daemon = runtime.block_on(UpstreamServer::serving(move |request, mut stream| {
+        let (count, listed) = (Arc::clone(&count), listed.clone());
+        Box::pin(async move {
+            if request.header("content-length").is_some_and(|length| length != "0") {
+                *count.lock().unwrap() += 1;
+                std::future::pending::<()>().await;
+            }
+            let head = ["Content-Type: application/json", "Connection: close"];
+            let _ = stream.write_all(&answer("200 OK", &head, listed.as_bytes())).await;
+        })
+    }));
+    let mut command = home.command(&["call", "--url", daemon.url().as_str(), "t"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("it is called", || *called.lock().unwrap() == 1);
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("no longer waiting for `t` (SIGINT); the call goes on in the daemon"), "{told}");
+    assert!(told.contains("`callsheet logs --tool t` shows how it ended"), "{told}");
+}

@@ -41,6 +41,10 @@ fn an_entry_is_written_beside_what_is_there_and_what_was_there_is_kept() {
     }
     let again = home.run(&["connect", "cursor", "--write"]).ok();
     assert!(again.contains("has this entry already"), "{again}");
+    let other = home.run(&["connect", "cursor", "--write", "--profile", "work"]).ok();
+    assert!(other.contains("mcp.json.backup-2"), "{other}");
+    assert_eq!(fs::read_to_string(home.path(".cursor/mcp.json.backup")).unwrap(), before, "the first copy stays");
+    assert_eq!(fs::read_to_string(home.path(".cursor/mcp.json.backup-2")).unwrap(), after);
     // What was written is read again, and is no server to be taken over.
     let import = home.run(&["import", ".cursor/mcp.json"]).ok();
     assert!(import.contains("callsheet itself") && import.contains("other"), "{import}");

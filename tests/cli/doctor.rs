@@ -15,14 +15,14 @@ use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, office
 use crate::support::upstream_server::{UpstreamServer, answer};
 
 /// A server that gives one answer to everything, until it is dropped.
-struct Canned {
-    url: String,
+pub(super) struct Canned {
+    pub(super) url: String,
     _server: UpstreamServer,
     _runtime: Runtime,
 }
 
 impl Canned {
-    fn start(kind: &str, body: &str) -> Self {
+    pub(super) fn start(kind: &str, body: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let bytes = answer("200 OK", &[&format!("Content-Type: {kind}")], body.as_bytes());
         let server = runtime.block_on(UpstreamServer::answering(move |_| bytes.clone()));

@@ -105,7 +105,7 @@ fn hints_of_the_command_line_name_commands() {
         (&["approvals", "approve", "zz"][..], "`callsheet approvals` lists those that are known"),
         (&["operations", "cancel", "zz"], "`callsheet operations` lists those that are known"),
         (&["call", "wipe", "--text", "x"], "`callsheet prefs set tool:notes/wipe --enabled true` switches it on"),
-        (&["explain", "zebra"], "`callsheet tools --all` lists those that are known"),
+        (&["explain", "zebra"], "`callsheet tools --all` lists those that are offered now"),
         (&["scenarios", "zebra"], "`callsheet scenarios` lists those that are known"),
         (&["forget", "zebra"], "`callsheet scenarios` lists those that are known"),
     ] {

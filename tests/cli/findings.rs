@@ -70,9 +70,11 @@ fn findings_of_one_cause_have_one_paragraph() {
     let all = ask(&home, &daemon, &["--code", "disabled"]);
     assert_eq!(all.matches("info[disabled]").count(), 1, "{all}");
     assert!(all.starts_with("info[disabled] 26 tools of many, two\n  its manifest does not enable it by default\n    many/tool_00, many/tool_01, "), "{all}");
-    assert!(all.contains("many/tool_19\n    and 6 more, which `--json` shows\n"), "{all}");
+    assert!(all.contains("many/tool_23, two/other_0, two/other_1\n"), "a pipe gets all of them: {all}");
+    let narrow = run(home.command(&["findings", "--code", "disabled", "--url", &daemon.url]).env("COLUMNS", "90")).ok();
+    assert!(narrow.contains("many/tool_19\n    and 6 more, which `--json` shows\n"), "{narrow}");
     let hint = "  hint: for many/tool_00: to enable it: `callsheet prefs set tool:many/tool_00 --enabled true`\n";
-    assert!(all.contains(hint) && all.ends_with("\n\n26 infos\n"), "{all}");
+    assert!(all.contains(hint) && all.ends_with("\n\n26 infos in 1 paragraph\n"), "{all}");
     let found = json(&ask(&home, &daemon, &["--code", "disabled", "--json"]));
     assert_eq!(found["findings"].as_array().unwrap().len(), 26, "programs get each of them");
     // Two are not worth a group.
@@ -130,4 +132,19 @@ fn what_a_format_cannot_express_is_hidden_until_the_format_is_used() {
     }
     let after = ask(&home, &daemon, &[]);
     assert!(lossy(&after) > 0 && !after.contains("no client uses"), "{after}");
+}
+
+#[test]
+fn a_name_that_an_alias_takes_is_told_as_such() {
+    let (home, daemon, _scenarios) = office();
+    let set = home.run(&["prefs", "set", "tool:notes/add_note", "--alias", "send_mail", "--url", &daemon.url]);
+    let note =
+        "`send_mail` is now the alias of `notes/add_note`, so `mail/send_mail` is published as `mail__send_mail`";
+    assert!(set.err.contains(note), "{set:?}");
+    let found = ask(&home, &daemon, &["--code", "name-collision", "--scenario", "mail"]);
+    let told = "warning[name-collision] mail/send_mail\n  `send_mail` is not available: it is the alias of notes/add_note; published as `mail__send_mail`\n";
+    assert!(found.contains(told), "{found}");
+    assert!(found.contains("they have 1 tool of the same name, published under longer names: `search`"), "{found}");
+    let other = home.run(&["prefs", "set", "tool:notes/add_note", "--alias", "jot", "--url", &daemon.url]);
+    assert!(!other.err.contains("now the alias"), "{other:?}");
 }

@@ -217,6 +217,9 @@ fn completion_scripts_ask_for_names_by_a_command_that_never_fails() {
     }
     let named = home.run(&["complete", "--", "trust", "--url", &daemon.url, "ma"]).ok();
     assert_eq!(named, "mail\n");
+    for command in ["remove", "logs"] {
+        assert_eq!(home.run(&["complete", "--", command, "ma"]).ok(), "mail\n", "{command}");
+    }
     for url in [nobody(), "ftp://odd".to_owned()] {
         let ran = home.run(&["complete", "--", "trust", "--url", &url, "ma"]);
         assert_eq!(ran.code, Some(0), "{url}");

@@ -25,6 +25,7 @@ fn refusals_name_the_command_that_helps() {
         (&["forget", "notes"][..], 1, "`callsheet remove notes` takes it out of the configuration first"),
         (&["prefs", "set", "foo", "--enabled", "true"], 1, "use `scenario:<name>`, `tool:<scenario>/<tool>`"),
         (&["prefs", "set", "add_note", "--enabled", "true"], 1, "did you mean `tool:notes/add_note`?"),
+        (&["prefs", "set", "tool:add_note", "--enabled", "true"], 1, "did you mean `tool:notes/add_note`?"),
         (&["prefs", "reset", "notes/add_note"], 1, "did you mean `tool:notes/add_note`?"),
         (&["login", "notes"], 1, "notes answers without a login"),
         (&["bundle", "put", "mcp.json"], 2, "`callsheet import mcp.json` takes such servers"),

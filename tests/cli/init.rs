@@ -37,7 +37,8 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
     fs::write(home.path(".codeium/windsurf/mcp_config.json"), b"{\xff").unwrap();
     let usual = home.path(".config/callsheet/callsheet.toml");
 
-    let shown = init(&home, &[], &[("NOTES_API_URL", "http://127.0.0.1:9")]).ok();
+    let variables = [("NOTES_API_URL", "http://127.0.0.1:9"), ("FAR_API_URL", "https://api.example.com")];
+    let shown = init(&home, &[], &variables).ok();
     for part in [
         "child",
         "~/.cursor/mcp.json",
@@ -47,6 +48,7 @@ fn servers_of_clients_are_shown_then_written_and_then_served() {
         "http://127.0.0.1:9",
         "the environment",
         "left out: off (",
+        "FAR_API_URL",
         "left out: ",
         "windsurf",
         "need no entry",

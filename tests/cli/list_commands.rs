@@ -58,7 +58,7 @@ fn tools_are_filtered() {
     let none = ask(&home, &daemon, &["tools", "--tag", "unused"]).ok();
     assert_eq!(none, "no matching tools; `--all` includes disabled ones\n");
     let first = ask(&home, &daemon, &["tools", "--max", "1"]);
-    assert!(first.err.starts_with("note: 3 tools left out, by a limit"), "{first:?}");
+    assert!(first.err.starts_with("note: 3 tools left out, by `--max 1`"), "{first:?}");
     assert_eq!(names(&first.ok()).len(), 1);
 }
 
@@ -238,7 +238,7 @@ fn a_name_that_nothing_has_is_refused_with_near_ones() {
     for (name, hint) in [
         ("ad_note", "did you mean add_note?"),
         ("notes/serch", "did you mean notes/search?"),
-        ("zebra", "`callsheet tools --all` lists those that are known"),
+        ("zebra", "`callsheet tools --all` lists those that are offered now"),
     ] {
         let error = ask(&home, &daemon, &["explain", name]).failed(1);
         assert_eq!(error, format!("error: no tool is called `{name}`\n  hint: {hint}\n"));
@@ -359,4 +359,64 @@ fn json_on_a_terminal_has_no_characters_that_steer_it() {
         assert!(!shown.contains(steers), "{args:?}: {shown:?}");
         assert_eq!(json(&shown), json(&piped), "{args:?}");
     }
+}
+
+/// A command that is not found quotes the whole `PATH` of the daemon, which is one word.
+#[test]
+fn a_long_path_in_a_reason_costs_no_column_and_no_line_is_too_long() {
+    let path = ["/opt/tools/a-rather-long-folder/bin"; 20].join(":");
+    let home = Home::with("[[scenarios]]\nname = \"ghost\"\ncommand = \"no-such-command\"\n");
+    let mut serve = home.command(&["serve"]);
+    serve.env("PATH", &path);
+    let daemon = Running::start(serve, "callsheet listens on ");
+    let narrow = |args: &[&str]| {
+        let ran = run(home.command(&[args, &["--url", &daemon.url][..]].concat()).env("COLUMNS", "80"));
+        format!("{}{}", ran.out, ran.err)
+    };
+    until("it has failed", || ask(&home, &daemon, &["scenarios", "ghost", "--json"]).out.contains("was not found"));
+    let table = narrow(&["scenarios"]);
+    assert!(table.starts_with("SCENARIO  STATE") && table.contains("ADDRESS") && table.contains("TOOLS"), "{table}");
+    for args in [
+        &["scenarios"][..],
+        &["scenarios", "ghost"],
+        &["findings"],
+        &["doctor"],
+        &["refresh", "ghost"],
+        &["logs", "ghost"],
+        &["explain", "zebra"],
+        &["call", "zebra"],
+    ] {
+        let shown = narrow(args);
+        let long = shown.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{args:?}: {shown}");
+    }
+    let piped = ask(&home, &daemon, &["scenarios"]).ok();
+    assert!(piped.contains(&path), "a pipe gets all of it: {piped}");
+}
+
+#[test]
+fn a_pipe_gets_whole_addresses() {
+    let url = format!("{}/{}", nobody(), "a-long-path/".repeat(12).trim_end_matches('/'));
+    let home = Home::naming(&[("far", &url)]);
+    let daemon = home.serve(&[]);
+    let piped = ask(&home, &daemon, &["scenarios"]).ok();
+    assert!(piped.contains(&url), "{piped}");
+}
+
+#[test]
+fn a_limit_that_left_tools_out_is_named() {
+    let (home, daemon, _scenarios) = office();
+    for (args, limit) in
+        [(&["--max-tokens", "1"][..], "by `--max-tokens 1` or because"), (&["--max", "1"], "by `--max 1` or because")]
+    {
+        let ran = ask(&home, &daemon, &[&["tools"], args].concat());
+        assert!(ran.err.contains(limit), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_scenario_is_explained_with_commands() {
+    let (home, daemon, _scenarios) = office();
+    let shown = ask(&home, &daemon, &["explain", "notes"]).ok();
+    assert!(shown.contains("`callsheet scenarios notes`") && !shown.contains("/api/v1/"), "{shown}");
 }

@@ -122,7 +122,7 @@ fn changes_at_the_same_time_are_all_written() {
     let daemon = home.serve(&[]);
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let body = json!({"name": format!("s{number}"), "url": "http://127.0.0.1:1"});
+            let body = json!({"name": format!("s{number}"), "url": format!("http://127.0.0.1:{}", number + 1)});
             let url = &daemon.url;
             scope.spawn(move || {
                 let added = send(url, "POST", "/api/v1/scenarios", Some(&body)).unwrap();

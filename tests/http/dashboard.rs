@@ -61,7 +61,8 @@ async fn served() -> Served {
 }
 
 pub(super) async fn page(server: &Served, target: &str) -> String {
-    let answer = server.ask("GET", target, &[HTML], "").await;
+    // As htmx fetches the parts of a page.
+    let answer = server.ask("GET", target, &[HTML, ("hx-request", "true")], "").await;
     assert_eq!(answer.status, 200, "{target}: {answer:?}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{target}");
     String::from_utf8(answer.body).unwrap()
@@ -397,4 +398,40 @@ async fn preferences_show_and_set_every_setting() {
     }
     let tool = page(&server, "/dashboard/tool?id=files%2Fread").await;
     assert!(tool.contains("href=\"/dashboard/preferences?scope=global&amp;target=tool%3Afiles%2Fread\""), "{tool}");
+}
+
+/// Alone a part of a page has no style and no navigation.
+#[tokio::test]
+async fn a_part_that_a_browser_opens_leads_to_its_page() {
+    let server = served().await;
+    for (part, page) in [
+        ("/dashboard/scenarios?q=files", "/?q=files"),
+        ("/dashboard/overview", "/"),
+        ("/dashboard/overview/calls", "/"),
+        ("/dashboard/scenarios/files/now", "/dashboard/scenarios/files"),
+        ("/dashboard/tools/rows?scope=chat:7", "/dashboard/tools?scope=chat:7"),
+        ("/dashboard/tool/calls?id=files%2Fread", "/dashboard/tool?id=files%2Fread"),
+        ("/dashboard/tool/now?id=files%2Fread", "/dashboard/tool?id=files%2Fread"),
+        ("/dashboard/calls/latest", "/dashboard/calls"),
+        ("/dashboard/findings/now", "/dashboard/findings"),
+        ("/dashboard/preferences/now", "/dashboard/preferences"),
+    ] {
+        let answer = server.ask("GET", part, &[HTML], "").await;
+        assert_eq!(answer.status, 303, "{part}: {answer:?}");
+        assert_eq!(answer.header("location"), page, "{part}");
+        assert_eq!(server.ask("GET", page, &[HTML], "").await.status, 200, "{page}");
+    }
+}
+
+/// Its own switch changes what the page says of it.
+#[tokio::test]
+async fn the_page_of_a_tool_follows_its_switch() {
+    let server = served().await;
+    let whole = page(&server, "/dashboard/tool?id=files%2Fread").await;
+    for (part, select) in [("tool-listed", "#listed"), ("tool-why", "#why")] {
+        let element = whole.split(&format!("id=\"{part}\"")).nth(1).unwrap().split('>').next().unwrap();
+        assert!(element.contains("hx-trigger=\"sse:catalog\""), "{element}");
+        assert!(element.contains(&format!("hx-select=\"{select}\"")), "{element}");
+        assert!(element.contains("/dashboard/tool/now?id=files"), "{element}");
+    }
 }

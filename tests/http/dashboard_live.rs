@@ -58,6 +58,18 @@ async fn a_toggle_answers_its_row_and_changes_the_list() {
 }
 
 #[tokio::test]
+async fn the_page_of_a_tool_says_what_its_switch_changed() {
+    let (_home, _scenarios, daemon) = daemon().await;
+    let now = "/dashboard/tool/now?id=files%2Fread";
+    assert!(text(&daemon.get(now).await).contains(">in the list<"));
+    let off = json!({"scope": "global", "target": "tool:files/read", "enabled": false});
+    assert_eq!(prefer(&daemon, &off).await.status, 200);
+    let hidden = text(&daemon.get(now).await);
+    assert!(hidden.contains(">not in the list<") && hidden.contains("global tool:files/read"), "{hidden}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_refused_change_says_why() {
     let (_home, _scenarios, daemon) = daemon().await;
     for (body, part) in [

@@ -14,7 +14,8 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// The approval once the call has ended, or will never be sent.
 pub(super) async fn decided(daemon: &DaemonClient, id: &str) -> Result<DaemonAnswer, CommandError> {
-    output::note(&output::sanitize(&format!("waits for approval as {id}")));
+    let decide = format!("`callsheet approvals approve {id}` sends it, `callsheet approvals reject {id}` does not");
+    output::note(&output::sanitize(&format!("waits for approval as {id}; {decide}")));
     loop {
         let approval = daemon.get(&["approvals", id], QueryPairs::new(), "state").await?;
         if !matches!(approval.value["state"].as_str(), Some("waiting" | "started")) {

@@ -58,6 +58,8 @@ enum FlagKind {
     Switch,
     /// Several, each of its own kind: one flag for each, or one JSON list.
     List,
+    /// A JSON object.
+    Object,
     /// Any JSON; what is none is a text.
     Json,
 }
@@ -199,6 +201,7 @@ impl FlagKind {
             Some("number") => Self::Number,
             Some("boolean") => Self::Switch,
             Some("array") => Self::List,
+            Some("object") => Self::Object,
             _ => Self::Json,
         }
     }
@@ -209,7 +212,7 @@ impl FlagKind {
             Self::Whole => "WHOLE NUMBER",
             Self::Number => "NUMBER",
             Self::Switch => "true|false",
-            Self::Json => "JSON",
+            Self::Object | Self::Json => "JSON",
         }
     }
 
@@ -229,6 +232,9 @@ impl FlagKind {
             Self::Switch => json()
                 .filter(|_| matches!(text, "true" | "false"))
                 .ok_or_else(|| format!("takes `true` or `false`, not `{text}`")),
+            Self::Object => {
+                serde_json::from_str(text).map_err(|error| format!("takes JSON, and this is none: {error}"))
+            }
             Self::List | Self::Json => json().map_or_else(|| as_text(text), Ok),
         }
     }
@@ -374,6 +380,7 @@ mod tests {
             (&["--query", "a", "--ids", "x"], "`--ids` takes a whole number, not `x`"),
             (&["--query", "a", "--mode", "odd"], "fast"),
             (&["--query", "a", "--deep=maybe"], "`true` or `false`"),
+            (&["--query", "a", "--filter", r#"{"name":"#], "`--filter` takes JSON, and this is none: EOF"),
             (&["--query", "a", "--colour", "red"], "--colour"),
             (&["--query", "a", "loose"], "loose"),
             (&["--query", "a", "--query", "b"], "--query"),

@@ -12,7 +12,7 @@ use clap::error::{ContextKind, ContextValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::client::{DaemonClient, QueryPairs, shell_word};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs, shell_word};
 use super::{CommandError, RemoteArgs, output};
 
 mod answer;
@@ -106,13 +106,7 @@ impl CallArgs {
                 Err(failure) => return Err(self.with_verdict(&daemon, name, failure).await),
             }
         }
-        let body = self.body(name, arguments);
-        let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
-        let answer = match (on_terminal, self.progress) {
-            (true, _) => progress::execute(&daemon, body, ProgressView::Bar).await,
-            (false, true) => progress::execute(&daemon, body, ProgressView::Lines).await,
-            (false, false) => daemon.execute(&body).await,
-        };
+        let answer = self.execute(&daemon, name, arguments).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) => return Err(self.with_next_step(&daemon, name, failure).await),
@@ -134,10 +128,40 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
+    /// Makes the call, and shows its progress where that is wanted. A signal ends the wait, and not
+    /// the call.
+    async fn execute(
+        &self,
+        daemon: &DaemonClient,
+        name: &str,
+        arguments: WrittenArguments,
+    ) -> Result<DaemonAnswer, CommandError> {
+        let body = self.body(name, arguments);
+        let on_terminal = std::io::stderr().is_terminal() && !self.remote.json;
+        let call = async {
+            match (on_terminal, self.progress) {
+                (true, _) => progress::execute(daemon, body, ProgressView::Bar).await,
+                (false, true) => progress::execute(daemon, body, ProgressView::Lines).await,
+                (false, false) => daemon.execute(&body).await,
+            }
+        };
+        let stopped = crate::runtime::signal::stop_signal()?;
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            signal = stopped => Err(left_running(name, signal)),
+        }
+    }
+
     /// The failure to find a tool with what became of it, if that is known: its scenario may be
     /// down or blocked, or may not offer it any more.
     async fn with_verdict(&self, daemon: &DaemonClient, name: &str, failure: CommandError) -> CommandError {
         let CommandError::Problem { message, hint, document } = &failure else { return failure };
+        if document["reason"].is_string() && hint.is_none() {
+            // Its scenario has withdrawn it.
+            let hint = Some(format!("`callsheet explain {}` shows every decision about it", shell_word(name)));
+            return CommandError::Problem { message: message.clone(), hint, document: document.clone() };
+        }
         let is_near = hint.as_ref().is_some_and(|hint| hint.starts_with("did you mean"));
         // Any other text says more than that already.
         if is_near || document["status"] != 404 || !message.starts_with("no tool is called") {
@@ -216,6 +240,14 @@ fn unknown_option(option: &str) -> CommandError {
             "only options of this command stand before the name of the tool (`callsheet call --help` lists them), and \
                the tool's own flags behind it; how long a call may take is `calls.max_timeout` in the configuration"
                 .into(),
+    }
+}
+
+/// The end of the command before that of the call.
+fn left_running(name: &str, signal: &str) -> CommandError {
+    CommandError::Refused {
+        message: format!("no longer waiting for `{name}` ({signal}); the call goes on in the daemon"),
+        hint: Some(format!("`callsheet logs --tool {}` shows how it ended, once it has", shell_word(name))),
     }
 }
 

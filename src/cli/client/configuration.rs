@@ -1,5 +1,6 @@
 //! What a daemon says of its configuration.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -50,6 +51,13 @@ impl DaemonClient {
         if let Some(message) = problem["message"].as_str() {
             note_unusable(message, problem["hint"].as_str().unwrap_or_default(), true);
         }
+    }
+
+    /// Where it listens, if its address has a number.
+    pub(in crate::cli) fn socket_address(&self) -> Option<SocketAddr> {
+        let host = self.base.host_str()?.trim_matches(['[', ']']);
+        let ip = if host == "localhost" { Ipv4Addr::LOCALHOST.into() } else { host.parse().ok()? };
+        Some(SocketAddr::new(ip, self.base.port_or_known_default()?))
     }
 
     /// Whether it is on this machine.

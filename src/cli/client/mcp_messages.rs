@@ -44,7 +44,7 @@ impl DaemonClient {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose());
         }
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let mut response = request.send().await.map_err(|error| self.unanswered(&error))?;
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let session = response.headers().get(SESSION_ID).cloned();
         let is = |wanted: &str| kind.as_ref().is_some_and(|kind| kind == wanted);

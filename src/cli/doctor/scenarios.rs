@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::super::check::{mcp, serving};
-use super::super::client::DaemonClient;
+use super::super::client::{DaemonClient, NotListed};
 use super::super::failure::{self, ErrorText};
 use super::super::{CommandError, output};
 use super::report::{CheckArea, DoctorReport};
@@ -49,13 +49,16 @@ async fn check_through_daemon(
     }
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
-        let hint = "start the daemon with this configuration; `callsheet config show` prints it";
-        report.warning(
-            CheckArea::Scenarios,
-            missing.name.as_str(),
-            "configured, but the daemon does not know it",
-            hint,
-        );
+        let name = missing.name.as_str();
+        match daemon.not_listed(name).await {
+            Some(NotListed { message, hint }) => {
+                report.warning(CheckArea::Scenarios, name, format!("configured, but not listed: {message}"), hint);
+            }
+            None => {
+                let hint = "start the daemon with this configuration; `callsheet config show` prints it";
+                report.warning(CheckArea::Scenarios, name, "configured, but the daemon does not know it", hint);
+            }
+        }
     }
     if scenarios.is_empty() && config.scenarios.is_empty() {
         none(report);

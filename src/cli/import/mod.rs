@@ -12,7 +12,7 @@ use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, config_place};
 use crate::config::client_files::ClientServers;
 use crate::config::edit::ConfigEdit;
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, StaticScenario};
 
 mod known_files;
 mod servers;
@@ -58,7 +58,7 @@ impl ImportArgs {
         }
         let mut servers = ImportedServers::new(found, &home);
         let mut edit = ConfigEdit::open(&place, &LoadOptions::from_process());
-        servers.leave_out_known(&edit.names()?);
+        servers.leave_out_known(&edit.names()?, &known_scenarios(&place));
         if !self.json {
             print(&servers);
         }
@@ -133,6 +133,12 @@ fn print(servers: &ImportedServers) {
         table.print();
     }
     servers.print_left_out();
+}
+
+/// The scenarios of this configuration, as far as it can be used.
+fn known_scenarios(place: &Path) -> Vec<StaticScenario> {
+    let options = LoadOptions { file: place.exists().then(|| place.to_owned()), ..LoadOptions::from_process() };
+    config::load_usable(&options).0.config.static_scenarios()
 }
 
 /// The address that a daemon with this configuration listens on, if the file can be used.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::known_files;
 use crate::cli::{CommandError, output};
+use crate::config::StaticScenario;
 use crate::config::client_files::{
     ClientServer, ClientServers, EntryTarget, LeftOutReason, MAX_CLIENT_FILE, ReadEntry, Variables, read_client_file,
 };
@@ -80,7 +81,8 @@ pub(super) fn read(file: &Path) -> Result<(PathBuf, Result<Vec<ReadEntry>, Strin
         return Err(format!("it is larger than {} MiB", MAX_CLIENT_FILE >> 20));
     }
     let environment = |name: &str| std::env::var(name).ok();
-    let mut entries = read_client_file(&text, &path, &Variables::new(&environment));
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut entries = read_client_file(&text, &path, &Variables::new(&environment).in_project(&here));
     let folder = path.parent().unwrap_or(Path::new("/"));
     for target in entries.iter_mut().flatten().filter_map(|entry| Some(&mut entry.entry.as_mut().ok()?.target)) {
         in_its_folder(target, folder);
@@ -138,15 +140,21 @@ impl ImportedServers {
         Self { left_out: left_out.collect(), taken: found.taken, home: home.to_owned() }
     }
 
-    /// Leaves out those whose names are among these.
-    pub(super) fn leave_out_known(&mut self, names: &[String]) {
-        let is_known = |server: &ClientServer| names.iter().any(|name| name == server.name.as_str());
-        let (known, new) = std::mem::take(&mut self.taken).into_iter().partition(is_known);
-        self.taken = new;
-        self.left_out.extend(Vec::into_iter(known).map(|server| {
-            let why = format!("the configuration has a scenario `{}` already", server.name);
-            format!("{} ({}): {why}", server.name, server.from.display())
-        }));
+    /// Leaves out those whose names are among these, or that a scenario of the configuration is.
+    pub(super) fn leave_out_known(&mut self, names: &[String], scenarios: &[StaticScenario]) {
+        for server in std::mem::take(&mut self.taken) {
+            let owner = if names.iter().any(|name| name == server.name.as_str()) {
+                Some(format!("the configuration has a scenario `{}` already", server.name))
+            } else {
+                let key = server.entry.target.to_target().ok().map(|target| target.address_key());
+                let same = scenarios.iter().find(|known| Some(known.target.address_key()) == key);
+                same.map(|known| format!("the configuration has it already, as `{}`", known.name))
+            };
+            match owner {
+                Some(why) => self.left_out.push(format!("{} ({}): {why}", server.name, server.from.display())),
+                None => self.taken.push(server),
+            }
+        }
     }
 
     /// A path as a person writes it.

@@ -16,7 +16,7 @@ use crate::runtime::Clock;
 
 mod sources;
 
-use sources::FoundEndpoint;
+use sources::{FoundEndpoint, ScannedSources};
 
 /// The text that a new file begins with.
 const BEGINNING: &str = include_str!("beginning.toml");
@@ -72,7 +72,7 @@ impl InitArgs {
         &self,
         place: &Path,
         servers: &ImportedServers,
-        found: &[FoundEndpoint],
+        found: &ScannedSources,
     ) -> Result<(), CommandError> {
         let was_there = place.exists();
         if self.write {
@@ -82,12 +82,15 @@ impl InitArgs {
             Self::write_file(place, servers)?;
         }
         let mut report = servers.to_json();
+        if let Some(left_out) = report["left_out"].as_array_mut() {
+            left_out.extend(found.left_out.iter().map(|line| json!(line)));
+        }
         let endpoint = |found: &FoundEndpoint| {
             let source = found.source.as_str();
             let is_trusted = found.is_trusted;
             json!({"name": found.name, "where": found.place, "source": source, "trusted": is_trusted})
         };
-        report["found"] = found.iter().map(endpoint).collect();
+        report["found"] = found.endpoints.iter().map(endpoint).collect();
         report["file"] = place.display().to_string().into();
         report["was_there"] = was_there.into();
         report["written"] = self.write.into();
@@ -139,7 +142,8 @@ fn exists(place: &Path, write: bool) -> Result<(), CommandError> {
 }
 
 /// Prints what was found.
-fn print(servers: &ImportedServers, found: &[FoundEndpoint]) {
+fn print(servers: &ImportedServers, scanned: &ScannedSources) {
+    let found = &scanned.endpoints;
     if servers.taken.is_empty() && found.is_empty() {
         output::line("no scenario was found on this machine");
     } else {
@@ -156,6 +160,9 @@ fn print(servers: &ImportedServers, found: &[FoundEndpoint]) {
         table.print();
     }
     servers.print_left_out();
+    for line in &scanned.left_out {
+        output::wrapped("left out: ", &output::sanitize(line));
+    }
     if !found.is_empty() {
         output::line("the daemon finds those without a file by itself: they need no entry");
     }

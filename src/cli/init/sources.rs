@@ -26,18 +26,32 @@ pub(super) struct FoundEndpoint {
     pub(super) is_trusted: bool,
 }
 
-/// What the sources find that need no entry in the configuration, in the order of the sources.
-pub(super) async fn scan(config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
+/// What the sources say.
+#[derive(Debug, Default)]
+pub(super) struct ScannedSources {
+    /// What needs no entry in the configuration, in the order of the sources.
+    pub(super) endpoints: Vec<FoundEndpoint>,
+    /// A line for each thing that they leave out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// What the sources find that need no entry in the configuration.
+pub(super) async fn scan(config: &Config, clock: Clock) -> ScannedSources {
     // What others name by their entries is a decision of a person.
     let needs_no_entry = |factory: &&SourceFactory| factory.id.spec().absence == SourceAbsence::Hint;
     let sources = SOURCES.iter().filter(needs_no_entry);
     let found = join_all(sources.map(|factory| one(factory, config, clock))).await;
-    found.into_iter().flatten().collect()
+    let mut all = ScannedSources::default();
+    for mut scanned in found {
+        all.endpoints.append(&mut scanned.endpoints);
+        all.left_out.append(&mut scanned.left_out);
+    }
+    all
 }
 
 /// What one source finds.
-async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> Vec<FoundEndpoint> {
-    let Some(finder) = (factory.make)(config, clock) else { return Vec::new() };
+async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> ScannedSources {
+    let Some(finder) = (factory.make)(config, clock) else { return ScannedSources::default() };
     let (out, mut sets) = watch::channel(EndpointSet::default());
     let ((trigger, stop), tasks) = (StopTrigger::new(), Tasks::new());
     let running = tasks.spawn(finder.run(out, stop));
@@ -46,11 +60,15 @@ async fn one(factory: &SourceFactory, config: &Config, clock: Clock) -> Vec<Foun
         _ = sets.wait_for(|set| set.initial_scan_done) => {}
         () = clock.sleep(LONGEST) => {}
     }
-    let found = sets.borrow().endpoints.values().filter_map(|endpoint| endpoint_of(factory.id, endpoint)).collect();
+    let set = sets.borrow().clone();
+    let endpoints = set.endpoints.values().filter_map(|endpoint| endpoint_of(factory.id, endpoint)).collect();
+    // What the other sources leave out is no entry of a person.
+    let findings = set.findings.into_iter().filter(|_| factory.id == SourceId::ENVIRONMENT);
+    let left_out = findings.map(|finding| finding.message).collect();
     trigger.stop();
     // How it ends does not matter any more.
     let _ = running.await;
-    found
+    ScannedSources { endpoints, left_out }
 }
 
 /// An endpoint that has an address and whose process runs.

@@ -16,14 +16,21 @@ use serde_json::{Map, Value};
 
 pub use connect::{ClientConnection, ClientSnippet, KnownClient};
 pub use entry::{ClientEntry, EntryTarget};
-pub(crate) use servers::scenario_name;
 pub use servers::{ClientServer, ClientServers, LeftOutEntry, LeftOutReason, MAX_CLIENT_SERVERS};
+pub(crate) use servers::{is_own_address, scenario_name};
 pub use variables::Variables;
 
 /// The largest file that is read, in bytes.
 pub const MAX_CLIENT_FILE: u64 = 16 * 1024 * 1024;
 /// The top keys under which clients keep their servers.
 const TOP_KEYS: [&str; 5] = ["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
+
+/// The top key under which a client keeps what belongs to one project each, by its folder.
+const PROJECTS: &str = "projects";
+/// The servers of one of them.
+const OF_PROJECT: &str = "mcpServers";
+/// The file of a project from which relative paths of such servers count.
+const PROJECT_FILE: &str = ".mcp.json";
 
 /// One entry, or the reason why it cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +57,32 @@ pub fn read_servers(servers: &Map<String, Value>, path: &Path, variables: &Varia
 /// A sentence: the file cannot be read as JSON or TOML, or has no servers.
 pub fn read_client_file(text: &str, path: &Path, variables: &Variables<'_>) -> Result<Vec<ReadEntry>, String> {
     let document = parse(text, path)?;
+    let of_projects = read_projects(&document, variables);
     let Some(servers) = servers(&document) else {
+        if !of_projects.is_empty() {
+            return Ok(of_projects);
+        }
         return Err(format!("it has no servers under {}", TOP_KEYS.map(|key| format!("`{key}`")).join(", ")));
     };
-    Ok(read_servers(servers, path, variables))
+    let mut entries = read_servers(servers, path, variables);
+    entries.extend(of_projects);
+    Ok(entries)
+}
+
+/// Reads the servers that a client keeps for one project each. Those of other projects than the one
+/// that is meant are left out: their client starts them in that project only.
+fn read_projects(document: &Value, variables: &Variables<'_>) -> Vec<ReadEntry> {
+    let mut entries = Vec::new();
+    for (folder, project) in document.get(PROJECTS).and_then(Value::as_object).into_iter().flatten() {
+        let Some(servers) = project.get(OF_PROJECT).and_then(Value::as_object) else { continue };
+        if variables.is_in(folder) {
+            entries.extend(read_servers(servers, &Path::new(folder).join(PROJECT_FILE), variables));
+            continue;
+        }
+        let why = format!("it belongs to the project {folder}; `callsheet import` in that folder takes it");
+        entries.extend(servers.keys().map(|name| ReadEntry { name: name.clone(), entry: Err(why.clone()) }));
+    }
+    entries
 }
 
 fn parse(text: &str, path: &Path) -> Result<Value, String> {
@@ -112,6 +141,24 @@ mod tests {
         );
         let other = read(r#"{"numStartups": 3, "mcpServers": {"b": {"url": "http://127.0.0.1:1/mcp"}}}"#);
         assert!(matches!(other[0].entry.as_ref().unwrap().target, EntryTarget::Address { .. }));
+    }
+
+    #[test]
+    fn servers_of_the_present_project_are_read_and_those_of_others_are_named() {
+        let text = r#"{"mcpServers": {"all": {"command": "a"}}, "projects": {
+            "/work/here": {"mcpServers": {"own": {"command": "./own.sh"}}, "history": []},
+            "/work/there": {"mcpServers": {"far": {"command": "b"}}}, "/work/none": {}}}"#;
+        let none = |_: &str| None;
+        let file = Path::new("/home/ada/.claude.json");
+        let variables = Variables::new(&none).in_project(Path::new("/work/here"));
+        let entries = read_client_file(text, file, &variables).unwrap();
+        let named: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.entry.is_ok())).collect();
+        assert_eq!(named, [("all", true), ("own", true), ("far", false)]);
+        let EntryTarget::Program { command, .. } = &entries[1].entry.as_ref().unwrap().target else { panic!() };
+        assert_eq!(command, "/work/here/./own.sh");
+        assert!(entries[2].entry.as_ref().unwrap_err().contains("the project /work/there"));
+        let alone = r#"{"projects": {"/work/there": {"mcpServers": {"far": {"command": "b"}}}}}"#;
+        assert_eq!(read_client_file(alone, file, &Variables::new(&none)).unwrap().len(), 1);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! are left out and why, and what of the taken ones is ignored. Reads no file.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+
+use url::Url;
 
 use super::{ClientEntry, EntryTarget, ReadEntry};
 use crate::model::ScenarioName;
@@ -114,14 +116,16 @@ impl ClientServers {
             EntryTarget::Program { command, .. } => {
                 Path::new(command).file_stem().is_some_and(|name| name == env!("CARGO_PKG_NAME"))
             }
-            EntryTarget::Address { url, .. } => self.own.is_some_and(|own| {
-                let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-                let is_own = host == "localhost"
-                    || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback() || ip == own.ip());
-                is_own && url.port_or_known_default() == Some(own.port())
-            }),
+            EntryTarget::Address { url, .. } => self.own.is_some_and(|own| is_own_address(url, own)),
         }
     }
+}
+
+/// Whether a request to an address reaches a daemon on this machine that listens at `own`.
+pub(crate) fn is_own_address(url: &Url, own: SocketAddr) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_own = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback() || ip == own.ip());
+    is_own && url.port_or_known_default() == Some(own.port())
 }
 
 /// The name of an entry as that of a scenario: characters that it cannot have become `-`.

@@ -11,12 +11,26 @@ const INPUT: &str = "input:";
 /// Where the values of variables come from.
 pub struct Variables<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The project folder whose own servers are meant too.
+    project: Option<&'a Path>,
 }
 
 impl<'a> Variables<'a> {
     /// Variables of this environment.
     pub fn new(environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { environment }
+        Self { environment, project: None }
+    }
+
+    /// The same for a person who is in this folder: servers that a client keeps for that project
+    /// alone are read too.
+    #[must_use]
+    pub fn in_project(self, folder: &'a Path) -> Self {
+        Self { project: Some(folder), ..self }
+    }
+
+    /// Whether a client's project is that of this folder.
+    pub(super) fn is_in(&self, project: &str) -> bool {
+        self.project.is_some_and(|folder| folder == Path::new(project))
     }
 
     /// A text with its variables expanded. `file` is the file that it stands in. The error names

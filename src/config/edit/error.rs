@@ -15,6 +15,26 @@ pub(crate) enum EditError {
         path: PathBuf,
         /// The name.
         name: String,
+        /// The command that puts the new entry in its place.
+        replacing: String,
+    },
+    /// Another scenario is at the same address, or is the same program.
+    #[error("`{owner}` is at {address} already, and {} would name it twice", path.display())]
+    SameAddress {
+        /// The file.
+        path: PathBuf,
+        /// The name of the new entry.
+        name: String,
+        /// The scenario that is there.
+        owner: String,
+        /// The address, or the command.
+        address: String,
+    },
+    /// It is the address of callsheet itself.
+    #[error("{address} is the address of callsheet itself, which cannot list its own tools as those of a provider")]
+    OwnAddress {
+        /// The address.
+        address: String,
     },
     /// No entry has this name.
     #[error("{} has no scenario `{name}`", path.display())]
@@ -62,9 +82,13 @@ impl EditError {
     /// The next step.
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::NameTaken { name, .. } => {
-                format!("take another name, or put it in the place of that one with `callsheet add {name} --replace`")
+            Self::NameTaken { replacing, .. } => {
+                format!("take another name, or put it in the place of that one with `{replacing}`")
             }
+            Self::SameAddress { name, owner, .. } => format!(
+                "`callsheet remove {owner}` makes room for `{name}`; other names for tools: `callsheet prefs set tool:{owner}/TOOL --alias NAME`"
+            ),
+            Self::OwnAddress { .. } => "name the address of another program".to_owned(),
             Self::NotThere { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => "it names none".to_owned(),

@@ -5,13 +5,15 @@
 //! written to meanwhile is left alone. Values of variables and headers go to a file beside it that
 //! only its owner can read. Contacts and starts nothing.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, value};
 
-use super::client_files::EntryTarget;
+use super::client_files::{EntryTarget, is_own_address};
 use super::load::load_text;
 use super::options::LoadOptions;
+use super::{Config, StaticScenario};
 
 mod entries;
 mod entry;
@@ -52,6 +54,10 @@ pub(crate) struct ConfigEdit {
     leaves_secrets: bool,
     /// The `PATH` of the daemon that takes the file, if one runs.
     daemon_path: Option<String>,
+    /// Where that daemon is, if it is known.
+    daemon_address: Option<SocketAddr>,
+    /// The names of the entries that have to be listed.
+    listed: Vec<String>,
 }
 
 /// What was written.
@@ -75,7 +81,23 @@ impl ConfigEdit {
         let file = FileEdit::open(path);
         let text = file.text().unwrap_or_default().to_owned();
         let (secrets, lines) = (Vec::new(), String::new());
-        Self { file, text, options, secrets, lines, by_hand: PASTE, leaves_secrets: false, daemon_path: None }
+        Self {
+            file,
+            text,
+            options,
+            secrets,
+            lines,
+            by_hand: PASTE,
+            leaves_secrets: false,
+            daemon_path: None,
+            daemon_address: None,
+            listed: Vec::new(),
+        }
+    }
+
+    /// Sets where the daemon is that takes the file: it may listen elsewhere than the file says.
+    pub(crate) fn for_daemon_at(&mut self, address: SocketAddr) {
+        self.daemon_address = Some(address);
     }
 
     /// Sets the `PATH` of the daemon that takes the file. An entry that is added gets the one of
@@ -127,7 +149,8 @@ impl ConfigEdit {
         self.lines = format!("{}{gap}{comment}{entry}", self.lines);
         let entries = self.entries()?;
         if entries.spans.contains_key(name) {
-            return Err(EditError::NameTaken { path: self.file.path().to_owned(), name: name.to_owned() });
+            let path = self.file.path().to_owned();
+            return Err(EditError::NameTaken { path, name: name.to_owned(), replacing: replacing(name, target) });
         }
         if !entries.is_open {
             return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
@@ -140,6 +163,17 @@ impl ConfigEdit {
         self.text = format!("{}{gap}{comment}{entry}", self.text);
         let owned = |(key, secret)| (name.to_owned(), key, secret);
         self.secrets.extend(secrets.into_iter().map(owned));
+        Ok(())
+    }
+
+    /// The same for an entry that a person names: one that could never be listed is refused when
+    /// the file is written.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(crate) fn add_listed(&mut self, name: &str, target: &EntryTarget) -> Result<(), EditError> {
+        self.add(name, target, None)?;
+        self.listed.push(name.to_owned());
         Ok(())
     }
 
@@ -172,7 +206,8 @@ impl ConfigEdit {
         let secrets = self.write_secrets()?;
         let written = load_text(&self.options, &self.text)
             .map_err(|problems| EditError::Invalid { path: self.file.path().to_owned(), problems })
-            .and_then(|_| self.file.write(&self.text, FileReaders::AsBefore, (self.lines.as_str(), self.by_hand)));
+            .and_then(|loaded| self.check_addresses(&loaded.config))
+            .and_then(|()| self.file.write(&self.text, FileReaders::AsBefore, (self.lines.as_str(), self.by_hand)));
         if let (Err(_), Some(file)) = (&written, &secrets) {
             // What cannot be taken back is a value that nothing refers to.
             let _ = file.take_back();
@@ -181,6 +216,29 @@ impl ConfigEdit {
         let secrets = secrets.map(|file| file.path().to_owned());
         let (path, leaves_secrets) = (self.file.path().to_owned(), self.leaves_secrets);
         Ok(WrittenConfig { path, lines: self.lines, secrets, leaves_secrets })
+    }
+
+    /// Refuses an entry that can never be listed: another scenario is at its address, or callsheet
+    /// itself.
+    fn check_addresses(&self, config: &Config) -> Result<(), EditError> {
+        let all = config.static_scenarios();
+        for name in &self.listed {
+            let Some(new) = all.iter().find(|scenario| scenario.name.as_str() == name) else { continue };
+            let address = new.target.to_string().trim_end_matches('/').to_owned();
+            let own = [Some(config.server.listen), self.daemon_address];
+            if new.target.http().is_some_and(|http| own.into_iter().flatten().any(|own| is_own_address(&http.url, own)))
+            {
+                return Err(EditError::OwnAddress { address });
+            }
+            let key = new.target.address_key();
+            let is_there = |other: &&StaticScenario| other.name != new.name && other.target.address_key() == key;
+            if let Some(owner) = all.iter().find(is_there) {
+                let path = self.file.path().to_owned();
+                let owner = owner.name.to_string();
+                return Err(EditError::SameAddress { path, name: name.clone(), owner, address });
+            }
+        }
+        Ok(())
     }
 
     /// Writes the secrets first, so that the configuration never refers to what is not there.
@@ -211,5 +269,15 @@ impl ConfigEdit {
 
     fn unwritable_file(&self, file: &FileEdit, why: &str) -> EditError {
         file.unwritable(why.trim().to_owned(), (self.lines.as_str(), self.by_hand))
+    }
+}
+
+/// The command that puts an entry in the place of the one that has its name.
+fn replacing(name: &str, target: &EntryTarget) -> String {
+    match target {
+        EntryTarget::Program { .. } => format!("callsheet add {name} --replace -- {target}"),
+        EntryTarget::Address { .. } => {
+            format!("callsheet add {name} {} --replace", target.to_string().trim_end_matches('/'))
+        }
     }
 }

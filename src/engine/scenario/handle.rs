@@ -95,7 +95,9 @@ impl Scenario {
             }
             ScenarioInput::Waits { generation, awaited } => {
                 if self.waits(generation, awaited, now) {
-                    return Effects::scenario(&self.name, ChangeKind::Changed);
+                    let mut effects = Effects::scenario(&self.name, ChangeKind::Changed);
+                    effects.notify.push(Notice::Waits(self.name.clone()));
+                    return effects;
                 }
             }
             ScenarioInput::Hinted(at) => self.hinted(at, now),

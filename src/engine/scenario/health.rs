@@ -78,6 +78,10 @@ impl Scenario {
 
     /// Its findings, apart from its state.
     pub(in crate::engine) fn findings(&self) -> Vec<Finding> {
+        if self.is_dismissed() {
+            // What was wrong with it is no longer the operator's concern.
+            return self.approval.finding().cloned().into_iter().collect();
+        }
         let held = self.offer.iter().flat_map(|held| held.findings.iter());
         let own = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
         own.cloned().chain(lost_finding(self)).collect()

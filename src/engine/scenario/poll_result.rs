@@ -186,7 +186,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
     let message = format!(
         "its `base_url` is `{}`, but it was found at {}; `base_url` is ignored",
         shown.escape_debug(),
-        trust::origin(target)
+        target.origin()
     );
     manifest.scenario.base_url = None;
     manifest.digest = manifest.content_digest();

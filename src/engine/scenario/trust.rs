@@ -20,8 +20,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use url::Host;
-
 use crate::discovery::{Endpoint, SourceTrust};
 use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, SourceId, Target};
 use crate::state::{Decision, TrustDecision};
@@ -112,49 +110,16 @@ impl TrustStatus {
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
     let origin = endpoint.target.as_ref().map(|target| match (target, endpoint.trust) {
         (Target::Http(target), SourceTrust::Proposed) => format!("{}:0", target.fingerprinted()),
-        _ => origin(target),
+        _ => target.origin(),
     });
     PeerIdentity { identity: endpoint.identity.clone(), origin: origin.map(Into::into) }
 }
 
-/// `scheme://host:port` that is connected to. All names of this machine count as one host.
-///
-/// Of a program that is started here: all of its command line and environment, with 0 for the port,
-/// so that an approval never counts for another command.
-pub(in crate::engine) fn origin(target: &Target) -> String {
-    let url = target.url();
-    if let Target::Stdio(_) = target {
-        return format!("{url}:0");
-    }
-    if let Some(dial) = target.http().and_then(|target| target.dial) {
-        // Any host on the network can influence a name that only the source can resolve; the
-        // address is what is connected to.
-        let text = dial.to_string();
-        let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
-        let host = if is_localhost(dial.ip()) { "localhost" } else { host };
-        return format!("{}://{host}:{}", url.scheme(), dial.port());
-    }
-    let own = match url.host() {
-        Some(Host::Domain(domain)) => domain.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => is_localhost(address.into()),
-        Some(Host::Ipv6(address)) => is_localhost(address.into()),
-        None => false,
-    };
-    let host = if own { "localhost" } else { url.host_str().unwrap_or_default() };
-    format!("{}://{host}:{}", url.scheme(), url.port_or_known_default().unwrap_or_default())
-}
-
 /// The host of a target's origin.
 pub(in crate::engine) fn host(target: &Target) -> String {
-    let origin = origin(target);
+    let origin = target.origin();
     let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
     host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
-}
-
-/// Whether it is one of the two addresses that `localhost` stands for. The rest of 127.0.0.0/8 are
-/// separate addresses.
-fn is_localhost(address: std::net::IpAddr) -> bool {
-    address == std::net::Ipv4Addr::LOCALHOST || address == std::net::Ipv6Addr::LOCALHOST
 }
 
 /// Whether an answer of `before` may be used for `now`.
@@ -333,7 +298,7 @@ mod tests {
             ("https://box.local/", Some("10.0.0.5:81"), "https://10.0.0.5:81"),
             ("http://box.local/", Some("[fe80::1%2]:81"), "http://[fe80::1%2]:81"),
         ] {
-            assert_eq!(origin(&target(url, dial)), expected);
+            assert_eq!(target(url, dial).origin(), expected);
         }
     }
 }

@@ -194,6 +194,11 @@ impl Lines {
         Self { address, outgoing, incoming, clock }
     }
 
+    /// The present time.
+    pub(super) fn now(&self) -> tokio::time::Instant {
+        self.clock.now()
+    }
+
     pub(super) fn incoming(&self) -> &Arc<Incoming> {
         &self.incoming
     }

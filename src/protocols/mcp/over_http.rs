@@ -31,7 +31,7 @@ pub(super) async fn connect(
     if !matches!(known, Some(Era::Legacy | Era::Sse)) {
         let modern =
             HttpConnection::new(upstream.clone(), Dialect::Modern(McpRevision::MODERN), Arc::clone(&setup.interaction));
-        setup.greeting.sends("server/discover");
+        setup.greeting.sends("server/discover", upstream.clock().now());
         for _ in 0..2 {
             let answered = modern.send(&negotiate::discover(limit), &NoCaller).await;
             match negotiate::judge(answered.map(|answered| answered.reply)) {
@@ -65,7 +65,7 @@ pub(super) async fn connect(
 /// Greets a server in the old way.
 async fn connect_legacy(upstream: &Upstream, setup: &ServerSetup) -> Result<(McpServer, Era), ListError> {
     let limit = upstream.poll_limits().timeout;
-    setup.greeting.sends("initialize");
+    setup.greeting.sends("initialize", upstream.clock().now());
     let handshake = HttpConnection::new(upstream.clone(), Dialect::Handshake, Arc::clone(&setup.interaction));
     match handshake.send(&negotiate::initialize(limit, setup), &NoCaller).await {
         Ok(answered) if !is_http_refusal(answered.head.status) => {

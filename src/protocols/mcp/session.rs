@@ -360,12 +360,14 @@ impl Session for McpSession {
 
     fn awaited(&self) -> Option<Awaited> {
         let under_way = self.setup.greeting.under_way()?;
-        let waited = self.transports.clock().now().saturating_duration_since(under_way.since);
+        let now = self.transports.clock().now();
+        let waited = now.saturating_duration_since(under_way.since);
+        let (answer_to, before) = under_way.unanswered(now);
         let output = matches!(self.way, Way::Stdio(_)).then(|| ProgramOutput {
             stdout: under_way.incoming.map(|incoming| incoming.noise().first).unwrap_or_default(),
             stderr: self.stderr.load_full().map(|stderr| stderr.last(SHOWN_LINES)).unwrap_or_default(),
         });
-        Some(Awaited { answer_to: under_way.request, waited, output })
+        Some(Awaited { answer_to, waited, before, output })
     }
 
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {

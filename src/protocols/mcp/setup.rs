@@ -1,6 +1,7 @@
 //! What is known of a server before it is greeted.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -8,6 +9,9 @@ use super::eras::Era;
 use super::lines::Incoming;
 use super::revision::McpRevision;
 use crate::model::{Interaction, Target};
+
+/// A request that was sent less than this long ago is not what a person waits for.
+const JUST_SENT: Duration = Duration::from_secs(1);
 
 /// What is known of a server before it is greeted: from its configuration, and from an earlier
 /// connection.
@@ -37,22 +41,35 @@ impl Drop for EndsGreeting<'_> {
 #[derive(Clone)]
 pub(super) struct GreetingUnderWay {
     pub(super) since: Instant,
-    /// The request that was sent last.
-    pub(super) request: &'static str,
+    /// The requests that were sent, with the time of each; the last one is waited for.
+    pub(super) requests: Vec<(&'static str, Instant)>,
     /// What came from the latest process, if it is a program.
     pub(super) incoming: Option<Arc<Incoming>>,
+}
+
+impl GreetingUnderWay {
+    /// The request that is waited for and the one before it that had no answer either, with the
+    /// time that the latter was waited for. A request that was just sent is not waited for yet.
+    pub(super) fn unanswered(&self, now: Instant) -> (&'static str, Option<(&'static str, Duration)>) {
+        let is_waited_for = |(_, sent): &&(&'static str, Instant)| now.saturating_duration_since(*sent) >= JUST_SENT;
+        let Some((request, sent)) = self.requests.iter().rev().find(is_waited_for) else {
+            return (self.requests.first().map_or("initialize", |(request, _)| *request), None);
+        };
+        let other = self.requests.iter().rev().find(|(other, at)| other != request && at < sent);
+        (*request, other.map(|(other, _)| (*other, sent.saturating_duration_since(self.since))))
+    }
 }
 
 impl GreetingProgress {
     /// It begins.
     pub(super) fn begin(&self, since: Instant) {
-        *self.now() = Some(GreetingUnderWay { since, request: "initialize", incoming: None });
+        *self.now() = Some(GreetingUnderWay { since, requests: Vec::new(), incoming: None });
     }
 
-    /// This request is sent.
-    pub(super) fn sends(&self, request: &'static str) {
+    /// This request is sent now.
+    pub(super) fn sends(&self, request: &'static str, now: Instant) {
         if let Some(under_way) = self.now().as_mut() {
-            under_way.request = request;
+            under_way.requests.push((request, now));
         }
     }
 

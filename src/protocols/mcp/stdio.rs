@@ -100,7 +100,7 @@ async fn either_way(
 }
 
 async fn discover(lines: &Lines, setup: &ServerSetup, patience: Patience) -> Option<(ServerDescription, McpRevision)> {
-    setup.greeting.sends("server/discover");
+    setup.greeting.sends("server/discover", lines.now());
     for _ in 0..2 {
         let answered = lines.send(&negotiate::discover(patience.first), McpRevision::MODERN, &NoCaller).await;
         match negotiate::judge(answered) {
@@ -134,7 +134,7 @@ async fn handshake(
     setup: &ServerSetup,
     patience: Patience,
 ) -> Result<(ServerDescription, McpRevision), Refused> {
-    setup.greeting.sends("initialize");
+    setup.greeting.sends("initialize", lines.now());
     let answered = lines.send(&negotiate::initialize(patience.start, setup), McpRevision::LEGACY, &NoCaller).await;
     let reply = answered.map_err(|error| Refused::NoAnswer(error.into_list_error()))?;
     let result = reply.map_err(|error| match error.code {

@@ -26,10 +26,12 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
     let Some(first) = body.first() else { return Err(no_manifest("the body is empty")) };
     if *first != b'{' {
+        if *first == b'<' {
+            return Err(no_manifest("it is a web page or XML"));
+        }
         let begins = quoted_excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]));
         let looks = match first {
             b'[' => "a bare JSON list",
-            b'<' => "a web page or XML",
             b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' if serde_json::from_slice::<&RawValue>(body).is_ok() => {
                 "a single JSON value"
             }

@@ -16,6 +16,7 @@ use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
 use crate::server::api::findings::parse_values;
 use crate::server::api::{call_json, shared_json};
+use crate::server::auth::Access;
 use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
 use crate::server::http::next_step::NextStep;
@@ -26,6 +27,8 @@ use crate::server::{ServerState, SharedState};
 
 /// The decider of a decision whose request names none.
 const UNNAMED_DECIDER: &str = "anonymous client";
+/// The same where the request has the operator's token.
+const OPERATOR: &str = "operator";
 /// Largest length of a name and of a reason, in characters.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
@@ -118,11 +121,12 @@ pub(in crate::server) fn require(shared: &ServerState, id: &str) -> Result<Arc<A
 /// digest of the waiting call.
 pub(in crate::server) async fn approve(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
     ApiJson(body): ApiJson<ApproveBody>,
 ) -> Result<Response, Problem> {
-    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
     if let Some(meant) = text("digest", body.digest.as_deref(), BY_MAX)?
         && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
@@ -142,14 +146,21 @@ pub(in crate::server) async fn approve(
 /// run.
 pub(in crate::server) async fn reject(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
     ApiJson(body): ApiJson<RejectBody>,
 ) -> Result<Response, Problem> {
-    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
+    let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
     let reason = text("reason", body.reason.as_deref(), REASON_MAX)?;
     let request = shared.calls.reject(&id, by, reason).await?;
     shared_json::json(&call_json::approval(&request))
+}
+
+/// The decider of a request that names none.
+fn unnamed(shared: &ServerState, access: Access) -> &'static str {
+    let has_token = access == Access::Full && shared.config.borrow().operator_token().is_some();
+    if has_token { OPERATOR } else { UNNAMED_DECIDER }
 }
 
 fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {

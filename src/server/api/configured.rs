@@ -29,7 +29,7 @@ const OF_COMMAND: [&str; 4] = ["command", "args", "env", "cwd"];
 
 /// Without a file that can be changed.
 pub(in crate::server) const NOT_WRITTEN: RefusalSpec =
-    refusal(409, "The name is taken, the file cannot be changed, or the daemon follows none. Nothing was changed.")
+    refusal(409, "The name is taken, another scenario is at the address, the file cannot be changed, or the daemon follows none. Nothing was changed.")
         .with_example(no_file);
 /// Without such an entry.
 pub(in crate::server) const NO_ENTRY: RefusalSpec =
@@ -102,9 +102,11 @@ impl From<EditError> for Problem {
         match error {
             EditError::NotThere { known, .. } => Self::not_found(detail).with_member("candidates", known),
             EditError::Invalid { .. } => Self::bad_request(detail),
-            EditError::NameTaken { .. } | EditError::Changed { .. } | EditError::Unwritable { .. } => {
-                Self::new(StatusCode::CONFLICT, detail)
-            }
+            EditError::OwnAddress { .. } => Self::bad_request(detail),
+            EditError::NameTaken { .. }
+            | EditError::SameAddress { .. }
+            | EditError::Changed { .. }
+            | EditError::Unwritable { .. } => Self::new(StatusCode::CONFLICT, detail),
         }
     }
 }
@@ -121,7 +123,7 @@ pub(in crate::server) async fn add(
         .ok_or_else(|| bad_member("url", &body.url.into(), "an address such as http://127.0.0.1:8080"))?;
     let new = name.clone();
     let target = EntryTarget::Address { url, headers: Vec::new() };
-    let written = shared.edit(move |edit| edit.add(new.as_str(), &target, None)).await?.map_err(|error| {
+    let written = shared.edit(move |edit| edit.add_listed(new.as_str(), &target)).await?.map_err(|error| {
         let lines = if let EditError::Unwritable { lines, .. } = &error { Some(lines.clone()) } else { None };
         lines.into_iter().fold(Problem::from(error), |problem, lines| problem.with_member("lines", lines))
     })?;
@@ -168,9 +170,11 @@ impl ServerState {
         // A daemon without a file takes the one in the usual place as soon as it is there.
         let followed = state.file.as_ref().map(|file| PathBuf::from(&**file));
         let Some(path) = followed.or_else(|| options.user_file()) else { return Err(no_file()) };
+        let listens = self.listens;
         let _turn = self.config_edits.lock().await;
         let editing = self.tasks.spawn_blocking(move || {
             let mut edit = ConfigEdit::open(&path, &options);
+            edit.for_daemon_at(listens);
             change(&mut edit)?;
             edit.write()
         });

@@ -150,7 +150,7 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
     let list = NextStep::request("GET", "/api/v1/tools?include_disabled=true");
     let next = match candidates.first() {
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
-        None => format!("{list} lists those that are known"),
+        None => format!("{list} lists those that are offered now"),
     };
     let problem = Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name)));
     problem.with_member("candidates", candidates).with_next(list)

@@ -8,9 +8,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
-use crate::catalog::TargetMatches;
+use crate::catalog::{Snapshot, TargetMatches};
 use crate::model::{
-    ApprovalPolicy, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch,
+    ApprovalPolicy, Finding, FindingCode, InvalidPreference, PreferenceTarget, PublishedName, ScenarioName, Scope,
+    Settings, SettingsPatch,
 };
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -21,6 +22,8 @@ use crate::server::http::query::{NoQuery, Param, QueryParams, bad_value, many, o
 use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
+/// The most tools that a change names because it takes their name.
+const MOST_DISPLACED: usize = 3;
 const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
 
 const SCOPE: Param = once("scope")
@@ -102,7 +105,8 @@ pub(in crate::server) struct Preferences {
 #[schemars(rename = "ChangedPreference")]
 pub(in crate::server) struct ChangedPreference {
     preference: shared_json::PreferenceJson,
-    /// Set if nothing has this target now: the preference is kept until something does.
+    /// Set if nothing has this target now: the preference is kept until something does. Or if its
+    /// alias is the name of another tool, which gets another name.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// How many published tools the target matches now; absent if the preference sets nothing any
@@ -133,12 +137,30 @@ fn summary(counts: TargetMatches) -> String {
     }
 }
 
+/// Says which other tools an alias takes their name from; `None` if it takes none.
+fn displaced(snapshot: &Snapshot, target: &PreferenceTarget, settings: &Settings) -> Option<String> {
+    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
+    let collisions = snapshot.catalog.findings_where(None, |code| code == FindingCode::NameCollision);
+    let is_own = |finding: &&Finding| finding.others.contains(id) && finding.tool.as_deref() == Some(alias.as_str());
+    let taken: Vec<String> = collisions.iter().filter(is_own).take(MOST_DISPLACED).map(displaced_tool).collect();
+    (!taken.is_empty()).then(|| format!("`{alias}` is now the alias of `{id}`, so {}", taken.join(", and ")))
+}
+
+/// What became of one of them.
+fn displaced_tool(finding: &Finding) -> String {
+    let scenario = finding.scenario.as_ref().map(ScenarioName::as_str).unwrap_or_default();
+    let tool = finding.tool.as_deref().unwrap_or_default();
+    let name = finding.message.rsplit_once("; ").map_or("", |(_, name)| name);
+    format!("`{scenario}/{tool}` is {name}")
+}
+
 impl ChangedPreference {
     fn new(shared: &ServerState, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Self {
         let preference = shared_json::preference(scope, target, settings);
         let is_kept = *settings != Settings::default();
         let snapshot = shared.reader.snapshot();
-        let note = is_kept.then(|| lookup::unmatched_target(&snapshot, target)).flatten();
+        let unmatched = || lookup::unmatched_target(&snapshot, target);
+        let note = is_kept.then(|| unmatched().or_else(|| displaced(&snapshot, target, settings))).flatten();
         let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
         let matched = counts.map(|counts| counts.tools);
         let unjudged = counts.map(|counts| counts.unjudged);

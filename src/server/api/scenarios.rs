@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::catalog::{self, Snapshot};
 use crate::engine::Forgotten;
-use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
+use crate::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
 use crate::server::api::findings::parse_values;
 use crate::server::api::shared_json;
 use crate::server::http::error::{Problem, excerpt};
@@ -244,6 +244,9 @@ fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem>
 pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
+        if let Some(why) = not_listed(snapshot, &parsed) {
+            return Problem::not_found(why);
+        }
         let near = catalog::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
         let list = NextStep::request("GET", "/api/v1/scenarios");
         let next = match near.first() {
@@ -253,6 +256,17 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
         let problem = Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name)));
         problem.with_member("candidates", near).with_next(list)
     })
+}
+
+/// Why a scenario that a source names is not listed under its name, if a finding says so.
+fn not_listed(snapshot: &Snapshot, name: &ScenarioName) -> Option<String> {
+    let is_reason = |finding: &&Finding| {
+        finding.scenario.as_ref() == Some(name)
+            && matches!(finding.code, FindingCode::SourceShadowed | FindingCode::EntryIgnored)
+    };
+    let finding = snapshot.findings.iter().find(is_reason)?;
+    let next = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    Some(format!("`{name}` is not listed: {}{next}", finding.message))
 }
 
 /// The findings of sources, manifests, the store and the merge about one scenario, in order, each

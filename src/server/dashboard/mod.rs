@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{RawQuery, Request, State};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
@@ -60,6 +61,8 @@ mod tool;
 mod tools;
 mod try_tool;
 
+/// The header that htmx sends with each request.
+const HX_REQUEST: &str = "hx-request";
 /// At most this many pages follow events at once.
 const STREAMS: usize = 128;
 
@@ -95,45 +98,52 @@ pub(super) struct PageRoute {
     pub(super) path: &'static str,
     /// The right that its client needs.
     pub(super) right: Right,
+    /// Whether it is a part of a page, which its page fetches.
+    is_part: bool,
     handler: fn() -> MethodRouter<SharedState>,
 }
 
 const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right, handler }
+    PageRoute { path, right, is_part: false, handler }
+}
+
+const fn part_route(path: &'static str, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
+    PageRoute { path, right: Read, is_part: true, handler }
 }
 
 /// All routes: pages, parts of pages, actions and files.
 pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
     page_route("/dashboard/live", Read, || get(live::follow)),
-    page_route("/dashboard/overview", Read, || get(overview::part)),
-    page_route("/dashboard/overview/calls", Read, || get(overview::calls_part)),
-    page_route("/dashboard/scenarios", Read, || get(scenarios::part)),
+    part_route("/dashboard/overview", || get(overview::part)),
+    part_route("/dashboard/overview/calls", || get(overview::calls_part)),
+    part_route("/dashboard/scenarios", || get(scenarios::part)),
     page_route("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
-    page_route("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),
-    page_route("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
-    page_route("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
+    part_route("/dashboard/scenarios/{name}/now", || get(scenario::now)),
+    part_route("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
+    part_route("/dashboard/scenarios/{name}/model", || get(scenario::model)),
     page_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
     page_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
     page_route(login::CALLBACK, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
-    page_route("/dashboard/tools/rows", Read, || get(tools::part)),
-    page_route("/dashboard/tools/formats", Read, || get(tools::formats)),
+    part_route("/dashboard/tools/rows", || get(tools::part)),
+    part_route("/dashboard/tools/formats", || get(tools::formats)),
     page_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
     page_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
     page_route("/dashboard/tool", Read, || get(tool::page)),
-    page_route("/dashboard/tool/format", Read, || get(tool::format)),
-    page_route("/dashboard/tool/calls", Read, || get(tool::calls_part)),
+    part_route("/dashboard/tool/format", || get(tool::format)),
+    part_route("/dashboard/tool/now", || get(tool::settings_part)),
+    part_route("/dashboard/tool/calls", || get(tool::calls_part)),
     page_route("/dashboard/calls", Read, || get(calls::page)),
-    page_route("/dashboard/calls/now", Read, || get(calls::part)),
-    page_route("/dashboard/calls/latest", Read, || get(latest_calls::part)),
+    part_route("/dashboard/calls/now", || get(calls::part)),
+    part_route("/dashboard/calls/latest", || get(latest_calls::part)),
     page_route("/dashboard/calls/{id}", Read, || get(decided_call::page)),
     page_route("/dashboard/findings", Read, || get(findings::page)),
-    page_route("/dashboard/findings/now", Read, || get(findings::part)),
+    part_route("/dashboard/findings/now", || get(findings::part)),
     page_route("/dashboard/preferences", Read, || get(preferences::page)),
-    page_route("/dashboard/preferences/now", Read, || get(preferences::part)),
+    part_route("/dashboard/preferences/now", || get(preferences::part)),
     page_route("/dashboard/bundles", Read, || get(bundles::page)),
-    page_route("/dashboard/bundles/now", Read, || get(bundles::part)),
+    part_route("/dashboard/bundles/now", || get(bundles::part)),
     page_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
     page_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
@@ -152,8 +162,30 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
 
 /// The router of all routes, each behind its right.
 pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
-    let guarded = |entry: &PageRoute| require_right((entry.handler)(), entry.right, config);
+    let guarded = |entry: &PageRoute| {
+        let handler = (entry.handler)();
+        let handler = if entry.is_part { handler.layer(from_fn(whole_page)) } else { handler };
+        require_right(handler, entry.right, config)
+    };
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
+}
+
+/// Leads a browser that opens a part of a page to the page: alone it would have no style and no
+/// navigation. Pages fetch their parts with `HX-Request`.
+async fn whole_page(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(HX_REQUEST) || !page::wants_page(request.headers()) {
+        return next.run(request).await;
+    }
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::to(&format!("{}{query}", page_around(request.uri().path()))).into_response()
+}
+
+/// The page that a part belongs to.
+fn page_around(part: &str) -> &str {
+    match part {
+        "/dashboard/scenarios" | "/dashboard/overview" | "/dashboard/overview/calls" => "/",
+        _ => part.rsplit_once('/').map_or("/", |(page, _)| page),
+    }
 }
 
 /// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to

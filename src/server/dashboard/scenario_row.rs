@@ -65,7 +65,8 @@ fn address(health: &Health) -> Markup {
 
 /// The state, its duration and its reason; and the last error, unless the reason contains it.
 pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
-    let error = health.last_error.as_ref().filter(|error| !health.reason.contains(&error.message));
+    let is_polled = health.state != ScenarioState::Removed;
+    let error = health.last_error.as_ref().filter(|error| is_polled && !health.reason.contains(&error.message));
     html! {
         p { (badge(health.state)) " " span class="quiet" { (relative_time(health.since, now, FOR)) } }
         p class={ "why " (tone(health.state)) } title=(foreign_plain(&health.reason, 600)) { (sentence(&health.reason, 400)) }
@@ -133,7 +134,7 @@ pub(super) fn actions(health: &Health, removes: bool) -> Markup {
     let tools = count(health.tools.offered, "tool");
     html! {
         @if !blocked && health.state != ScenarioState::Removed && health.url.is_some() {
-            button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none"
+            button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none" hx-disabled-elt="this"
                 aria-label={ "Refresh " (name) } { "Refresh" }
         }
         @if let Some(origin) = origin.filter(|_| !health.trusted && !blocked) {

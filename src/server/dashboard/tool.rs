@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::calls::Calls;
-use crate::catalog::{Catalog, explain};
+use crate::catalog::{Catalog, Explanation, explain};
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
 use crate::server::api::lookup;
@@ -45,10 +45,14 @@ pub(super) async fn page(
     let tool = lookup::resolve_tool(&snapshot.catalog, &view, id)
         .map_err(|problem| lookup::with_left_out(problem, &snapshot, id))?;
     let explained = explain(&snapshot.catalog, &view, &tool);
+    let now_at =
+        format!("/dashboard/tool/now?id={}&scope={}", segment(&tool.id.to_string()), segment(&scope.to_string()));
     let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
     let main = html! {
         p { a href="/dashboard/tools" { "All tools" } }
-        h1 { (foreign(tool.name.as_str(), 64)) " " span class="badge" { @if explained.listed { "in the list" } @else { "not in the list" } } }
+        h1 { (foreign(tool.name.as_str(), 64)) " "
+            span id="tool-listed" hx-get=(now_at) hx-select="#listed" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (listed(&explained)) }
+        }
         p class="lines lead" { (foreign(&tool.tool.description, 4_000)) }
         table class="card cards tools" {
             caption class="hidden" { "Settings in the scope " (scope) }
@@ -59,11 +63,8 @@ pub(super) async fn page(
             section class="card" aria-labelledby="parameters-title" { h2 id="parameters-title" { "Parameters" } (schema::form(tool.tool.parameters.get())) }
             section class="card" aria-labelledby="why-title" {
                 h2 id="why-title" { "Why these settings" }
-                table { tbody { @for step in &explained.steps {
-                    tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
-                } } }
+                div id="tool-why" hx-get=(now_at) hx-select="#why" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (why(&snapshot.catalog, &explained)) }
                 p { a href={ "/dashboard/preferences?scope=" (segment(&scope.to_string())) "&target=" (segment(&format!("tool:{}", tool.id))) } { "Set its alias, priority or pin" } }
-                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&snapshot.catalog, &explained.findings)) }
             }
         }
         (try_tool::section(&tool))
@@ -86,6 +87,38 @@ pub(super) async fn page(
         now,
     };
     html_response(&asked, page.render(&main))
+}
+
+/// `GET /dashboard/tool/now`: the parts that follow its settings. Parameters: `id`, `scope`.
+pub(super) async fn settings_part(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope")])?;
+    let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
+    let view = in_scope(&scope);
+    let snapshot = shared.reader.snapshot();
+    let tool = lookup::resolve_tool(&snapshot.catalog, &view, query.required("id")?)?;
+    let explained = explain(&snapshot.catalog, &view, &tool);
+    html_response(&asked, html! { (listed(&explained)) (why(&snapshot.catalog, &explained)) })
+}
+
+/// Whether it is in the list.
+fn listed(explained: &Explanation) -> Markup {
+    html! { span id="listed" class="badge" { @if explained.listed { "in the list" } @else { "not in the list" } } }
+}
+
+/// Each decision about it, and the findings.
+fn why(catalog: &Catalog, explained: &Explanation) -> Markup {
+    html! {
+        div id="why" {
+            table { tbody { @for step in &explained.steps {
+                tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
+            } } }
+            @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(catalog, &explained.findings)) }
+        }
+    }
 }
 
 /// `GET /dashboard/tool/format`: its definition in one format. Parameters: `id`, `format`.

@@ -220,6 +220,20 @@
     event.target.reset();
   });
 
+  document.addEventListener('htmx:beforeRequest', function (event) {
+    var button = event.detail.elt;
+    if (/^refresh-/.test(button.id)) button.textContent = 'Polling';
+  });
+  document.addEventListener('htmx:afterRequest', function (event) {
+    var button = event.detail.elt;
+    if (!/^refresh-/.test(button.id)) return;
+    button.textContent = 'Refresh';
+    if (!event.detail.successful) return;
+    var health = JSON.parse(event.detail.xhr.responseText);
+    if (health.failures_in_a_row > 0) toast(health.name + ' gave no good answer: ' + (health.last_error ? health.last_error.message : health.reason) + '.');
+    else toast(health.name + ' answered with ' + (health.tools.offered === 1 ? '1 tool.' : health.tools.offered + ' tools.'), 'done');
+  });
+
   // The answer to a call from a tool's page, also to one that was refused. It is indented where that
   // loses no digit.
   document.addEventListener('htmx:afterRequest', function (event) {
