@@ -33,6 +33,7 @@ mod listener;
 
 pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
 use connections::{ConnectionTable, ConnectionWork, OpenRequest};
+pub(in crate::server) use frames::FrameAllowance;
 use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
 
