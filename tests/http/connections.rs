@@ -86,6 +86,17 @@ async fn the_longest_resting_connection_gives_way_whatever_its_client_has_begun(
 }
 
 #[tokio::test]
+async fn a_head_that_is_larger_than_those_of_clients_is_refused_before_it_is_whole() {
+    let server = served(10).await;
+    let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nCookie: ";
+    let mut usual = sent(&server, &[&head[..], &vec![b'c'; 15 * 1024], b"\r\n\r\n"].concat()).await;
+    assert_eq!(begun(&mut usual).await, "HTTP/1.1 200");
+    let mut large = sent(&server, &[&head[..], &vec![b'c'; 16 * 1024]].concat()).await;
+    assert_eq!(begun(&mut large).await, "HTTP/1.1 431");
+    closed(&mut large).await;
+}
+
+#[tokio::test]
 async fn a_new_connection_waits_while_all_have_a_request_under_way() {
     let server = served(1).await;
     let mut follower = sent(&server, EVENTS).await;

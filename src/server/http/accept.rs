@@ -41,6 +41,12 @@ pub(in crate::server) use listener::Listener;
 /// retry without a wait would only use CPU.
 const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 
+/// The largest head of a request. Other servers read as much (Node.js), so clients get along with
+/// it. hyper may read as much again beyond it, and keeps the buffer while a request is under way.
+const HTTP1_HEAD_BYTES: usize = 16 * 1024;
+/// The same for HTTP/2, where the fields are counted unpacked.
+const HTTP2_HEAD_BYTES: u32 = 16 * 1024;
+
 /// Requests under way at once on one connection of HTTP/2: enough for a page and an agent's calls
 /// side by side.
 const HTTP2_STREAMS: u32 = 32;
@@ -215,12 +221,14 @@ where
 fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
     let executor = TaskExecutor { tasks: tasks.clone(), clock, longest: limits.read_timeout };
     let mut builder = auto::Builder::new(executor);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
+    let mut http1 = builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HTTP1_HEAD_BYTES);
     // Pings detect a peer that disappeared without closing the connection.
     let pings = limits.head_timeout;
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
     let mut http2 = builder.http2();
     http2.max_concurrent_streams(HTTP2_STREAMS);
+    http2.max_header_list_size(HTTP2_HEAD_BYTES);
     http2.initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES);
     http2.initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES);
     http2.max_send_buf_size(HTTP2_PART_BYTES);
