@@ -209,6 +209,79 @@ def idle_connections(daemon):
     hold(held)
 
 
+def large_heads(daemon):
+    """More connections than the daemon keeps, each with 400 KB of a head that does not end."""
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X-%d: " % number + b"y" * 50_000 + b"\r\n" for number in range(8))
+    held = []
+    for _ in range(4_300):
+        connection = quietly(wire.plain, daemon.address, 1)
+        if connection:
+            quietly(connection.sendall, head)
+            held.append(connection)
+    answered_beside(daemon)
+    hold(held)
+
+
+def waiting_turn(daemon):
+    """The path that waits for a turn until a person approves its call, or for ten minutes."""
+    calls = [{"type": "tool_use", "id": "t", "name": "wipe", "input": {}}]
+    status, text = daemon.send("POST", "/api/v1/turns?format=anthropic", {"role": "assistant", "content": calls})
+    if status != 202:
+        raise AssertionError(f"the turn was answered {status}: {text[:300]}")
+    return f"/api/v1/turns/{json.loads(text)['turn_id']}?wait=600"
+
+
+def waiting_turns(daemon):
+    """More connections than the daemon keeps, each with a request that waits for a turn."""
+    request = f"GET {waiting_turn(daemon)} HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode()
+    held = []
+    for _ in range(4_300):
+        connection = quietly(wire.plain, daemon.address, 1)
+        if connection:
+            quietly(connection.sendall, request)
+            held.append(connection)
+    answered_beside(daemon)
+    hold(held)
+
+
+def waiting_streams(daemon):
+    """The same on 30 streams of each of 2,000 connections of HTTP/2."""
+    path = waiting_turn(daemon)
+    held = []
+    for _ in range(2_000):
+        connection = quietly(wire.http2, daemon.address)
+        if connection:
+            quietly(wire.begun, connection, 30, daemon.address, "GET", path)
+            held.append(connection)
+    answered_beside(daemon)
+    hold(held)
+
+
+def unread_pongs(daemon):
+    """WebSockets whose clients send pings and read none of the answers."""
+    ends = time.monotonic() + 8
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    head = f"GET /api/v1/ws?kind=finding HTTP/1.1\r\nHost: {daemon.address}\r\n{upgrade}\r\n\r\n".encode()
+    # 125 bytes, with a mask of zeros.
+    pings = (bytes([0x89, 0xFD, 0, 0, 0, 0]) + b"p" * 125) * 1_000
+
+    def send():
+        while time.monotonic() < ends:
+            try:
+                connection = wire.plain(daemon.address, patience=1)
+                connection.sendall(head)
+                while time.monotonic() < ends:
+                    connection.sendall(pings)
+            except OSError:
+                time.sleep(0.01)
+
+    senders = [threading.Thread(target=send) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+
+
 def frames(daemon):
     """Frames that cost their sender little and request no work: four connections of each kind."""
     ends = time.monotonic() + 6
@@ -376,6 +449,10 @@ ATTACKS = {
     "half-bodies": (None, [], half_bodies),
     "idle-connections": (None, [], idle_connections),
     "frames": (None, [], frames),
+    "large-heads": (None, [], large_heads),
+    "waiting-turns": ("large", APPROVALS, waiting_turns),
+    "waiting-streams": ("large", APPROVALS, waiting_streams),
+    "unread-pongs": (None, [], unread_pongs),
     "large-turns": ("large", [], large_turns),
     "escaped-turns": ("escaped", [], large_turns),
     "unread-turns": ("large", [], unread_turns),

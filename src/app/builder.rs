@@ -187,7 +187,8 @@ impl Builder {
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let held = ByteBudget::new(config.server.held_bytes);
-        let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), held, clock, tasks.clone());
+        let rules = config.calls.within_connections(config.server.max_connections);
+        let calls = Calls::new(rules, engine.clone(), reader.clone(), held, clock, tasks.clone());
         calls.attach(of_calls, call_dependencies(store, &events, &reader, (clock, &tasks, &stop)));
         Box::pin(calls.resume()).await;
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());

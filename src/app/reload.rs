@@ -278,7 +278,7 @@ impl ConfigReloader {
         self.client.adjust(config.http_limits(), config.refresh.concurrency, config.cache_rules());
         self.bundles.adjust(config.bundles.clone());
         self.events.configure(&config.events);
-        self.calls.adjust(config.calls.clone());
+        self.calls.adjust(config.calls.within_connections(config.server.max_connections));
         self.calls.held().set_limit(config.server.held_bytes);
         self.definitions.configure(&config.definitions);
         self.in_force.send_replace(Arc::clone(&config));

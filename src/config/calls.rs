@@ -14,7 +14,8 @@ pub struct CallsConfig {
     pub max_body: usize,
     /// `concurrency`: calls of one scenario under way at once.
     pub concurrency: usize,
-    /// `queue`: calls that wait for their turn, of all scenarios together.
+    /// `queue`: calls that wait for their turn, of all scenarios together; at most half of
+    /// `server.max_connections`.
     pub queue: usize,
     /// `queue_timeout`: how long one waits for its turn.
     pub queue_timeout: Duration,
@@ -84,6 +85,14 @@ pub struct CallsConfig {
     pub audit_keep: usize,
     /// Turns: `[turns]`.
     pub turns: TurnsConfig,
+}
+
+impl CallsConfig {
+    /// The same where so many connections may be open: calls that wait for their turn leave half of
+    /// them to other requests.
+    pub(crate) fn within_connections(&self, connections: usize) -> Self {
+        Self { queue: self.queue.min(connections / 2), ..self.clone() }
+    }
 }
 
 /// Turns: `[turns]`.

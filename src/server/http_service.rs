@@ -31,7 +31,7 @@ use crate::runtime::BudgetExceeded;
 use crate::runtime::tasks::panic_text;
 use crate::server::api::tools;
 use crate::server::events::DisconnectTrigger;
-use crate::server::http::accept::ConnectionLoad;
+use crate::server::http::accept::{ConnectionLoad, TooManyRequests};
 use crate::server::http::error::Problem;
 use crate::server::http::guard::{Guard, Pass};
 use crate::server::http::held::{ClientBytes, ConnectionBytes, HeldBody};
@@ -162,6 +162,10 @@ impl HttpServiceInner {
     fn at_once(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
+        if head.extensions.get::<TooManyRequests>().is_some() {
+            let problem = Problem::busy("too many requests are under way; try again when some have ended");
+            return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
+        }
         let pass = match self.guard.check(&head, local, has_body) {
             Ok(pass) => pass,
             Err(problem) => {

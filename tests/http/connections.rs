@@ -1,12 +1,19 @@
-//! A full table of connections, and clients that send what requests no work: others are answered.
+//! A full table of connections, and clients that send what requests no work, or large heads: others
+//! are answered.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use callsheet::catalog::Inputs;
 use callsheet::config::ServerConfig;
+use futures_util::future::{join_all, select_all};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
+use crate::support::callee::{Callee, Ran, done, manifest, tool};
+use crate::support::daemon::{Daemon, Home, configured};
 use crate::support::serving::{self, Served};
 
 /// No condition of these tests takes this long unless it never comes.
@@ -86,6 +93,86 @@ async fn the_longest_resting_connection_gives_way_whatever_its_client_has_begun(
 }
 
 #[tokio::test]
+async fn beside_streams_on_all_connections_a_brief_request_is_answered() {
+    let server = served(64).await;
+    let mut followers = Vec::new();
+    for _ in 0..64 {
+        let mut follower = sent(&server, EVENTS).await;
+        assert_eq!(begun(&mut follower).await, "HTTP/1.1 200");
+        followers.push(follower);
+    }
+    for _ in 0..3 {
+        let mut new = sent(&server, HEALTH).await;
+        assert_eq!(begun(&mut new).await, "HTTP/1.1 200");
+    }
+    let mut last = followers.pop().unwrap();
+    closed(&mut last).await;
+    for follower in &followers {
+        // Their first events may be there, but no end.
+        let read = follower.try_read(&mut [0; 4_096]);
+        let is_open = read.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |bytes| bytes > 0);
+        assert!(is_open, "the earlier ones stay");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_larger_than_those_of_clients_is_refused_before_it_is_whole() {
+    let server = served(10).await;
+    let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nCookie: ";
+    let mut usual = sent(&server, &[&head[..], &vec![b'c'; 15 * 1024], b"\r\n\r\n"].concat()).await;
+    assert_eq!(begun(&mut usual).await, "HTTP/1.1 200");
+    let mut large = sent(&server, &[&head[..], &vec![b'c'; 16 * 1024]].concat()).await;
+    assert_eq!(begun(&mut large).await, "HTTP/1.1 431");
+    closed(&mut large).await;
+}
+
+/// The statuses of so many answers of HTTP/2: whether each is 200.
+async fn http2_answers(stream: &mut TcpStream, count: usize) -> Vec<bool> {
+    let mut found = Vec::new();
+    let reading = async {
+        let mut head = [0; 9];
+        while found.len() < count {
+            stream.read_exact(&mut head).await.unwrap();
+            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            let mut content = vec![0; length];
+            stream.read_exact(&mut content).await.unwrap();
+            if head[3] == 1 {
+                // The field `:status: 200` of the static table.
+                found.push(content[0] == 0x88);
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("so many answers");
+    found
+}
+
+#[tokio::test]
+async fn requests_under_way_are_limited_over_all_connections() {
+    let server = served(5).await;
+    let target = b"/api/v1/events";
+    let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
+    fields.push(u8::try_from(target.len()).unwrap());
+    fields.extend_from_slice(target);
+    let mut requests = PREFACE.to_vec();
+    for stream in 0..32_u8 {
+        requests.extend_from_slice(&[0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, 1 + 2 * stream]);
+        requests.extend_from_slice(&fields);
+    }
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut connection = sent(&server, &requests).await;
+        assert_eq!(http2_answers(&mut connection, 32).await, [true; 32]);
+        connections.push(connection);
+    }
+    let mut further = sent(&server, &requests).await;
+    assert_eq!(http2_answers(&mut further, 32).await, [false; 32], "they are refused at once");
+    connections.pop();
+    drop(further);
+    let mut new = sent(&server, HEALTH).await;
+    assert_eq!(begun(&mut new).await, "HTTP/1.1 200");
+}
+
+#[tokio::test]
 async fn a_new_connection_waits_while_all_have_a_request_under_way() {
     let server = served(1).await;
     let mut follower = sent(&server, EVENTS).await;
@@ -137,4 +224,35 @@ async fn a_client_that_sends_frames_without_end_that_request_no_work_is_disconne
         }
     };
     tokio::time::timeout(PATIENCE, reading).await.expect("every ping is answered");
+}
+
+#[tokio::test]
+async fn calls_that_wait_for_their_turn_leave_half_of_the_connections_to_others() {
+    let home = Home::new();
+    let open = watch::Sender::new(false);
+    let gate = open.clone();
+    let callee = Callee::start(manifest("disks", &[tool("hold")]), move |ran: Ran| {
+        let mut gate = gate.subscribe();
+        async move {
+            let _ = gate.wait_for(|open| *open).await;
+            done(&ran.arguments)
+        }
+    })
+    .await;
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
+    config.server.max_connections = 8;
+    config.calls.concurrency = 1;
+    let daemon = Daemon::ready(config).await;
+    let call = json!({"tool_name": "hold", "arguments": {}});
+    // One is under way, and four wait.
+    let calls = (0..6).map(|_| Box::pin(daemon.send_json("POST", "/api/v1/tools/execute", &call)));
+    let first = tokio::time::timeout(PATIENCE, select_all(calls)).await.expect("one is refused");
+    assert_eq!(first.0.status, 429, "{:?}", first.0);
+    assert_eq!(daemon.get("/healthz").await.status, 200);
+    open.send_replace(true);
+    for answer in join_all(first.2).await {
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    daemon.stop().await;
 }

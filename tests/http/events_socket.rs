@@ -139,6 +139,22 @@ async fn a_client_may_ping_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn pings_without_end_end_the_socket() {
+    let home = Home::new();
+    let (daemon, _notes) = started(&home).await;
+    let (mut socket, _) = Follower::begin(daemon.address, CATALOG).await;
+    for number in 0..2_000_usize {
+        if !socket.says(Message::Ping(vec![b'p'; 125].into())).await {
+            assert!(number > 900, "the first ones are allowed");
+            break;
+        }
+    }
+    let (code, reason) = socket.closed().await;
+    assert_eq!((code, reason.as_str()), (1008, "too many pings"));
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn one_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
     let home = Home::new();
     let notes = Scenario::of("notes", &["add"]).await;

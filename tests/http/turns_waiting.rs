@@ -10,6 +10,8 @@ use callsheet::model::{JsonText, Secret, StoredTurn};
 use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::support::callee::{Callee, Ran, answer, done, manifest, tool, tool_with};
@@ -631,5 +633,43 @@ async fn a_body_over_the_limit_is_refused() {
     assert_eq!(post(&daemon, &calls(&["look"; 20])).await.status, 413);
     assert_eq!(post(&daemon, &calls(&["look"])).await.status, 200);
     assert_eq!(stage.callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+/// A stream of events whose answer has begun: the daemon works on it.
+async fn events(daemon: &Daemon) -> TcpStream {
+    let mut stream = TcpStream::connect(daemon.address).await.unwrap();
+    stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stream
+}
+
+#[tokio::test]
+async fn a_request_that_only_waits_for_a_turn_gives_way_and_is_answered() {
+    let (home, stage) = (Home::new(), stage().await);
+    let mut config = stage.config(&home);
+    config.server.max_connections = 3;
+    let daemon = Daemon::ready(config).await;
+    let waiting = async { post(&daemon, &json!({"response": calls(&["wipe"]), "wait": 600})).await };
+    let others = async {
+        // Each takes a connection for a moment.
+        let waits = |answer: &Answer| answer.json()["waiting"] == 1;
+        while !waits(&daemon.get("/api/v1/approvals").await) {}
+        let streams = [events(&daemon).await, events(&daemon).await];
+        let health = daemon.get("/healthz").await;
+        drop(streams);
+        health
+    };
+    let both = async { tokio::join!(waiting, others) };
+    let (answer, health) = tokio::time::timeout(PATIENCE, both).await.expect("both are answered");
+    assert_eq!(health.status, 200, "{health:?}");
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let turn = answer.json();
+    assert_eq!(statuses(&turn), ["waiting_for_approval"]);
+    approve(&daemon, &turn, 0).await;
+    let later = complete(&daemon, turn["turn_id"].as_str().unwrap()).await;
+    assert_eq!(statuses(&later), ["result"], "the turn went on");
     daemon.stop().await;
 }

@@ -105,6 +105,11 @@ impl Follower {
     }
 
     pub(crate) async fn say(&mut self, message: Message) {
-        self.socket.send(message).await.unwrap();
+        assert!(self.says(message).await, "the socket ended");
+    }
+
+    /// Sends, unless the socket has ended.
+    pub(crate) async fn says(&mut self, message: Message) -> bool {
+        self.socket.send(message).await.is_ok()
     }
 }

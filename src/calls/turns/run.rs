@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -69,20 +68,20 @@ impl Calls {
         Ok(turn)
     }
 
-    /// Waits until no call of a turn is under way, and then for at most `wait` until all are over.
-    /// What is not waited for any longer is ended, if that ends the turn.
-    pub async fn wait_for_turn(&self, turn: &Arc<Turn>, wait: Duration) {
+    /// Waits until no call of a turn is under way, and then until all are over, or until `patience`
+    /// ends, which is not polled before. What is not waited for any longer is ended, if that ends
+    /// the turn.
+    pub async fn wait_for_turn(&self, turn: &Arc<Turn>, patience: impl Future<Output = ()>) {
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         tokio::select! {
             () = turn.until_quiet() => {}
             () = stop.wait() => return,
         }
-        if !wait.is_zero() {
-            tokio::select! {
-                () = turn.until_over() => {}
-                () = self.0.clock.sleep(wait) => {}
-                () = stop.wait() => return,
-            }
+        tokio::select! {
+            biased;
+            () = turn.until_over() => {}
+            () = stop.wait() => return,
+            () = patience => {}
         }
         turn.close();
         self.keep_turn(turn).await;

@@ -92,7 +92,7 @@ pub(in crate::server) async fn begin(
     // Frees the buffer of the body for other requests while the calls run.
     drop(body);
     let turn = shared.calls.begin_turn(request).await?;
-    shared.calls.wait_for_turn(&turn, wait).await;
+    shared.calls.wait_for_turn(&turn, patience(&shared, &bytes, wait)).await;
     answer(&shared, &bytes, turn).await
 }
 
@@ -111,7 +111,7 @@ pub(in crate::server) async fn show(
     };
     let wait = seconds(wait)?;
     let turn = kept(&shared).and_then(|turns| turns.get(&id, access.owner())).ok_or_else(unknown_turn)?;
-    shared.calls.wait_for_turn(&turn, wait).await;
+    shared.calls.wait_for_turn(&turn, patience(&shared, &bytes, wait)).await;
     answer(&shared, &bytes, turn).await
 }
 
@@ -125,6 +125,13 @@ pub(in crate::server) async fn result(
     let turn = kept(&shared).and_then(|turns| turns.with_call(&id, access.owner())).ok_or_else(unknown_result)?;
     let (call, settled) = turn.result(&id).ok_or_else(unknown_result)?;
     shared_json::json(&turn_json::result(&id, &turn, call, &settled))
+}
+
+/// Waits so long for a turn, unless the connection has to give way earlier.
+async fn patience(shared: &ServerState, bytes: &ConnectionBytes, wait: Duration) {
+    if !wait.is_zero() {
+        bytes.waits_for_change(shared.clock.sleep(wait)).await;
+    }
 }
 
 fn kept(shared: &ServerState) -> Option<&Turns> {

@@ -3,8 +3,9 @@
 //! Only transports the messages of [`crate::events`]: one socket is one subscription, and each
 //! message is one text frame. A client may send only pings, pongs and a close frame; to follow
 //! other events it opens another socket. So no data of a client is stored, and its frames have at
-//! most [`MAX_CLIENT_FRAME`] bytes. Browsers let pages of any site open sockets, so
-//! [`crate::server::http::guard`] checks the `Origin` first.
+//! most [`MAX_CLIENT_FRAME`] bytes. The answer to a ping is given to the system before another
+//! frame is read, and pings have an allowance: the library would keep an answer for each. Browsers
+//! let pages of any site open sockets, so [`crate::server::http::guard`] checks the `Origin` first.
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::SinkExt;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -24,6 +26,7 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::events;
 use crate::server::events::event_json as event_wire;
+use crate::server::http::accept::FrameAllowance;
 use crate::server::http::error::Problem;
 
 /// The largest frame that a client may send, in bytes. Control frames have at most 125 bytes (RFC
@@ -36,6 +39,8 @@ const BUFFERS: usize = 1_024;
 const MAX_UNANSWERED_PINGS: u32 = 3;
 /// How long a client may take to read the close frame and to answer it; then its connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The reason in the close frame for a client that sent pings without end.
+const TOO_MANY_PINGS: &str = "too many pings";
 /// The reason in the close frame for a client that sent a message.
 const CLIENT_MESSAGE_REFUSED: &str = "this socket only sends events; to follow others, open another one";
 
@@ -47,6 +52,8 @@ struct EventSocket {
     keep_alive: Duration,
     /// Pings sent since the last frame of the client.
     unanswered: u32,
+    /// For its pings and pongs.
+    allowance: FrameAllowance,
 }
 
 /// Why a socket ends.
@@ -77,7 +84,8 @@ pub(in crate::server) async fn follow(
     // Spawned among the daemon's own tasks, so that a stop waits until the close frame was sent.
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
-            EventSocket { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
+            let allowance = FrameAllowance::new(clock.now());
+            EventSocket { socket, subscription, clock, keep_alive, unanswered: 0, allowance }.run().await;
         }
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
@@ -120,8 +128,11 @@ impl EventSocket {
                     }
                 }
                 received = self.socket.recv() => match received {
-                    // The library answers pings.
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.unanswered = 0,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                        if let Some(end) = self.pinged().await {
+                            return end;
+                        }
+                    }
                     Some(Ok(Message::Text(_) | Message::Binary(_))) => {
                         return SocketEnd::Close(close_code::POLICY, CLIENT_MESSAGE_REFUSED);
                     }
@@ -141,14 +152,33 @@ impl EventSocket {
         }
     }
 
-    /// Sends one frame. Returns why the socket has to end if sending failed, or if the subscription
-    /// ended before the client took the frame.
-    async fn send(&mut self, message: Message) -> Option<SocketEnd> {
-        let watch: DisconnectWatch = self.subscription.watch();
-        tokio::select! {
-            sent = self.socket.send(message) => sent.is_err().then_some(SocketEnd::Gone),
-            Some(ending) = watch.ended() => Some(close_for(ending)),
+    /// Counts a ping or pong of the client. Returns why the socket has to end, if it has to.
+    async fn pinged(&mut self) -> Option<SocketEnd> {
+        self.unanswered = 0;
+        if !self.allowance.take(self.clock.now()) {
+            return Some(SocketEnd::Close(close_code::POLICY, TOO_MANY_PINGS));
         }
+        // The library has the answer ready, and would read the next ping before it could send it.
+        let watch = self.subscription.watch();
+        unless_ended(watch, SinkExt::flush(&mut self.socket)).await
+    }
+
+    /// Sends one frame. Returns why the socket has to end, if it has to.
+    async fn send(&mut self, message: Message) -> Option<SocketEnd> {
+        let watch = self.subscription.watch();
+        unless_ended(watch, self.socket.send(message)).await
+    }
+}
+
+/// Waits until the client took what is sent. Returns why the socket has to end if sending failed,
+/// or if the subscription ended before that.
+async fn unless_ended(
+    watch: DisconnectWatch,
+    sending: impl Future<Output = Result<(), axum::Error>>,
+) -> Option<SocketEnd> {
+    tokio::select! {
+        sent = sending => sent.is_err().then_some(SocketEnd::Gone),
+        Some(ending) = watch.ended() => Some(close_for(ending)),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Accepts, limits and closes connections. Knows no routes.
 //!
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
-//! connections, of which the longest resting one gives way to a new one, a deadline for clients
-//! that send no request or read no answer (also of one stream), an end for HTTP/2 connections that
-//! stay without a request or flood the daemon with frames, and a graceful stop with a deadline.
+//! connections, of which the longest resting one gives way to a new one, a limit on requests under
+//! way over all of them and on the head of each, a deadline for clients that send no request or
+//! read no answer (also of one stream), an end for HTTP/2 connections that stay without a request or
+//! flood the daemon with frames, and a graceful stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,12 +34,22 @@ mod listener;
 
 pub(in crate::server) use connections::{ClientWait, ConnectionLoad};
 use connections::{ConnectionTable, ConnectionWork, OpenRequest};
+pub(in crate::server) use frames::FrameAllowance;
 use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
 
 /// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
 /// retry without a wait would only use CPU.
 const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// The largest head of a request. Other servers read as much (Node.js), so clients get along with
+/// it. hyper may read as much again beyond it, and keeps the buffer while a request is under way.
+const HTTP1_HEAD_BYTES: usize = 16 * 1024;
+/// The same for HTTP/2, where the fields are counted unpacked.
+const HTTP2_HEAD_BYTES: u32 = 16 * 1024;
+/// How long a connection that gives way may take to write the answers to requests that waited for a
+/// change. They are small, so only a client that does not read them needs longer.
+const GIVE_WAY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Requests under way at once on one connection of HTTP/2: enough for a page and an agent's calls
 /// side by side.
@@ -53,6 +64,11 @@ const HTTP2_PART_BYTES: usize = 16 * 1024;
 /// The same for HTTP/1, which asks for the next part when little of the others is unsent: a
 /// download is no connection that rests.
 const HTTP1_PART_BYTES: usize = 64 * 1024;
+
+/// Marks a request that comes while too many are under way on all connections: it has to be
+/// refused at once.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct TooManyRequests;
 
 tokio::task_local! {
     /// What a stream of HTTP/2 waits for; each has a task of its own. Not set for HTTP/1.
@@ -71,8 +87,8 @@ struct StreamProgress {
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct ConnectionLimits {
-    /// Connections at once. For a further one the longest resting one is closed; if all have a
-    /// request under way, it waits. If the system allows fewer open files, that limit is reached
+    /// Connections at once. For a further one the longest resting one is closed; if none rests, the
+    /// first of a small reserve. If the system allows fewer open files, that limit is reached
     /// first, and accepting waits until files are free.
     pub(in crate::server) connections: usize,
     /// How long a client may take for the head of a request, and may keep a connection without any
@@ -214,12 +230,14 @@ where
 fn builder(limits: ConnectionLimits, clock: Clock, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
     let executor = TaskExecutor { tasks: tasks.clone(), clock, longest: limits.read_timeout };
     let mut builder = auto::Builder::new(executor);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
+    let mut http1 = builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HTTP1_HEAD_BYTES);
     // Pings detect a peer that disappeared without closing the connection.
     let pings = limits.head_timeout;
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
     let mut http2 = builder.http2();
     http2.max_concurrent_streams(HTTP2_STREAMS);
+    http2.max_header_list_size(HTTP2_HEAD_BYTES);
     http2.initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES);
     http2.initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES);
     http2.max_send_buf_size(HTTP2_PART_BYTES);
@@ -256,16 +274,16 @@ async fn serve_connection<I, S, B>(
     let requested = Notify::new();
     let service = service_fn(|request| {
         requested.notify_one();
-        let begun = load.begin().map(|under_way| (under_way, service.call(request)));
+        let begun = load.begin().map(|under_way| (service.call(marked(request, &under_way)), under_way));
         async move {
             // The connection is being closed for another one, and the request was not begun.
-            let Some((request, answer)) = begun else { return std::future::pending().await };
+            let Some((answer, request)) = begun else { return std::future::pending().await };
             answer.await.map(|response| response.map(|body| OpenBody { body, rest: Bytes::new(), request }))
         }
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
-    let mut idle = pin!(without_requests(load.subscribe(), limits.idle_timeout, clock));
+    let mut has_to_end = pin!(has_to_end(load.subscribe(), limits, clock));
     let mut cut = pin!(OptionFuture::from(None));
     let (mut may_be_silent, mut stopping) = (true, false);
     let ended = loop {
@@ -281,13 +299,13 @@ async fn serve_connection<I, S, B>(
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = &mut idle, if !stopping => {
+            longest = &mut has_to_end, if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
                 // A client that does not answer to that is cut.
-                cut.set(OptionFuture::from(Some(clock.sleep(limits.read_timeout))));
+                cut.set(OptionFuture::from(Some(clock.sleep(longest))));
             }
-            Some(()) = &mut cut => return tracing::debug!("connection closed: it had no request for long"),
+            Some(()) = &mut cut => return tracing::debug!("connection closed: it had no request for long, or it gives way"),
             ended = &mut connection => break ended,
         }
     };
@@ -296,14 +314,26 @@ async fn serve_connection<I, S, B>(
     }
 }
 
-/// Waits until there was no request under way for so long.
-async fn without_requests(mut work: watch::Receiver<ConnectionWork>, longest: Duration, clock: Clock) {
+/// The request, marked if it is one too many.
+fn marked(mut request: Request<Incoming>, under_way: &OpenRequest) -> Request<Incoming> {
+    if under_way.is_too_many {
+        request.extensions_mut().insert(TooManyRequests);
+    }
+    request
+}
+
+/// Waits until there was no request for long, or until the connection gives way to another one.
+/// Gives how long it may take to end.
+async fn has_to_end(mut work: watch::Receiver<ConnectionWork>, limits: ConnectionLimits, clock: Clock) -> Duration {
     loop {
-        let ended = work.wait_for(ConnectionWork::rests).await.is_err();
+        let seen = work.wait_for(|work| work.is_idle() || work.gives_way()).await.map(|work| *work);
+        if seen.is_ok_and(|work| work.gives_way()) {
+            return GIVE_WAY_TIMEOUT;
+        }
         tokio::select! {
-            () = clock.sleep(longest) => return,
+            () = clock.sleep(limits.idle_timeout) => return limits.read_timeout,
             // The sender lives as long as the connection.
-            changed = work.changed() => if changed.is_err() || ended { return },
+            changed = work.changed() => if changed.is_err() { return limits.read_timeout },
         }
     }
 }

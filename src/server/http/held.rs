@@ -95,6 +95,12 @@ impl ConnectionBytes {
         self.0.load.waits_for_client()
     }
 
+    /// Waits for `patience`, or until the connection has to give way to another one. Meanwhile the
+    /// request counts as one that waits for a change of something that is kept.
+    pub(in crate::server) async fn waits_for_change(&self, patience: impl Future<Output = ()>) {
+        self.0.load.waits_for_change(patience).await;
+    }
+
     /// What archives of bundles are reserved from.
     pub(in crate::server) fn archives(&self) -> &ByteBudget {
         &self.0.archives

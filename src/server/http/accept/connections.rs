@@ -1,12 +1,16 @@
 //! The open connections of a listener, and what is under way on each.
 //!
-//! If there is no slot for another connection, the one gives way that the daemon has waited for
-//! longest: it has no request under way, or its client owes the rest of a body, or takes no part of
-//! an answer. Half a head is no request. A connection whose requests the daemon works on never
-//! gives way.
+//! If there is no slot for another connection, the one gives way that has rested longest: it has no
+//! request under way, or its client owes the rest of a body or takes no part of an answer, or its
+//! requests wait for a change of something that is kept. Those are answered first with what is
+//! known. Half a head is no request.
+//!
+//! A connection whose requests the daemon works on is kept, but for a small reserve of those that
+//! came last: of them the first gives way if none rests. So a new client always gets in, and a
+//! brief request is answered.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +22,16 @@ use crate::runtime::{Clock, StopTrigger};
 /// How many of the longest resting connections are found in one pass over all.
 const FOUND_AT_ONCE: usize = 64;
 
+/// One of so many connections is in the reserve.
+const RESERVE_OF: usize = 64;
+
+/// So many requests may be under way for each connection that is allowed, over all connections
+/// together. One of HTTP/2 alone may have more.
+const REQUESTS_EACH_CONNECTION: usize = 4;
+/// So many may be under way however few connections are allowed: those of some connections of
+/// HTTP/2.
+const FEWEST_REQUESTS: usize = 128;
+
 /// How often the log says at most that there is no slot for another connection.
 const FULL_NOTE: Duration = Duration::from_secs(60);
 
@@ -28,8 +42,10 @@ pub(super) struct ConnectionTable {
     size: usize,
     open: Mutex<OpenEntries>,
     opened: AtomicU64,
+    /// Requests under way on all connections, also those that rest.
+    requests: AtomicUsize,
     /// Signals that a connection might give way that did not before.
-    rested: Arc<Notify>,
+    rested: Notify,
     full_noted: Mutex<Option<Instant>>,
     clock: Clock,
 }
@@ -63,16 +79,19 @@ pub(super) struct AdmittedConnection {
 #[derive(Debug, Clone)]
 pub(in crate::server) struct ConnectionLoad {
     work: Arc<watch::Sender<ConnectionWork>>,
-    rested: Arc<Notify>,
-    clock: Clock,
+    table: Arc<ConnectionTable>,
 }
 
 /// The work on one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionWork {
-    /// Requests that the daemon works on: those that wait for their client are not among them.
-    /// Below 0 for a moment where one ends while it waits.
+    /// Requests that were begun and have not ended.
+    under_way: usize,
+    /// Requests that the daemon works on: those that wait for their client, or for a change, are
+    /// not among them. Below 0 for a moment where one ends while it waits.
     requests: i64,
+    /// Requests that wait for a change of something that is kept.
+    waiting: usize,
     /// The time from which there was none.
     rests_since: Instant,
     /// Whether it is being closed for another connection. Then it begins no further request.
@@ -81,8 +100,18 @@ pub(super) struct ConnectionWork {
 
 impl ConnectionWork {
     /// Whether no request is worked on.
-    pub(super) fn rests(&self) -> bool {
+    fn rests(&self) -> bool {
         self.requests <= 0
+    }
+
+    /// Whether its client waits for no answer.
+    pub(super) fn is_idle(&self) -> bool {
+        self.rests() && self.waiting == 0
+    }
+
+    /// Whether it is being closed for another connection.
+    pub(super) fn gives_way(&self) -> bool {
+        self.gives_way
     }
 }
 
@@ -90,6 +119,8 @@ impl ConnectionWork {
 pub(in crate::server) struct OpenRequest {
     load: ConnectionLoad,
     rests: bool,
+    /// Whether so many requests are under way on all connections that it has to be refused.
+    pub(super) is_too_many: bool,
 }
 
 impl ConnectionTable {
@@ -100,14 +131,15 @@ impl ConnectionTable {
             size,
             open: Mutex::default(),
             opened: AtomicU64::new(0),
-            rested: Arc::default(),
+            requests: AtomicUsize::new(0),
+            rested: Notify::new(),
             full_noted: Mutex::default(),
             clock,
         })
     }
 
     /// Waits for a slot for one more connection. If there is none, the connection that has rested
-    /// longest is closed for it.
+    /// longest is closed for it, or else the first of the reserve.
     pub(super) async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         loop {
             if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
@@ -115,7 +147,7 @@ impl ConnectionTable {
             }
             self.note_full();
             let slot = Arc::clone(&self.slots).acquire_owned();
-            if self.close_longest_resting() {
+            if self.close_longest_resting() || self.close_first_of_reserve() {
                 // The semaphore is never closed.
                 return slot.await.ok();
             }
@@ -129,12 +161,9 @@ impl ConnectionTable {
     /// Enters a new connection, which `cut` closes.
     pub(super) fn admit(self: &Arc<Self>, slot: OwnedSemaphorePermit, cut: StopTrigger) -> AdmittedConnection {
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let work = ConnectionWork { requests: 0, rests_since: self.clock.now(), gives_way: false };
-        let load = ConnectionLoad {
-            work: Arc::new(watch::Sender::new(work)),
-            rested: Arc::clone(&self.rested),
-            clock: self.clock,
-        };
+        let work =
+            ConnectionWork { under_way: 0, requests: 0, waiting: 0, rests_since: self.clock.now(), gives_way: false };
+        let load = ConnectionLoad { work: Arc::new(watch::Sender::new(work)), table: Arc::clone(self) };
         self.open().by_number.insert(number, OpenEntry { load: load.clone(), cut });
         AdmittedConnection { table: Arc::clone(self), number, load, _slot: slot }
     }
@@ -165,13 +194,42 @@ impl ConnectionTable {
                 continue;
             };
             // It may have ended, or begun a request, since it was found.
-            if open.by_number.get(&number).is_some_and(|entry| entry.load.give_way(since))
-                && let Some(entry) = open.by_number.remove(&number)
-            {
-                entry.cut.stop();
+            if open.close_if_rests(number, since) {
                 return true;
             }
         }
+    }
+
+    /// Closes the connection that has rested longest of those with requests under way. Returns
+    /// whether there is one.
+    fn close_longest_resting_with_requests(&self) -> bool {
+        let mut open = self.open();
+        let resting = open.by_number.iter().filter(|(_, entry)| entry.load.work.borrow().under_way > 0);
+        let resting = resting.filter_map(|(number, entry)| Some((entry.load.rests_since()?, *number)));
+        let Some((since, number)) = resting.min() else { return false };
+        open.close_if_rests(number, since)
+    }
+
+    /// Closes the first of the connections that came last, whatever it does. Returns whether there
+    /// is one.
+    fn close_first_of_reserve(&self) -> bool {
+        let reserve = self.size / RESERVE_OF;
+        let mut open = self.open();
+        let Some(kept) = open.by_number.len().checked_sub(reserve).filter(|_| reserve > 0) else { return false };
+        let mut numbers: Vec<u64> = open.by_number.keys().copied().collect();
+        let number = *numbers.select_nth_unstable(kept).1;
+        let Some(entry) = open.by_number.remove(&number) else { return false };
+        entry.load.work.send_modify(|work| work.gives_way = true);
+        entry.cut.stop();
+        true
+    }
+
+    /// Counts a request that begins. Returns whether there are too many. One more may begin if a
+    /// connection gives way whose requests rest.
+    fn begin_request(&self) -> bool {
+        let others = self.requests.fetch_add(1, Ordering::Relaxed);
+        let most = self.size.saturating_mul(REQUESTS_EACH_CONNECTION).max(FEWEST_REQUESTS);
+        others >= most && !self.close_longest_resting_with_requests()
     }
 
     /// Notes in the log that there is no slot, from time to time.
@@ -202,6 +260,19 @@ impl OpenEntries {
         resting.sort_unstable();
         self.longest = resting.into();
     }
+
+    /// Closes a connection if it has rested since this time. Returns whether it did. One with
+    /// requests that wait for a change answers them first.
+    fn close_if_rests(&mut self, number: u64, since: Instant) -> bool {
+        if !self.by_number.get(&number).is_some_and(|entry| entry.load.give_way(since)) {
+            return false;
+        }
+        let Some(entry) = self.by_number.remove(&number) else { return false };
+        if entry.load.work.borrow().is_idle() {
+            entry.cut.stop();
+        }
+        true
+    }
 }
 
 impl Drop for AdmittedConnection {
@@ -215,9 +286,10 @@ impl ConnectionLoad {
     pub(super) fn begin(&self) -> Option<OpenRequest> {
         let begun = self.work.send_if_modified(|work| {
             work.requests += i64::from(!work.gives_way);
+            work.under_way += usize::from(!work.gives_way);
             !work.gives_way
         });
-        begun.then(|| OpenRequest { load: self.clone(), rests: false })
+        begun.then(|| OpenRequest { load: self.clone(), rests: false, is_too_many: self.table.begin_request() })
     }
 
     /// Follows the work.
@@ -232,15 +304,30 @@ impl ConnectionLoad {
         ClientWait(self.clone())
     }
 
+    /// Waits for `patience`, or until the connection has to give way to another one. Meanwhile a
+    /// request that is under way counts as one that waits for a change.
+    pub(in crate::server) async fn waits_for_change(&self, patience: impl Future<Output = ()>) {
+        let _waiting = ChangeWait::begin(self.clone());
+        let mut work = self.subscribe();
+        let gives_way = async { drop(work.wait_for(ConnectionWork::gives_way).await) };
+        tokio::select! {
+            () = patience => {}
+            () = gives_way => {}
+        }
+    }
+
     /// One request less is worked on.
     fn rest(&self) {
-        self.work.send_modify(|work| {
-            work.requests -= 1;
-            if work.rests() {
-                work.rests_since = self.clock.now();
-            }
-        });
-        self.rested.notify_one();
+        self.work.send_modify(|work| self.rested(work));
+        self.table.rested.notify_one();
+    }
+
+    /// Takes one request off those that are worked on.
+    fn rested(&self, work: &mut ConnectionWork) {
+        work.requests -= 1;
+        if work.rests() {
+            work.rests_since = self.table.clock.now();
+        }
     }
 
     /// One request more is worked on.
@@ -272,6 +359,29 @@ impl Drop for ClientWait {
     }
 }
 
+/// A request that waits for a change until this is dropped.
+struct ChangeWait(ConnectionLoad);
+
+impl ChangeWait {
+    fn begin(load: ConnectionLoad) -> Self {
+        load.work.send_modify(|work| {
+            work.waiting += 1;
+            load.rested(work);
+        });
+        load.table.rested.notify_one();
+        Self(load)
+    }
+}
+
+impl Drop for ChangeWait {
+    fn drop(&mut self) {
+        self.0.work.send_modify(|work| {
+            work.waiting -= 1;
+            work.requests += 1;
+        });
+    }
+}
+
 impl OpenRequest {
     /// Whether it waits for its client from now on.
     pub(super) fn rests(&mut self, rests: bool) {
@@ -286,9 +396,14 @@ impl OpenRequest {
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        if !self.rests {
-            self.load.rest();
-        }
+        self.load.table.requests.fetch_sub(1, Ordering::Relaxed);
+        self.load.work.send_modify(|work| {
+            work.under_way -= 1;
+            if !self.rests {
+                self.load.rested(work);
+            }
+        });
+        self.load.table.rested.notify_one();
     }
 }
 

@@ -3,7 +3,8 @@
 //! (RFC 9113 section 10.5). hyper answers and counts each of them, and has no limit on most.
 //!
 //! Each connection has an allowance of such frames. It grows with time, with each request, and with
-//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`.
+//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`. WebSockets have the same
+//! allowance for pings.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -64,19 +65,57 @@ enum MeterPosition {
     Other,
 }
 
+/// How many frames without work the client of one connection may still send.
+#[derive(Debug)]
+pub(in crate::server) struct FrameAllowance {
+    left: i64,
+    refilled: Instant,
+}
+
+impl FrameAllowance {
+    /// That of a new connection.
+    pub(in crate::server) fn new(now: Instant) -> Self {
+        Self { left: FRAMES_AT_ONCE, refilled: now }
+    }
+
+    /// Counts one frame without work. Returns whether it was allowed.
+    pub(in crate::server) fn take(&mut self, now: Instant) -> bool {
+        self.left -= 1;
+        self.is_kept(now)
+    }
+
+    /// Whether no more frames came than are allowed. Time allows more.
+    fn is_kept(&mut self, now: Instant) -> bool {
+        self.left >= 0 || self.refill(now)
+    }
+
+    fn allow(&mut self, frames: i64) {
+        self.left = self.left.saturating_add(frames).min(FRAMES_SAVED);
+    }
+
+    /// Adds what time has allowed. Returns whether that is enough.
+    fn refill(&mut self, now: Instant) -> bool {
+        let seconds = i64::try_from((now - self.refilled).as_secs()).unwrap_or(i64::MAX);
+        if seconds > 0 {
+            self.refilled = now;
+            self.allow(seconds.saturating_mul(FRAMES_EACH_SECOND).min(FRAMES_AT_ONCE));
+        }
+        self.left >= 0
+    }
+}
+
 /// Counts frames.
 #[derive(Debug)]
 struct FrameMeter {
     position: MeterPosition,
-    allowance: i64,
-    refilled: Instant,
+    allowance: FrameAllowance,
     /// Bytes that were sent and not yet counted.
     sent: usize,
 }
 
 impl FrameMeter {
     fn new(now: Instant) -> Self {
-        Self { position: MeterPosition::Preface(0), allowance: FRAMES_AT_ONCE, refilled: now, sent: 0 }
+        Self { position: MeterPosition::Preface(0), allowance: FrameAllowance::new(now), sent: 0 }
     }
 
     /// Takes what the client sent. Returns whether it stays within its allowance.
@@ -117,18 +156,18 @@ impl FrameMeter {
                 self.position = MeterPosition::Head([0; HEAD_BYTES], 0);
             }
         }
-        self.allowance >= 0 || self.refill(now)
+        self.allowance.is_kept(now)
     }
 
     /// Counts one frame.
     fn count(&mut self, kind: u8, length: usize) {
         match kind {
-            HEADERS => self.allow(FRAMES_EACH_REQUEST),
+            HEADERS => self.allowance.allow(FRAMES_EACH_REQUEST),
             CONTINUATION => {}
             DATA if length > 0 => {}
             // A request that is cancelled brings no work that other limits hold for.
-            RST_STREAM => self.allowance -= FRAMES_EACH_REQUEST + 1,
-            _ => self.allowance -= 1,
+            RST_STREAM => self.allowance.left -= FRAMES_EACH_REQUEST + 1,
+            _ => self.allowance.left -= 1,
         }
     }
 
@@ -137,21 +176,7 @@ impl FrameMeter {
         self.sent += bytes;
         let frames = self.sent / ANSWER_BYTES_EACH_FRAME;
         self.sent %= ANSWER_BYTES_EACH_FRAME;
-        self.allow(i64::try_from(frames).unwrap_or(FRAMES_SAVED));
-    }
-
-    fn allow(&mut self, frames: i64) {
-        self.allowance = self.allowance.saturating_add(frames).min(FRAMES_SAVED);
-    }
-
-    /// Adds what time has allowed. Returns whether that is enough.
-    fn refill(&mut self, now: Instant) -> bool {
-        let seconds = i64::try_from((now - self.refilled).as_secs()).unwrap_or(i64::MAX);
-        if seconds > 0 {
-            self.refilled = now;
-            self.allow(seconds.saturating_mul(FRAMES_EACH_SECOND).min(FRAMES_AT_ONCE));
-        }
-        self.allowance >= 0
+        self.allowance.allow(i64::try_from(frames).unwrap_or(FRAMES_SAVED));
     }
 }
 
