@@ -480,8 +480,9 @@ mod tests {
         // Connections are taken by the system, and no program reads them.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = parse_url(&silent.local_addr().unwrap().to_string()).unwrap();
+        let usual = DaemonClient::at(url).unwrap();
         let http = built(builder().timeout(Duration::from_millis(50))).unwrap();
-        let daemon = DaemonClient { http, ..DaemonClient::at(url).unwrap() };
+        let daemon = DaemonClient { http, ..usual };
         let error = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await.unwrap_err();
         assert_eq!(error.number(), 1);
         assert!(matches!(&error, CommandError::Refused { message, .. } if message.contains("gave no answer within")));

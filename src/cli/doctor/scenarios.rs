@@ -50,14 +50,11 @@ async fn check_through_daemon(
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
         let name = missing.name.as_str();
-        match daemon.not_listed(name).await {
-            Some(NotListed { message, hint }) => {
-                report.warning(CheckArea::Scenarios, name, format!("configured, but not listed: {message}"), hint);
-            }
-            None => {
-                let hint = "start the daemon with this configuration; `callsheet config show` prints it";
-                report.warning(CheckArea::Scenarios, name, "configured, but the daemon does not know it", hint);
-            }
+        if let Some(NotListed { message, hint }) = daemon.not_listed(name).await {
+            report.warning(CheckArea::Scenarios, name, format!("configured, but not listed: {message}"), hint);
+        } else {
+            let hint = "start the daemon with this configuration; `callsheet config show` prints it";
+            report.warning(CheckArea::Scenarios, name, "configured, but the daemon does not know it", hint);
         }
     }
     if scenarios.is_empty() && config.scenarios.is_empty() {

@@ -101,8 +101,7 @@ impl From<EditError> for Problem {
         let detail = format!("{error}; {}", error.hint());
         match error {
             EditError::NotThere { known, .. } => Self::not_found(detail).with_member("candidates", known),
-            EditError::Invalid { .. } => Self::bad_request(detail),
-            EditError::OwnAddress { .. } => Self::bad_request(detail),
+            EditError::Invalid { .. } | EditError::OwnAddress { .. } => Self::bad_request(detail),
             EditError::NameTaken { .. }
             | EditError::SameAddress { .. }
             | EditError::Changed { .. }
