@@ -18,8 +18,9 @@ use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
-use crate::runtime::BudgetExceeded;
+use crate::runtime::{BudgetExceeded, QueueFull};
 use crate::state::StateErrorKind;
+use crate::views::ViewRefused;
 
 /// An error answer.
 #[derive(Debug)]
@@ -196,6 +197,21 @@ impl From<BudgetExceeded> for Problem {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{error}; {next}")).retry_after(Duration::from_secs(1))
             }
             BudgetExceeded::Whole { .. } => Self::busy(format!("{error}; {next}")),
+        }
+    }
+}
+
+impl From<QueueFull> for Problem {
+    fn from(error: QueueFull) -> Self {
+        Self::busy(error.to_string())
+    }
+}
+
+impl From<ViewRefused> for Problem {
+    fn from(error: ViewRefused) -> Self {
+        match error {
+            ViewRefused::Memory(exceeded) => exceeded.into(),
+            ViewRefused::Busy(full) => full.into(),
         }
     }
 }
