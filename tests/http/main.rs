@@ -34,6 +34,7 @@ mod openapi;
 mod openapi_examples;
 mod provide;
 mod provide_json_rpc;
+mod rendered;
 mod search;
 mod tool_selection;
 mod tools;

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{RawQuery, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
@@ -21,8 +22,9 @@ use crate::runtime::{Clock, Stop, Tasks};
 use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
-use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::auth::require_right;
 use crate::server::http::error::Problem;
+use crate::server::rendered::rendered;
 
 mod add;
 mod assets;
@@ -96,16 +98,23 @@ pub(super) struct PageRoute {
     /// The right that its client needs.
     pub(super) right: Right,
     handler: fn() -> MethodRouter<SharedState>,
+    /// Whether it is a page or a part of one, which is made when it is its turn.
+    is_page: bool,
 }
 
 const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right, handler }
+    PageRoute { path, right, handler, is_page: true }
+}
+
+/// A route that sends no page, or that waits for other programs.
+const fn other_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
+    PageRoute { path, right, handler, is_page: false }
 }
 
 /// All routes: pages, parts of pages, actions and files.
 pub(super) const PAGE_ROUTES: &[PageRoute] = &[
-    page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
-    page_route("/dashboard/live", Read, || get(live::follow)),
+    other_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
+    other_route("/dashboard/live", Read, || get(live::follow)),
     page_route("/dashboard/overview", Read, || get(overview::part)),
     page_route("/dashboard/overview/calls", Read, || get(overview::calls_part)),
     page_route("/dashboard/scenarios", Read, || get(scenarios::part)),
@@ -113,14 +122,14 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),
     page_route("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
     page_route("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
-    page_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
-    page_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
-    page_route(login::CALLBACK, Read, || get(login::callback)),
+    other_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
+    other_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
+    other_route(login::CALLBACK, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
     page_route("/dashboard/tools/rows", Read, || get(tools::part)),
     page_route("/dashboard/tools/formats", Read, || get(tools::formats)),
-    page_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
-    page_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
+    other_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
+    other_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
     page_route("/dashboard/tool", Read, || get(tool::page)),
     page_route("/dashboard/tool/format", Read, || get(tool::format)),
     page_route("/dashboard/tool/calls", Read, || get(tool::calls_part)),
@@ -134,13 +143,13 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/preferences/now", Read, || get(preferences::part)),
     page_route("/dashboard/bundles", Read, || get(bundles::page)),
     page_route("/dashboard/bundles/now", Read, || get(bundles::part)),
-    page_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
+    other_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
-    page_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
-    page_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
-    page_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
-    page_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
-    page_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
+    other_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
+    other_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
+    other_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
+    other_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
+    other_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
     page_route("/dashboard/configuration", Read, || get(configuration::page)),
     page_route("/docs", Read, || get(docs::page)),
 ];
@@ -151,9 +160,20 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
 }
 
 /// The router of all routes, each behind its right.
-pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
-    let guarded = |entry: &PageRoute| require_right((entry.handler)(), entry.right, config);
+pub(super) fn router(shared: &SharedState) -> Router<SharedState> {
+    let guarded = |entry: &PageRoute| {
+        let handler = (entry.handler)();
+        let made = from_fn_with_state(Arc::clone(shared), make_page);
+        let handler = if entry.is_page { handler.route_layer(made) } else { handler };
+        require_right(handler, entry.right, &shared.config)
+    };
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
+}
+
+/// Makes a page when it is its turn.
+async fn make_page(State(shared): State<SharedState>, request: Request, next: Next) -> Response {
+    let made = rendered(&shared, next.run(request)).await;
+    made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response())
 }
 
 /// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to
@@ -168,6 +188,11 @@ pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> P
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
-pub(super) fn home(state: State<SharedState>, query: RawQuery, asked: &HeaderMap) -> Option<Response> {
-    page::wants_page(asked).then(|| scenarios::page(state, query, asked).into_response())
+pub(super) async fn home(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Option<Response> {
+    if !page::wants_page(&asked) {
+        return None;
+    }
+    let shared = Arc::clone(&state.0);
+    let made = rendered(&shared, async move { scenarios::page(state, query, &asked).into_response() }).await;
+    Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }
