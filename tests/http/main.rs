@@ -16,6 +16,7 @@ mod dashboard_raw;
 mod definitions;
 mod events;
 mod events_hub;
+mod events_rings;
 mod events_socket;
 mod events_streams;
 mod execute;
