@@ -127,6 +127,7 @@ async fn receive(
 
 /// `GET /mcp`: the stream on which a legacy client hears that the list changed, and gets requests
 /// that belong to no stream of a call.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 async fn stream(
     State(shared): State<SharedState>,
     profile: Option<Path<String>>,
