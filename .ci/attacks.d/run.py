@@ -119,6 +119,51 @@ def unread_answers(daemon):
     hold(held)
 
 
+def unread_lists(daemon):
+    """Lists of 3 MB that all differ, on streams whose client takes no byte."""
+    held = []
+    for number in range(30):
+        connection = wire.drained(wire.http2(daemon.address, window=0))
+        for stream in range(32):
+            path = f"/api/v1/tools?max_tools={2_999 - number * 32 - stream}"
+            wire.begun(connection, 1, daemon.address, "GET", path, first=stream)
+        held.append(connection)
+    hold(held)
+
+
+def flooded_pages(daemon):
+    """300 clients request pages and tool sets, one after the other."""
+    over = time.monotonic() + 8
+
+    def flood(path):
+        while time.monotonic() < over:
+            try:
+                daemon.send("GET", path, patience=20)
+            except OSError:
+                pass
+
+    paths = ["/docs", "/dashboard/tools", "/dashboard/scenarios/attack/model", "/api/v1/tools/set"]
+    clients = [threading.Thread(target=flood, args=(paths[number % 4],)) for number in range(300)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+
+
+def many_filters(daemon):
+    """900 subscribers, each with a filter of its own, while 3,000 tools change their names."""
+    held = []
+    for number in range(900):
+        connection = wire.drained(wire.plain(daemon.address))
+        target = f"/api/v1/events?max_tools={number + 1}"
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode())
+        held.append(connection)
+    for _ in range(8):
+        daemon.send("POST", "/api/v1/scenarios/attack/refresh", {}, patience=20)
+        time.sleep(1)
+    hold(held, 1)
+
+
 def unread_approvals(daemon):
     """Answers that are made for each request, on streams whose client takes no byte."""
     for number in range(33):
@@ -442,6 +487,9 @@ APPROVALS = ['calls.require_approval = ["hint:destructive"]']
 # The server of each attack, further configuration, and what it does.
 ATTACKS = {
     "unread-answers": (None, [], unread_answers),
+    "unread-lists": ("many", [], unread_lists),
+    "flooded-pages": ("many", [], flooded_pages),
+    "many-filters": ("many", [], many_filters),
     "unread-approvals": ("large", APPROVALS, unread_approvals),
     "unended-bodies": (None, [], unended_bodies),
     "unended-plain-bodies": (None, [], unended_plain_bodies),

@@ -3,7 +3,8 @@
 Usage: server.py BEHAVIOUR
 
 large: 3.9 MB of text; escaped: 1 MB of control characters, six bytes each in JSON; hang: no answer to a call; flood: lines without end after
-the first list; errors: standard error without end; hints: notifications without end; leave: children in sessions of their own.
+the first list; errors: standard error without end; hints: notifications without end; leave: children in sessions of their own; many: 3,000
+tools of 1 KB each, with other names in every second list.
 """
 
 import json
@@ -16,6 +17,14 @@ TOOLS = [
     {"name": "work", "description": "Works.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
     {"name": "wipe", "description": "Wipes.", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": True}},
 ]
+
+
+
+def tools(edition):
+    if behaviour != "many":
+        return TOOLS
+    about = "It does what its name says. " * 36
+    return [{"name": f"tool_{edition}_{number}", "description": about, "inputSchema": {"type": "object"}} for number in range(3_000)]
 
 
 def send(message):
@@ -50,6 +59,7 @@ def after_the_first_list():
                 os._exit(0)
 
 
+lists = 0
 for line in sys.stdin:
     request = json.loads(line)
     method, id = request.get("method"), request.get("id")
@@ -60,7 +70,8 @@ for line in sys.stdin:
         info = {"name": "attack", "version": "1"}
         send({"id": id, "result": {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info}})
     elif method == "tools/list":
-        send({"id": id, "result": {"tools": TOOLS}})
+        lists += 1
+        send({"id": id, "result": {"tools": tools(lists % 2)}})
         after_the_first_list()
     elif method == "tools/call":
         if behaviour != "hang":

@@ -69,10 +69,10 @@ def drained(connection):
     return connection
 
 
-def begun(connection, count, address, method, path, kind=None, flags=END_HEADERS | END_STREAM):
-    """Begins so many requests on one connection of HTTP/2."""
+def begun(connection, count, address, method, path, kind=None, flags=END_HEADERS | END_STREAM, first=0):
+    """Begins so many requests on one connection of HTTP/2, after so many others."""
     block = head(address, method, path, kind)
-    connection.sendall(b"".join(frame(HEADERS, flags, 1 + 2 * number, block) for number in range(count)))
+    connection.sendall(b"".join(frame(HEADERS, flags, 1 + 2 * number, block) for number in range(first, first + count)))
 
 
 def post(address, path, body, kind="application/json"):

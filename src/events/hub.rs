@@ -13,11 +13,11 @@ use super::message::{Event, EventType, Message};
 use super::seen::CallsSeen;
 use super::snapshot_diff::SnapshotDiff;
 use super::subscription::{Subscription, SubscriptionParts};
-use super::topic::{Moment, Opening, Topic};
+use super::topic::{Moment, Published, Topic};
 use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
 use crate::config;
 use crate::metrics::EventCounts;
-use crate::runtime::{Clock, Stop, Tasks};
+use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
 
 /// After publishing a change, the hub waits this many times as long as the publishing took. So
 /// changes in a burst are published together, and publishing takes at most a quarter of the time. A
@@ -27,6 +27,11 @@ const PAUSE: u32 = 3;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How many filters without readers are kept, besides the plain list.
 const IDLE: usize = 64;
+
+/// All filters but the plain list together remember as many bytes as so many filters may.
+const FULL_RINGS: usize = 16;
+/// So many snapshots for readers are made at once.
+const OPENINGS_AT_ONCE: usize = 2;
 
 /// How many events of calls may be queued; a further publisher waits.
 const QUEUE: usize = 1_024;
@@ -45,6 +50,7 @@ struct HubInner {
     tasks: Tasks,
     stop: Stop,
     places: Arc<Semaphore>,
+    openings: WorkQueue,
     reader: CatalogReader,
     events: mpsc::Sender<Event>,
     state: Mutex<HubState>,
@@ -107,7 +113,9 @@ impl Hub {
         let plain = Arc::new(Topic::new(ViewQuery::default(), &moment));
         let topics = HashMap::from([(ViewQuery::default(), plain)]);
         // A semaphore has an upper limit of its own, far above this number.
-        let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
+        let readers_max = config.max_subscribers.min(Semaphore::MAX_PERMITS / 2);
+        let places = Arc::new(Semaphore::new(readers_max));
+        let openings = WorkQueue::new(OPENINGS_AT_ONCE, readers_max);
         let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
@@ -118,6 +126,7 @@ impl Hub {
             tasks,
             stop,
             places,
+            openings,
             reader,
             events,
             state,
@@ -151,12 +160,17 @@ impl Hub {
         let topic = Arc::clone(topic);
         let begun = topic.begin(cursor, config.reader_queue);
         state.forget_idle(shared);
-        let (clock, tasks, stop) = (shared.clock, shared.tasks.clone(), shared.stop.clone());
-        Ok(Subscription::new(
-            topic,
-            begun,
-            SubscriptionParts { kinds, calls, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
-        ))
+        let parts = SubscriptionParts {
+            kinds,
+            calls,
+            clock: shared.clock,
+            tasks: shared.tasks.clone(),
+            openings: shared.openings.clone(),
+            stop: shared.stop.clone(),
+            place,
+            counts: Arc::clone(&shared.counts),
+        };
+        Ok(Subscription::new(topic, begun, parts))
     }
 
     /// Publishes an event that is in no snapshot: [`Event::Approval`] or [`Event::Operation`]. It
@@ -185,8 +199,13 @@ impl Hub {
 
     /// How many readers are subscribed now.
     pub fn subscribers(&self) -> usize {
-        let places = self.0.config.load().max_subscribers.min(Semaphore::MAX_PERMITS);
+        let places = self.0.config.load().max_subscribers.min(Semaphore::MAX_PERMITS / 2);
         places.saturating_sub(self.0.places.available_permits())
+    }
+
+    /// How many bytes of events are remembered for all filters, roughly.
+    pub fn remembered(&self) -> usize {
+        self.0.state().topics.values().map(|topic| topic.bytes()).sum()
     }
 
     /// How often a stream without events should send a sign of life (`events.keep_alive`).
@@ -247,15 +266,16 @@ impl HubInner {
                         query.scenarios.is_empty() || scenario.is_some_and(|name| query.scenarios.contains(name));
                     of_scenario && asker.is_within(query.chat.as_deref(), query.profile.as_deref())
                 });
-                let messages = if covered { vec![Arc::clone(&message)] } else { Vec::new() };
+                let messages = if covered { vec![Published::Change(Arc::clone(&message))] } else { Vec::new() };
                 self.push(topic, messages, &moment, &config);
             }
         }
+        state.bound_rings(&config);
         drop(state);
         self.call_events.send_modify(|count| *count += 1);
     }
 
-    fn push(&self, topic: &Topic, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, config: &config::EventsConfig) {
+    fn push(&self, topic: &Topic, messages: Vec<Published>, moment: &Arc<Moment>, config: &config::EventsConfig) {
         let (overrun, unread) = topic.push(messages, moment, config);
         if overrun > 0 {
             self.counts.overrun(overrun, unread);
@@ -273,50 +293,90 @@ impl HubInner {
         let change = SnapshotDiff::between(before.epoch, before.seq, &before.snapshot, snapshot);
         let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
         let config = self.config.load_full();
-        let mut by_query: HashMap<ViewQuery, Vec<Arc<Message>>> = topics
-            .iter()
-            .map(|topic| (topic.query.clone(), messages_for_topic(&change, &topic.query, &moment, &config)))
-            .collect();
+        let mut room = rings_max(&config);
+        let mut by_query: HashMap<ViewQuery, Vec<Published>> = HashMap::new();
+        for topic in topics {
+            by_query.insert(topic.query.clone(), messages_within(&mut room, &change, &topic.query, &config));
+        }
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that was added meanwhile has none of these messages yet.
             let messages = by_query.remove(&topic.query);
-            let messages =
-                messages.unwrap_or_else(|| self::messages_for_topic(&change, &topic.query, &moment, &config));
+            let messages = messages.unwrap_or_else(|| self::messages_within(&mut room, &change, &topic.query, &config));
             self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
+        state.bound_rings(&config);
         self.published.send_replace(snapshot.sequence);
     }
+}
+
+/// How many bytes all filters but the plain list may remember.
+fn rings_max(config: &config::EventsConfig) -> usize {
+    config.ring_bytes.saturating_mul(FULL_RINGS)
+}
+
+/// The messages of a change for one filter, as long as there is `room` for its bytes; without, a
+/// snapshot. The plain list needs none of it.
+fn messages_within(
+    room: &mut usize,
+    change: &SnapshotDiff,
+    query: &ViewQuery,
+    config: &config::EventsConfig,
+) -> Vec<Published> {
+    if *query == ViewQuery::default() {
+        return messages_for_topic(change, query, config);
+    }
+    if *room == 0 {
+        return vec![Published::Snapshot];
+    }
+    let messages = messages_for_topic(change, query, config);
+    *room = room.saturating_sub(messages.iter().map(Published::weight).sum());
+    messages
 }
 
 /// The messages of a change for one filter. If they would take more than half of the ring, a
 /// snapshot is published instead. So the memory is bounded, and a reader that has read all earlier
 /// events never loses a part of a change.
-fn messages_for_topic(
-    change: &SnapshotDiff,
-    query: &ViewQuery,
-    moment: &Arc<Moment>,
-    config: &config::EventsConfig,
-) -> Vec<Arc<Message>> {
-    let snapshot = || Opening::new(moment, query).message();
+fn messages_for_topic(change: &SnapshotDiff, query: &ViewQuery, config: &config::EventsConfig) -> Vec<Published> {
     // In a first listing nearly all of the work would be in comparing the lists.
     if change.is_beyond(query, (config.ring / 2).max(1)) {
-        return vec![snapshot()];
+        return vec![Published::Snapshot];
     }
-    let mut messages = change.messages_for(query);
-    let bytes: usize = messages.iter().map(|message| message.weight()).sum();
+    let mut messages: Vec<_> = change.messages_for(query).into_iter().map(Published::Change).collect();
+    let bytes: usize = messages.iter().map(Published::weight).sum();
     if messages.len() > 1 && (messages.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
-        return vec![snapshot()];
+        return vec![Published::Snapshot];
     }
     if change.missed {
-        messages.push(snapshot());
+        messages.push(Published::Snapshot);
     }
     messages
 }
 
 impl HubState {
+    /// Lets filters forget what they remember until all rings fit, first those without readers,
+    /// then those with the oldest events. The plain list, which most readers follow, keeps its own.
+    fn bound_rings(&self, config: &config::EventsConfig) {
+        let plain = ViewQuery::default();
+        let others = self.topics.values().filter(|topic| topic.query != plain);
+        let mut topics: Vec<_> = others.collect();
+        let mut bytes: usize = topics.iter().map(|topic| topic.bytes()).sum();
+        let most = rings_max(config);
+        if bytes <= most {
+            return;
+        }
+        topics.sort_by_cached_key(|topic| topic.age());
+        for topic in topics {
+            if bytes <= most {
+                return;
+            }
+            bytes = bytes.saturating_sub(topic.bytes());
+            topic.forget();
+        }
+    }
+
     /// Drops filters that had no readers for long, and those beyond the limit.
     fn forget_idle(&mut self, shared: &HubInner) {
         let now = shared.clock.now();

@@ -11,6 +11,7 @@ use crate::catalog::{CatalogDiff, Revision, ToolChange};
 use crate::model::{
     ApprovalRequest, CallEvent, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
 };
+use crate::runtime::SharedReservation;
 
 /// The kinds of events that readers can choose. A snapshot may come whatever they chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +38,7 @@ pub struct Message {
     /// The change.
     pub event: Event,
     written: [OnceLock<Bytes>; 2],
+    reservations: [SharedReservation; 2],
 }
 
 /// The written forms of a message. There is one way to write each form.
@@ -176,7 +178,16 @@ impl Event {
 impl Message {
     /// An event with its cursor.
     pub(super) fn new(id: Cursor, event: Event) -> Arc<Self> {
-        Arc::new(Self { id, event, written: Default::default() })
+        Arc::new(Self { id, event, written: Default::default(), reservations: Default::default() })
+    }
+
+    /// The reservation of this written form, for as long as clients hold it.
+    pub fn reservation(&self, form: Form) -> &SharedReservation {
+        let [event, frame] = &self.reservations;
+        match form {
+            Form::Event => event,
+            Form::Frame => frame,
+        }
     }
 
     /// The message as bytes. `write` makes them for the first reader of this form, and they are

@@ -7,9 +7,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::message::{Event, EventType, Message};
 use super::seen::CallsSeen;
-use super::topic::{Opening, ReaderStart, ReaderState, Topic, TopicReader};
+use super::topic::{Opening, ReadNext, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
-use crate::runtime::{Clock, Stop, Tasks};
+use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
 
 /// A subscription. Dropping it ends it.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct Subscription {
     calls: CallsSeen,
     clock: Clock,
     tasks: Tasks,
+    openings: WorkQueue,
     stop: Stop,
     counts: Arc<EventCounts>,
     /// Held as long as the subscription: there is a limit of subscribers.
@@ -59,6 +60,8 @@ pub(super) struct SubscriptionParts {
     pub(super) calls: CallsSeen,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
+    /// Where snapshots for readers wait to be made; it has a place for each subscriber.
+    pub(super) openings: WorkQueue,
     pub(super) stop: Stop,
     pub(super) place: OwnedSemaphorePermit,
     pub(super) counts: Arc<EventCounts>,
@@ -67,8 +70,8 @@ pub(super) struct SubscriptionParts {
 impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
         let ReaderStart { reader, opening, pushed } = begun;
-        let SubscriptionParts { kinds, calls, clock, tasks, stop, place, counts } = parts;
-        Self { topic, reader, opening, pushed, kinds, calls, clock, tasks, stop, counts, _place: place }
+        let SubscriptionParts { kinds, calls, clock, tasks, openings, stop, place, counts } = parts;
+        Self { topic, reader, opening, pushed, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
     }
 
     /// Waits for the next message. Cancel-safe.
@@ -81,12 +84,18 @@ impl Subscription {
     }
 
     async fn wait(&mut self) -> Next {
-        if let Some(opening) = self.opening.clone() {
-            let message = self.tasks.off_thread(move || opening.message()).await;
-            self.opening = None;
-            return Next::Message(message);
-        }
         loop {
+            if let Some(opening) = self.opening.clone() {
+                let Ok(turn) = self.openings.turn().await else { return Next::Ended(Ending::Overrun) };
+                let make = move || {
+                    let message = opening.message();
+                    drop(turn);
+                    message
+                };
+                let message = self.tasks.blocking(make).await;
+                self.opening = None;
+                return Next::Message(message);
+            }
             if self.stop.is_stopped() {
                 return Next::Ended(Ending::Stopping);
             }
@@ -94,10 +103,14 @@ impl Subscription {
                 return Next::Ended(Ending::Overrun);
             }
             match self.topic.read(&self.reader) {
-                Some(message) if self.wants(&message.event) => {
+                Some(ReadNext::Message(message)) if self.wants(&message.event) => {
                     return Next::Message(message);
                 }
-                Some(_) => continue,
+                Some(ReadNext::Message(_)) => continue,
+                Some(ReadNext::Snapshot(opening)) => {
+                    self.opening = Some(opening);
+                    continue;
+                }
                 None => {}
             }
             tokio::select! {

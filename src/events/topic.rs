@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,12 +22,34 @@ pub(super) struct Moment {
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// The first message of a new reader, made when the first reader needs it.
+/// Roughly how many bytes it takes to remember that a reader gets a snapshot.
+const SNAPSHOT_BYTES: usize = 64;
+
+/// Everything, for a reader that is new or has missed events. The message is made when a reader
+/// needs it, and kept only while a reader has it: each filter has another one, and it is large.
 #[derive(Debug)]
 pub(super) struct Opening {
     moment: Arc<Moment>,
     query: ViewQuery,
-    made: OnceLock<Arc<Message>>,
+    made: Mutex<Weak<Message>>,
+}
+
+/// What is published to a filter.
+#[derive(Debug)]
+pub(super) enum Published {
+    /// A change.
+    Change(Arc<Message>),
+    /// Too much changed: a reader gets everything, as it is when it reads. Its position is that of
+    /// the moment.
+    Snapshot,
+}
+
+/// What a reader gets next.
+pub(super) enum ReadNext {
+    /// A message.
+    Message(Arc<Message>),
+    /// Everything.
+    Snapshot(Arc<Opening>),
 }
 
 /// One filter with its ring and readers; see the head of the module.
@@ -58,7 +80,9 @@ struct Ring {
 #[derive(Debug)]
 struct RingMessage {
     push: u64,
-    message: Arc<Message>,
+    /// The position after it.
+    seq: u64,
+    published: Published,
 }
 
 /// The position of a reader. It is all that a reader costs.
@@ -66,6 +90,8 @@ struct RingMessage {
 pub(super) struct TopicReader {
     /// How many messages of the topic are behind the reader.
     next: AtomicU64,
+    /// How many pushes were forgotten since it read, before it got them.
+    missed: AtomicU64,
     /// How many pushes the reader may be behind. Messages are not counted: those of one push are
     /// published together, so their number does not show whether the reader is slow.
     leeway: u64,
@@ -83,6 +109,13 @@ pub(super) enum ReaderState {
     Overrun,
 }
 
+/// How old what a topic remembers is. The first in order is forgotten first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TopicAge {
+    is_followed: bool,
+    oldest: u64,
+}
+
 /// The start of a new reader.
 pub(super) struct ReaderStart {
     pub(super) reader: Arc<TopicReader>,
@@ -93,16 +126,52 @@ pub(super) struct ReaderStart {
 
 impl Opening {
     pub(super) fn new(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
-        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), made: OnceLock::new() })
+        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), made: Mutex::default() })
     }
 
     /// The snapshot message. The first reader makes it, which takes as long as a listing; others
     /// wait for it.
     pub(super) fn message(&self) -> Arc<Message> {
-        Arc::clone(self.made.get_or_init(|| {
-            let Moment { epoch, seq, snapshot } = &*self.moment;
-            Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)))
-        }))
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message) = made.upgrade() {
+            return message;
+        }
+        let Moment { epoch, seq, snapshot } = &*self.moment;
+        let message =
+            Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)));
+        *made = Arc::downgrade(&message);
+        message
+    }
+}
+
+impl Published {
+    /// Roughly how many bytes it needs while it is remembered.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Change(message) => message.weight(),
+            Self::Snapshot => SNAPSHOT_BYTES,
+        }
+    }
+}
+
+impl RingMessage {
+    fn new(push: u64, moment_seq: u64, published: Published) -> Self {
+        let seq = match &published {
+            Published::Change(message) => message.id.seq,
+            Published::Snapshot => moment_seq,
+        };
+        Self { push, seq, published }
+    }
+
+    fn weight(&self) -> usize {
+        self.published.weight()
+    }
+}
+
+impl TopicReader {
+    /// How many pushes it is behind, if `messages` came after `first` others.
+    fn behind(&self, messages: &VecDeque<RingMessage>, first: u64) -> u64 {
+        self.missed.load(Ordering::Acquire) + behind(messages, first, self.next.load(Ordering::Acquire))
     }
 }
 
@@ -155,7 +224,7 @@ impl Topic {
     /// were too slow, and how many messages were waiting for them.
     pub(super) fn push(
         &self,
-        messages: Vec<Arc<Message>>,
+        messages: Vec<Published>,
         moment: &Arc<Moment>,
         limits: &config::EventsConfig,
     ) -> (u64, u64) {
@@ -167,15 +236,16 @@ impl Topic {
         }
         ring.pushes += 1;
         let push = ring.pushes;
-        for message in messages {
+        for published in messages {
+            let message = RingMessage::new(push, moment.seq, published);
             ring.bytes += message.weight();
-            ring.messages.push_back(RingMessage { push, message });
+            ring.messages.push_back(message);
         }
         while ring.messages.len() > limits.ring || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1) {
-            let Some(RingMessage { message: oldest, .. }) = ring.messages.pop_front() else { break };
+            let Some(oldest) = ring.messages.pop_front() else { break };
             ring.bytes -= oldest.weight();
             ring.first += 1;
-            ring.floor = oldest.id.seq;
+            ring.floor = oldest.seq;
         }
         let (first, end) = (ring.first, ring.end());
         let (mut overrun, mut unread) = (0, 0);
@@ -183,7 +253,7 @@ impl Topic {
         readers.retain(|reader| {
             let Some(reader) = reader.upgrade() else { return false };
             let next = reader.next.load(Ordering::Acquire);
-            let keeps_up = next >= first && behind(messages, first, next) <= reader.leeway;
+            let keeps_up = next >= first && reader.behind(messages, first) <= reader.leeway;
             if !keeps_up {
                 overrun += 1;
                 unread += end.saturating_sub(next);
@@ -201,12 +271,13 @@ impl Topic {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
         let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
-        let seen = resumed.map(|cursor| ring.messages.partition_point(|kept| kept.message.id.seq <= cursor.seq) as u64);
+        let seen = resumed.map(|cursor| ring.messages.partition_point(|kept| kept.seq <= cursor.seq) as u64);
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
         // The messages that it still has to catch up on do not count against it.
         let leeway = queue as u64 + behind(&ring.messages, ring.first, next);
         let reader = Arc::new(TopicReader {
             next: AtomicU64::new(next),
+            missed: AtomicU64::new(0),
             leeway,
             fate: watch::Sender::new(ReaderState::Reading),
         });
@@ -218,14 +289,64 @@ impl Topic {
     }
 
     /// The next message for a reader. The reader's position moves past it.
-    pub(super) fn read(&self, reader: &TopicReader) -> Option<Arc<Message>> {
+    pub(super) fn read(&self, reader: &TopicReader) -> Option<ReadNext> {
         let ring = self.ring();
         let next = reader.next.load(Ordering::Acquire);
         // A reader whose position is not in the ring any more learns that from its state.
         let at = usize::try_from(next.checked_sub(ring.first)?).ok()?;
-        let message = Arc::clone(&ring.messages.get(at)?.message);
-        reader.next.store(next + 1, Ordering::Release);
-        Some(message)
+        let published = &ring.messages.get(at)?.published;
+        reader.missed.store(0, Ordering::Release);
+        Some(match published {
+            Published::Change(message) => {
+                reader.next.store(next + 1, Ordering::Release);
+                ReadNext::Message(Arc::clone(message))
+            }
+            Published::Snapshot => {
+                // What follows is in it.
+                reader.next.store(ring.end(), Ordering::Release);
+                ReadNext::Snapshot(Arc::clone(&ring.opening))
+            }
+        })
+    }
+
+    /// Forgets all messages. A reader that has not read all of them gets everything as its next
+    /// message, and one that comes back gets that, too.
+    pub(super) fn forget(&self) {
+        let mut ring = self.ring();
+        let Ring { messages, first, readers, .. } = &mut *ring;
+        let end = *first + messages.len() as u64;
+        let mut is_missed = false;
+        let readers: Vec<_> = readers.iter().filter_map(Weak::upgrade).collect();
+        for reader in &readers {
+            // One behind the ring has been disconnected.
+            if (*first..end).contains(&reader.next.load(Ordering::Acquire)) {
+                reader.missed.store(reader.behind(messages, *first), Ordering::Release);
+                reader.next.store(end, Ordering::Release);
+                is_missed = true;
+            } else {
+                reader.next.store(end + 1, Ordering::Release);
+            }
+        }
+        ring.first = end;
+        ring.floor = ring.opening.moment.seq;
+        let snapshot = RingMessage::new(ring.pushes, ring.floor, Published::Snapshot);
+        ring.bytes = snapshot.weight();
+        ring.messages = VecDeque::from([snapshot]);
+        if is_missed {
+            self.pushed.send_replace(ring.end());
+        }
+    }
+
+    /// The bytes that are remembered, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.ring().bytes
+    }
+
+    /// How old what it remembers is, for the choice of a topic that forgets.
+    pub(super) fn age(&self) -> TopicAge {
+        let ring = self.ring();
+        let oldest = ring.messages.front().map_or(ring.floor, |oldest| oldest.seq);
+        TopicAge { is_followed: ring.left.is_none(), oldest }
     }
 
     /// Removes a reader.

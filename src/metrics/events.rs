@@ -35,8 +35,9 @@ impl EventCounts {
         self.dropped.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// The metrics. `subscribers` is the number of current subscribers.
-    pub fn families(&self, subscribers: usize) -> Vec<Family> {
+    /// The metrics. `subscribers` is the number of current subscribers, and `remembered` the bytes of
+    /// events for those that resume.
+    pub fn families(&self, subscribers: usize, remembered: usize) -> Vec<Family> {
         let sent = Family::new(
             MetricKind::Counter,
             "callsheet_events_sent",
@@ -53,11 +54,17 @@ impl EventCounts {
             "Subscribers of events that were disconnected because they were too slow.",
         );
         let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Current subscribers of events.");
+        let kept = Family::new(
+            MetricKind::Gauge,
+            "callsheet_event_ring_bytes",
+            "Bytes of events that are remembered for all filters together, roughly.",
+        );
         vec![
             self.sent.to_family("event", sent),
             dropped.value(self.dropped.load(Ordering::Relaxed)),
             overrun.value(self.overrun.load(Ordering::Relaxed)),
             follow.value(subscribers),
+            kept.value(remembered),
         ]
     }
 }

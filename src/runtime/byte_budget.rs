@@ -9,8 +9,14 @@
 //! It never measures memory: the code that reserves says how many bytes will be held, by their
 //! escaped size where they are escaped.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+
+/// An answer of at most so many bytes finds room even while large ones use up theirs, so that an
+/// operator can still look.
+const SMALL_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A budget of bytes, or a share of one. Clones share the same count.
 #[derive(Debug, Clone)]
@@ -43,6 +49,18 @@ pub struct ReservedBytes {
     budget: ByteBudget,
     bytes: usize,
 }
+
+/// The budgets that the answers of a client are reserved from. Clones share the same counts.
+#[derive(Debug, Clone)]
+pub struct AnswerBudget {
+    small: ByteBudget,
+    large: ByteBudget,
+}
+
+/// The reservation of bytes that many clients may hold at once: the budget of the first one has
+/// them until the last one lets go. While no client holds them, they are not reserved.
+#[derive(Debug, Default)]
+pub struct SharedReservation(ArcSwap<Weak<ReservedBytes>>);
 
 /// Why bytes could not be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -165,6 +183,50 @@ impl ByteBudget {
     }
 }
 
+impl AnswerBudget {
+    /// Small answers are reserved from `small`, larger ones from `large`.
+    pub fn new(small: ByteBudget, large: ByteBudget) -> Self {
+        Self { small, large }
+    }
+
+    /// Reserves an answer of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        if bytes <= SMALL_ANSWER_BYTES { self.small.reserve(bytes) } else { self.large.reserve(bytes) }
+    }
+
+    /// Reserves an answer of so many bytes. One that is larger than the client's whole share takes
+    /// all of it, so that a very long list can still be sent.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub fn reserve_up_to(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        self.reserve(bytes.min(self.large.limit()))
+    }
+}
+
+impl SharedReservation {
+    /// Holds the bytes, of which there are so many. They are reserved from `budget` unless another
+    /// client holds them already, which takes no lock. If two clients are the first at once, the
+    /// bytes count twice until both let go.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for them.
+    pub fn hold(&self, bytes: usize, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
+        if let Some(held) = self.0.load().upgrade() {
+            return Ok(held);
+        }
+        let reserved = Arc::new(budget.reserve_up_to(bytes)?);
+        self.0.store(Arc::new(Arc::downgrade(&reserved)));
+        Ok(reserved)
+    }
+}
+
 impl ReservedBytes {
     /// How many bytes are reserved.
     pub fn bytes(&self) -> usize {
@@ -274,6 +336,28 @@ mod tests {
         assert_eq!(held.bytes(), 3);
         drop(held);
         assert_eq!(budget.reserved(), 0);
+    }
+
+    #[test]
+    fn shared_bytes_are_reserved_once_and_only_while_a_client_holds_them() {
+        let whole = ByteBudget::new(300_000);
+        let budget = AnswerBudget::new(whole.clone(), whole.share(200_000));
+        let shared = SharedReservation::default();
+        let first = shared.hold(150_000, &budget).unwrap();
+        let second = shared.hold(150_000, &budget).unwrap();
+        assert_eq!(whole.reserved(), 150_000);
+        let other = SharedReservation::default().hold(150_000, &budget).unwrap_err();
+        assert_eq!(other, BudgetExceeded::Share { limit: 200_000 });
+        drop(first);
+        assert_eq!(whole.reserved(), 150_000);
+        drop(second);
+        assert_eq!(whole.reserved(), 0);
+        let again = shared.hold(150_000, &budget).unwrap();
+        assert_eq!(again.bytes(), 150_000);
+        assert!(SharedReservation::default().hold(SMALL_ANSWER_BYTES, &budget).is_ok(), "a small one has room");
+        drop(again);
+        let longest = shared.hold(1 << 30, &budget).unwrap();
+        assert_eq!(longest.bytes(), 200_000, "a very long one takes the whole share");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What every part needs in one process: the clock, tasks, stopping, signals, watched files, files
-//! of sockets, the limit of open files, readiness, the budget of bytes for clients.
+//! of sockets, the limit of open files, readiness, the budget of bytes for clients, queues of blocking work.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
 //! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is
@@ -19,9 +19,11 @@ pub mod signal;
 pub mod socket_file;
 pub mod stop;
 pub mod tasks;
+pub mod work_queue;
 
-pub use byte_budget::{BudgetExceeded, ByteBudget, ReservedBytes};
+pub use byte_budget::{AnswerBudget, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation};
 pub use clock::Clock;
 pub use ready::{Latch, Readiness};
 pub use stop::{Stop, StopTrigger};
 pub use tasks::Tasks;
+pub use work_queue::{QueueFull, WorkQueue, WorkTurn};

@@ -128,7 +128,7 @@ impl HttpServiceInner {
         let counted = Counted { begun, method, head_only, bytes: bytes.clone() };
         // A request that panics must not end the other requests of its connection. Shared state
         // is immutable or protects itself, so no half-changed state can be seen.
-        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request))) {
+        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request, bytes))) {
             Ok(Begun::Passed(request, pass)) => {
                 let (inner, let_go) = (Arc::clone(self), let_go.clone());
                 // Boxed, because hyper moves the future of each request.
@@ -159,7 +159,7 @@ impl HttpServiceInner {
     }
 
     /// The answer if it can be made without waiting, and the route that it is counted under.
-    fn at_once(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
+    fn at_once(&self, local: IpAddr, request: Request<Incoming>, bytes: &ConnectionBytes) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
         if head.extensions.get::<TooManyRequests>().is_some() {
@@ -176,7 +176,8 @@ impl HttpServiceInner {
         let (answer, route) = if preflight && pass.origin.is_some() {
             (Some(preflight_answer()), self.counters.preflight)
         } else if is_list(&head.method, head.uri.path()) {
-            (tools::list_again(&self.shared, head.uri.query(), &head.headers), self.counters.list)
+            let answer = tools::list_again(&self.shared, head.uri.query(), &head.headers, bytes.answers());
+            (answer, self.counters.list)
         } else {
             (None, self.counters.failed)
         };
@@ -196,7 +197,8 @@ impl HttpServiceInner {
     ) -> (ServiceResponse, RouteIndex) {
         let (answer, route) = if is_list(request.method(), request.uri().path()) {
             // Boxed, because it is large and other requests do not need the space.
-            let list = Box::pin(tools::list(&self.shared, request.uri().query(), request.headers()));
+            let uri = request.uri();
+            let list = Box::pin(tools::list(&self.shared, uri.query(), request.headers(), bytes.answers()));
             (into_full_body(list.await), self.counters.list)
         } else {
             self.answer_by_router(request, let_go, bytes).await

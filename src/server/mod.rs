@@ -26,7 +26,7 @@ use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::model::Secret;
-use crate::runtime::{Clock, Readiness, Stop, Tasks};
+use crate::runtime::{Clock, Readiness, Stop, Tasks, WorkQueue};
 use crate::transports::http::credentials::oauth::OAuthTokens;
 use crate::views::ViewCache;
 
@@ -42,6 +42,7 @@ mod http_service;
 mod json_rpc;
 mod mcp;
 mod openapi;
+mod rendered;
 mod route_refusals;
 mod route_spec;
 mod routes;
@@ -135,6 +136,10 @@ struct ServerState {
     tasks: Tasks,
     stop: Stop,
     response_cache: http::response_cache::ResponseCache,
+    /// Answers with the tool set of the original agent-inbox.
+    tool_sets: http::response_cache::ResponseCache,
+    /// For answers that take long to write.
+    rendering: WorkQueue,
     requests: Requests,
     config: auth::ConfigWatch,
     load_options: Option<Arc<config::LoadOptions>>,
@@ -192,6 +197,8 @@ impl ServerState {
             tasks: tasks.clone(),
             stop: stop.clone(),
             response_cache: http::response_cache::ResponseCache::default(),
+            tool_sets: http::response_cache::ResponseCache::default(),
+            rendering: rendered::queue(),
             requests: routes::request_counters(),
             mcp: mcp::McpFace::new(key.as_ref(), clock),
             identities: json_rpc::Identities::default(),

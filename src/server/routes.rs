@@ -302,7 +302,7 @@ pub(super) const ROUTES: &[RouteSpec] = &[
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
 async fn root(state: State<SharedState>, query: RawQuery, headers: HeaderMap) -> Response {
-    dashboard::home(state, query, &headers).unwrap_or_else(route_index)
+    dashboard::home(state, query, headers).await.unwrap_or_else(route_index)
 }
 
 /// Not async: the table contains [`root`], whose type would then depend on itself.
@@ -324,7 +324,7 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     let config = &shared.config;
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));
     router
-        .merge(dashboard::router(config))
+        .merge(dashboard::router(&shared))
         .merge(mcp::router(config))
         .merge(json_rpc::router(config))
         .fallback(unknown)

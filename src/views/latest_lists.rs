@@ -121,6 +121,11 @@ impl CachedList {
     pub(super) fn size(&self) -> usize {
         self.body.len()
     }
+
+    /// How many bytes a tool takes in it on average.
+    pub(super) fn tool_bytes(&self) -> usize {
+        self.body.len().div_ceil(self.tools.max(1))
+    }
 }
 
 impl LatestLists {

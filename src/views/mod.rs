@@ -18,7 +18,7 @@ use crate::catalog::{Estimator, Revision, Snapshot, View, ViewQuery};
 use crate::formats::Format;
 use crate::metrics::ViewCounts;
 use crate::model::{ScenarioName, ViewTool};
-use crate::runtime::Tasks;
+use crate::runtime::{AnswerBudget, BudgetExceeded, QueueFull, ReservedBytes, Tasks, WorkQueue, WorkTurn};
 
 pub mod categories;
 pub mod coding;
@@ -32,10 +32,10 @@ mod latest_lists;
 mod tagged;
 
 pub use coding::Coding;
-pub use prepared::Prepared;
+pub use prepared::{HeldView, Prepared};
 pub use render::{Rendered, render};
 
-use latest_lists::LatestLists;
+use latest_lists::{CachedList, LatestLists};
 use prepared::{encoded, prepared};
 use tagged::TaggedRevisions;
 
@@ -45,6 +45,14 @@ const FINDING_BYTES: usize = 400;
 const TEXT_BYTES: usize = 64;
 /// Roughly how many bytes an entry needs besides its body.
 const ENTRY_BYTES: usize = 512;
+/// Roughly how many bytes a tool has in a list, as long as no list of its format is known.
+const TOOL_BYTES: usize = 1_024;
+/// Roughly how many bytes the report has for a tool.
+const REPORTED_BYTES: usize = 256;
+/// So many lists that are not plain ones are made at once.
+const MADE_AT_ONCE: usize = 2;
+/// So many requests wait for such a list to be made.
+const MAKING_WAITS_MAX: usize = 512;
 
 /// Estimates tools for the selection, as a format writes them.
 pub(crate) struct FormatEstimator<'a>(pub(crate) &'a dyn Format);
@@ -66,6 +74,7 @@ pub struct ViewCache {
     latest: LatestLists,
     tagged: TaggedRevisions,
     max_bytes: u64,
+    making: WorkQueue,
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
     own_id: Option<Arc<str>>,
@@ -86,9 +95,49 @@ struct ViewKey {
     coding: Coding,
 }
 
+/// The list that a client requests.
+#[derive(Clone, Copy)]
+pub struct ListRequest<'a> {
+    /// Which tools.
+    pub query: &'a ViewQuery,
+    /// How they are written.
+    pub format: &'static dyn Format,
+    /// Whether the list is part of a report.
+    pub report: bool,
+}
+
+/// Why a list is not made for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ViewRefused {
+    /// There is no room for its body.
+    #[error(transparent)]
+    Memory(#[from] BudgetExceeded),
+    /// Too many lists wait to be made. Answered with 503.
+    #[error(transparent)]
+    Busy(#[from] QueueFull),
+}
+
+/// A list to prepare. Its query is an effective one.
+struct WantedView<'a> {
+    snapshot: &'a Arc<Snapshot>,
+    query: ViewQuery,
+    format: &'static dyn Format,
+    report: bool,
+    /// What its body is reserved from; `None` for the daemon itself.
+    budget: Option<&'a AnswerBudget>,
+}
+
+/// An answer that is not put into the cache.
+enum NotKept {
+    TooLarge(Arc<Prepared>),
+    Refused(ViewRefused),
+}
+
 /// The result of a lookup.
 struct CacheLookup {
     prepared: Arc<Prepared>,
+    /// The reservation of its body for the client, if there is one.
+    reserved: Option<Arc<ReservedBytes>>,
     /// Whether the answer was in the cache.
     kept: bool,
 }
@@ -145,6 +194,7 @@ impl ViewCache {
             latest: LatestLists::default(),
             tagged: TaggedRevisions::default(),
             max_bytes,
+            making: WorkQueue::new(MADE_AT_ONCE, MAKING_WAITS_MAX),
             tasks,
             newest: Arc::default(),
             own_id: None,
@@ -170,9 +220,10 @@ impl ViewCache {
         Self { own_id: Some(id.into()), ..self }
     }
 
-    /// The prepared answer for a query on a snapshot, made once for many concurrent requests.
-    /// [`effective`] says how a format changes the query. Cancel-safe: if the request that makes
-    /// the answer is dropped, another one makes it.
+    /// The prepared answer for a query on a snapshot, made once for many concurrent requests, for
+    /// a use in the daemon itself that soon ends: it is never refused, and no client may hold its
+    /// body. [`effective`] says how a format changes the query. Cancel-safe: if the request that
+    /// makes the answer is dropped, another one makes it.
     pub async fn prepare(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -180,94 +231,174 @@ impl ViewCache {
         format: &'static dyn Format,
         coding: Coding,
     ) -> Arc<Prepared> {
-        self.prepare_as(snapshot, query, format, coding, false).await
+        let wanted = WantedView { snapshot, query: effective(query, format), format, report: false, budget: None };
+        loop {
+            // Only a request with a budget is refused, and its refusal is not shared.
+            if let Ok(found) = self.prepare_as(&wanted, coding).await {
+                return found.prepared;
+            }
+        }
     }
 
-    /// The same list within a report: `{"tools": ..., "report": ...}`, where `tools` is the list in
-    /// its format. For each tool in the list, the report gives the reason, its rank, its score and
-    /// its tokens; for every other published tool, why it is left out.
-    pub async fn prepare_report(
+    /// The same for a client, with its body reserved from `budget` before it is made. A list other
+    /// than a plain one waits for its turn to be made. With `report` the list is part of a report,
+    /// `{"tools": ..., "report": ...}`, where `tools` is the list in its format: for each tool in
+    /// the list, the report gives the reason, its rank, its score and its tokens; for every other
+    /// published tool, why it is left out.
+    ///
+    /// # Errors
+    /// [`ViewRefused`] if there is no room for the body, or too many lists wait to be made.
+    pub async fn prepare_for(
         &self,
         snapshot: &Arc<Snapshot>,
-        query: &ViewQuery,
-        format: &'static dyn Format,
+        list: ListRequest<'_>,
         coding: Coding,
-    ) -> Arc<Prepared> {
-        self.prepare_as(snapshot, query, format, coding, true).await
+        budget: &AnswerBudget,
+    ) -> Result<HeldView, ViewRefused> {
+        let ListRequest { query, format, report } = list;
+        let wanted = WantedView { snapshot, query: effective(query, format), format, report, budget: Some(budget) };
+        let CacheLookup { prepared, reserved, .. } = self.prepare_as(&wanted, coding).await?;
+        let reserved = reserved.map_or_else(|| prepared.hold(budget), Ok)?;
+        Ok(HeldView { prepared, reserved })
     }
 
-    async fn prepare_as(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        query: &ViewQuery,
-        format: &'static dyn Format,
-        coding: Coding,
-        report: bool,
-    ) -> Arc<Prepared> {
+    async fn prepare_as(&self, wanted: &WantedView<'_>, coding: Coding) -> Result<CacheLookup, ViewRefused> {
+        let WantedView { snapshot, query, format, report, budget } = wanted;
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
         if self.forget_older(snapshot.sequence, stamp) {
             // Otherwise the cache would hold the memory of dropped entries until some requests
             // later.
             self.bodies.run_pending_tasks().await;
         }
-        let query = effective(query, format);
-        let scoped = snapshot.catalog.is_scoped(&query).then(|| snapshot.catalog.revision_for(&query));
-        let identity = ViewKey { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
+        let scoped = snapshot.catalog.is_scoped(query).then(|| snapshot.catalog.revision_for(query));
+        let identity = ViewKey {
+            stamp,
+            scoped,
+            query: query.clone(),
+            format: format.id(),
+            report: *report,
+            coding: Coding::Identity,
+        };
         let found = if coding == Coding::Identity {
-            self.identity(snapshot, format, identity).await
+            self.identity(wanted, &identity).await?
         } else {
             let key = ViewKey { coding, ..identity.clone() };
-            let encode = async {
-                let plain = self.identity(snapshot, format, identity).await.prepared;
-                self.tasks.off_thread(move || encoded(&plain, coding)).await
-            };
-            self.once(key, || encode.boxed()).await
+            self.once(&key, *budget, || self.encode(wanted, &identity, coding).boxed()).await?
         };
         self.counts.looked_up(found.kept);
-        found.prepared
+        Ok(found)
     }
 
-    /// The answer that is cached or being made, or else the one that `make` gives.
-    async fn once<'a>(&self, key: ViewKey, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> CacheLookup {
-        let make = async {
-            let prepared = Arc::new(make().await);
-            // An error is shared with the waiting requests, like a value, and is not kept.
-            if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
-        };
-        // Boxed, since the cache's own future is large. A separate lookup before would let two
-        // requests make the same body twice.
-        match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
-            Ok(entry) => CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value() },
-            Err(too_large) => CacheLookup { kept: false, prepared: Arc::clone(&too_large) },
+    /// The answer that is cached or being made, or else the one that `make` gives. A refusal is not
+    /// shared: another request has a budget of its own, and tries by itself.
+    async fn once<'a>(
+        &self,
+        key: &ViewKey,
+        budget: Option<&AnswerBudget>,
+        make: impl Fn() -> BoxFuture<'a, Result<Prepared, ViewRefused>>,
+    ) -> Result<CacheLookup, ViewRefused> {
+        loop {
+            let mut is_own = false;
+            let attempt = async {
+                is_own = true;
+                let prepared = Arc::new(make().await.map_err(NotKept::Refused)?);
+                // An error is shared with the waiting requests, like a value, and is not kept.
+                let too_large = u64::from(weight(key, &prepared)) > self.max_bytes;
+                if too_large { Err(NotKept::TooLarge(prepared)) } else { Ok(prepared) }
+            };
+            // Boxed, since the cache's own future is large. A separate lookup before would let two
+            // requests make the same body twice.
+            let mut found = match Box::pin(self.bodies.entry_by_ref(key).or_try_insert_with(attempt)).await {
+                Ok(entry) => CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value(), reserved: None },
+                Err(not_kept) => match &*not_kept {
+                    NotKept::TooLarge(prepared) => {
+                        CacheLookup { kept: false, prepared: Arc::clone(prepared), reserved: None }
+                    }
+                    NotKept::Refused(refused) if is_own => return Err(*refused),
+                    NotKept::Refused(_) => continue,
+                },
+            };
+            found.reserved = budget.map(|budget| found.prepared.hold(budget)).transpose()?;
+            return Ok(found);
         }
     }
 
     /// The body without coding, from which the codings are made.
-    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: ViewKey) -> CacheLookup {
-        let (views, snapshot, query, report) = (self.clone(), Arc::clone(snapshot), key.query.clone(), key.report);
-        let render = move || {
-            let view = View::select_for(&snapshot.catalog, &query, &FormatEstimator(format));
-            let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: views.own_id.as_deref() };
-            let builder = report::ReportBuilder { view: &view, query: &query, format };
-            let known = views.latest.get(format.id());
-            let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
-            if report {
-                rendered.body = builder.report(&snapshot.catalog, &rendered);
-                return prepared(rendered, &builder);
-            }
-            let prepared = prepared(rendered, &builder);
-            if prepared.body.len() as u64 <= views.max_bytes {
-                views.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
-            }
-            prepared
-        };
-        let tasks = self.tasks.clone();
-        let revision = key.scoped.unwrap_or(key.stamp.revision);
-        let found = self.once(key, || async move { tasks.off_thread(render).await }.boxed()).await;
+    async fn identity(&self, wanted: &WantedView<'_>, key: &ViewKey) -> Result<CacheLookup, ViewRefused> {
+        let found = self.once(key, wanted.budget, || self.make(wanted).boxed()).await?;
         if !found.kept {
-            self.tagged.note(&found.prepared.etag, revision);
+            self.tagged.note(&found.prepared.etag, key.scoped.unwrap_or(key.stamp.revision));
         }
-        found
+        Ok(found)
+    }
+
+    async fn make(&self, wanted: &WantedView<'_>) -> Result<Prepared, ViewRefused> {
+        let turn = self.turn(wanted).await?;
+        let views = self.clone();
+        let snapshot = Arc::clone(wanted.snapshot);
+        let query = wanted.query.clone();
+        let format = wanted.format;
+        let report = wanted.report;
+        let budget = wanted.budget.cloned();
+        let render = move || {
+            let wanted = WantedView { snapshot: &snapshot, query, format, report, budget: budget.as_ref() };
+            let made = views.render(&wanted);
+            // Also if the request is gone, another one waits until this work is done.
+            drop(turn);
+            made
+        };
+        self.tasks.blocking(render).await
+    }
+
+    /// Renders a list on this thread. Its bytes are reserved as they are expected until it is made;
+    /// the caller reserves those that it has.
+    fn render(&self, wanted: &WantedView<'_>) -> Result<Prepared, ViewRefused> {
+        let WantedView { snapshot, query, format, report, budget } = wanted;
+        let format = *format;
+        let view = View::select_for(&snapshot.catalog, query, &FormatEstimator(format));
+        let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: self.own_id.as_deref() };
+        let builder = report::ReportBuilder { view: &view, query, format };
+        let known = self.latest.get(format.id());
+        let expected = expected_bytes(&view, known.as_deref(), *report);
+        let _expected = budget.map(|budget| budget.reserve_up_to(expected)).transpose()?;
+        let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
+        if *report {
+            rendered.body = builder.report(&snapshot.catalog, &rendered);
+            return Ok(prepared(rendered, &builder));
+        }
+        let prepared = prepared(rendered, &builder);
+        if prepared.body.len() as u64 <= self.max_bytes {
+            self.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
+        }
+        Ok(prepared)
+    }
+
+    /// The list in a coding.
+    async fn encode(
+        &self,
+        wanted: &WantedView<'_>,
+        identity: &ViewKey,
+        coding: Coding,
+    ) -> Result<Prepared, ViewRefused> {
+        let plain = self.identity(wanted, identity).await?.prepared;
+        let turn = self.turn(wanted).await?;
+        let _expected = wanted.budget.map(|budget| budget.reserve_up_to(plain.body.len())).transpose()?;
+        let encode = move || {
+            let made = encoded(&plain, coding);
+            drop(turn);
+            made
+        };
+        Ok(self.tasks.blocking(encode).await)
+    }
+
+    /// Waits until a list may be made. Plain lists do not wait: there are as many as formats and
+    /// codings, and all clients share them.
+    async fn turn(&self, wanted: &WantedView<'_>) -> Result<Option<WorkTurn>, QueueFull> {
+        let is_plain = !wanted.report && wanted.query == effective(&ViewQuery::default(), wanted.format);
+        if is_plain || wanted.budget.is_none() {
+            return Ok(None);
+        }
+        self.making.turn().await.map(Some)
     }
 
     /// The revision of the list that was answered with this entity tag, if it is remembered.
@@ -290,6 +421,14 @@ impl ViewCache {
         }
         changed
     }
+}
+
+/// Roughly how many bytes a list has, before it is made: its tools are as long as those of the
+/// latest list.
+fn expected_bytes(view: &View, known: Option<&CachedList>, report: bool) -> usize {
+    let list = ENTRY_BYTES + view.len() * known.map_or(TOOL_BYTES, CachedList::tool_bytes);
+    let reported = if report { view.len() + view.left_out.len() } else { 0 };
+    list + reported * REPORTED_BYTES
 }
 
 /// The weight of an answer with its query: a query that names ten thousand tags is kept even if its

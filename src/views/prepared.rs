@@ -9,6 +9,7 @@ use super::etag;
 use super::render::Rendered;
 use super::report::ReportBuilder;
 use crate::model::Finding;
+use crate::runtime::{AnswerBudget, BudgetExceeded, ReservedBytes, SharedReservation};
 
 /// A prepared answer.
 #[derive(Debug, Clone)]
@@ -35,6 +36,24 @@ pub struct Prepared {
     pub selection: Option<Arc<str>>,
     /// Notes on the selection, by short names.
     pub notes: Arc<[&'static str]>,
+    /// Has the bytes of the body while clients hold them.
+    pub reservation: Arc<SharedReservation>,
+}
+
+/// An answer whose body is reserved for a client.
+#[derive(Debug)]
+pub struct HeldView {
+    /// The answer.
+    pub prepared: Arc<Prepared>,
+    /// Kept for as long as the client holds the body.
+    pub reserved: Arc<ReservedBytes>,
+}
+
+impl Prepared {
+    /// Reserves the body for one more client.
+    pub(super) fn hold(&self, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
+        self.reservation.hold(self.body.len(), budget)
+    }
 }
 
 /// The answer for a rendered list.
@@ -51,13 +70,17 @@ pub(super) fn prepared(rendered: Rendered, report: &ReportBuilder<'_>) -> Prepar
         tokens: rendered.tokens,
         notes: report.notes(&rendered.lines),
         selection: rendered.selection.filter(|_| report.query.chooses()).map(Into::into),
+        reservation: Arc::default(),
     }
 }
 
 /// The same answer in another coding.
 pub(super) fn encoded(plain: &Prepared, coding: Coding) -> Prepared {
     match coding.encode(&plain.body) {
-        Ok(body) => Prepared { body: body.into(), coding, etag: etag::strong(&plain.body, coding), ..plain.clone() },
+        Ok(body) => {
+            let etag = etag::strong(&plain.body, coding);
+            Prepared { body: body.into(), coding, etag, reservation: Arc::default(), ..plain.clone() }
+        }
         Err(error) => {
             tracing::warn!(%coding, %error, "a list could not be encoded; it is sent as it is");
             plain.clone()

@@ -1,5 +1,5 @@
-//! Bytes that are held for clients: bodies that never end are refused beyond the budget, and are
-//! free again when their connections are gone.
+//! Bytes that are held for clients: bodies that never end, and lists that are not read, are refused
+//! beyond the budget, and are free again when their connections are gone.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use callsheet::catalog::Inputs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::support::offers::{offer, put, tool};
 use crate::support::serving::{self, Served};
 
 /// No condition of these tests takes this long unless it never comes.
@@ -73,4 +74,74 @@ async fn bodies_that_do_not_end_are_refused_beyond_the_budget_and_free_again() {
     until_held(&server, "free again", |bytes| bytes < 50_000).await;
     let taken = server.ask("POST", "/rpc", &[("content-type", "application/json")], "{}").await;
     assert_eq!(taken.status, 200);
+}
+
+/// A daemon whose list has some 1.2 MB. All large answers may have 3.5 MiB, and those of one
+/// connection half as much. Hardly any list is kept.
+async fn served_lists() -> Served {
+    let mut fleet = Inputs::default();
+    for number in 0..20 {
+        let text = "It does what its name says, and nothing else. ".repeat(64);
+        let tools: Vec<_> = (0..20).map(|at| tool(&format!("tool_{number}_{at}")).about(&text)).collect();
+        put(&mut fleet, offer(&format!("scenario-{number}"), &tools));
+    }
+    let server = callsheet::config::ServerConfig { held_bytes: 8 << 20, ..serving::configured() };
+    serving::serve_configured(serving::snapshot(&fleet, Vec::new(), Vec::new()), 1_000, server).await
+}
+
+/// A client with one connection, of whose answers the daemon can send little before they are read.
+fn client_that_does_not_read() -> reqwest::Client {
+    let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy();
+    client.http2_initial_stream_window_size(65_535).http2_initial_connection_window_size(16 << 20).build().unwrap()
+}
+
+/// The list of all but so many tools, of which only the head is read.
+async fn list_without(server: &Served, client: &reqwest::Client, tools: usize) -> reqwest::Response {
+    let target = format!("http://{}/api/v1/tools?max_tools={}", server.address, 400 - tools);
+    client.get(target).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn lists_that_are_not_read_are_reserved_once_each_and_refused_beyond_the_budget() {
+    let server = served_lists().await;
+    let clients: Vec<_> = (0..4).map(|_| client_that_does_not_read()).collect();
+    let first = list_without(&server, &clients[0], 1).await;
+    assert_eq!(first.status(), 200);
+    let one = held(&server).await;
+    assert!((1_000_000..1_700_000).contains(&one), "{one}");
+    let same = list_without(&server, &clients[1], 1).await;
+    let second = list_without(&server, &clients[2], 2).await;
+    assert_eq!([same.status(), second.status()], [200, 200]);
+    let two = held(&server).await;
+    assert!((one * 3 / 2..one * 5 / 2).contains(&two), "the same list counts once: {one} and {two}");
+
+    let refused = list_without(&server, &clients[3], 3).await;
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
+    assert!(refused.text().await.unwrap().contains("server.held_bytes"));
+    let small = list_without(&server, &clients[3], 399).await;
+    assert_eq!(small.status(), 200, "small answers have room");
+    drop(small.bytes().await.unwrap());
+
+    drop((first, same, second, clients));
+    until_held(&server, "free again", |bytes| bytes < 100_000).await;
+    assert_eq!(server.get("/api/v1/tools?max_tools=397").await.status, 200);
+}
+
+#[tokio::test]
+async fn lists_that_one_connection_does_not_read_are_refused_beyond_its_share() {
+    let server = served_lists().await;
+    let client = client_that_does_not_read();
+    let first = list_without(&server, &client, 1).await;
+    let second = list_without(&server, &client, 2).await;
+    assert_eq!([first.status(), second.status()], [200, 429]);
+    let again = list_without(&server, &client, 1).await;
+    assert_eq!(again.status(), 200, "the list that it holds already");
+    let other = list_without(&server, &client_that_does_not_read(), 2).await;
+    assert_eq!(other.status(), 200, "another connection has a share of its own");
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let rpc = client.post(format!("http://{}/rpc?max_tools=397", server.address));
+    let rpc = rpc.header("content-type", "application/json").body(message).send().await.unwrap();
+    let text = rpc.text().await.unwrap();
+    assert!(text.contains("this client already uses its share"), "{}", &text[..text.len().min(300)]);
 }

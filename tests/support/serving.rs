@@ -125,6 +125,16 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
 
 /// The same with another `[server]`.
 pub(crate) async fn serve_configured(first: Snapshot, most: u64, server: config::ServerConfig) -> Served {
+    serve_following(first, most, server, config::EventsConfig::default()).await
+}
+
+/// The same with another `[events]`.
+pub(crate) async fn serve_following(
+    first: Snapshot,
+    most: u64,
+    server: config::ServerConfig,
+    events: config::EventsConfig,
+) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (writer, reader) = catalog_store(first);
@@ -141,7 +151,7 @@ pub(crate) async fn serve_configured(first: Snapshot, most: u64, server: config:
         bundles: BundleStore::new(BundleSettings::default(), Functions::default(), Clock::system(), tasks.clone()),
         engine,
         calls,
-        events: Hub::start(reader.clone(), config::EventsConfig::default(), Clock::system(), &tasks, &stopping),
+        events: Hub::start(reader.clone(), events, Clock::system(), &tasks, &stopping),
         reader,
         views: ViewCache::new(most, tasks.clone()),
         readiness: readiness.clone(),

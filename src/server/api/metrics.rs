@@ -53,7 +53,7 @@ fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     }
     all.extend(counts.loads.families());
     all.extend(shared.views.counts().families(bodies, bytes));
-    all.extend(shared.events.counts().families(shared.events.subscribers()));
+    all.extend(shared.events.counts().families(shared.events.subscribers(), shared.events.remembered()));
     all.extend(shared.requests.families());
     all.extend(metrics::process::families());
     all

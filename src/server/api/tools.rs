@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
@@ -14,15 +14,17 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::catalog::{Revision, Snapshot, ViewQuery};
 use crate::formats::Format;
 use crate::model::{Execution, Health, ScenarioState, ViewTool};
+use crate::runtime::AnswerBudget;
 use crate::server::api::{explain, lookup};
 use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams};
 use crate::server::http::response_cache::CachedResponse;
 use crate::server::{ServerState, SharedState};
-use crate::views::{Coding, Prepared};
+use crate::views::{Coding, ListRequest, Prepared};
 
 /// The catalog's revision, as the client's scope sees it.
 const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
@@ -77,24 +79,32 @@ type ToolHttpResponse = http::Response<Full<Bytes>>;
 /// `Callsheet-Revision`, `Callsheet-Tools`, `Callsheet-Tokens` and, if a limit or the format left
 /// tools out, `Callsheet-Left-Out`. Filters that match no tool give an empty list. With
 /// `report=true` the body is `{"tools": ..., "report": ...}`; see
-/// [`crate::views::ViewCache::prepare_report`].
+/// [`crate::views::ViewCache::prepare_for`].
 pub(in crate::server) async fn list(
     shared: &ServerState,
     query: Option<&str>,
     headers: &HeaderMap,
+    budget: &AnswerBudget,
 ) -> ToolHttpResponse {
-    let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
-    let list = match ListQuery::parse(query) {
-        Ok(list) => list,
-        Err(problem) => return problem.into_full_response(),
-    };
-    if let Err(problem) = lookup::check_profile(shared, &snapshot.catalog, &list.view) {
-        return problem.into_full_response();
-    }
+    new_list(shared, query, headers, budget).await.unwrap_or_else(Problem::into_full_response)
+}
+
+async fn new_list(
+    shared: &ServerState,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    budget: &AnswerBudget,
+) -> Result<ToolHttpResponse, Problem> {
+    let snapshot = shared.reader.snapshot();
+    let coding = content_coding::choose(headers);
+    let list = ListQuery::parse(query)?;
+    lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
     shared.used_formats.add(list.format.id());
-    let ready = Arc::new(prepare_list(shared, &snapshot, &list, coding).await);
+    let wanted = ListRequest { query: &list.view, format: list.format, report: list.report };
+    let held = shared.views.prepare_for(&snapshot, wanted, coding, budget).await?;
+    let ready = Arc::new(list_response(&snapshot, &list, &held.prepared));
     shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
-    ready.answer(headers)
+    Ok(ready.answer_held(headers, budget)?)
 }
 
 /// The same answer from the cache, if it is there and no snapshot has been published since.
@@ -102,27 +112,17 @@ pub(in crate::server) fn list_again(
     shared: &ServerState,
     query: Option<&str>,
     headers: &HeaderMap,
+    budget: &AnswerBudget,
 ) -> Option<ToolHttpResponse> {
     let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
-    let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers)?;
+    let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers, budget)?;
     shared.views.counts().repeated();
-    Some(answer)
+    Some(answer.unwrap_or_else(|exceeded| Problem::from(exceeded).into_full_response()))
 }
 
 /// The list of a snapshot as a whole answer.
-async fn prepare_list(
-    shared: &ServerState,
-    snapshot: &Arc<Snapshot>,
-    list: &ListQuery,
-    coding: Coding,
-) -> CachedResponse {
-    let (view, format) = (&list.view, list.format);
-    let prepared = if list.report {
-        shared.views.prepare_report(snapshot, view, format, coding).await
-    } else {
-        shared.views.prepare(snapshot, view, format, coding).await
-    };
-    let mut ready = prepare_response(&prepared, revision(snapshot, view));
+fn list_response(snapshot: &Snapshot, list: &ListQuery, prepared: &Prepared) -> CachedResponse {
+    let mut ready = prepare_response(prepared, revision(snapshot, &list.view));
     if let Some(names) = awaiting(snapshot) {
         // Also with a 304: the client's list is the current one, and is not whole yet.
         ready.not_modified_headers.insert(AWAITING, names.clone());
@@ -170,6 +170,7 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
         etag: prepared.etag.clone(),
         ok_headers: found,
         not_modified_headers: known,
+        reservation: Arc::clone(&prepared.reservation),
     }
 }
 
@@ -210,7 +211,8 @@ fn tool_answer(
     let known = caching_headers(&etag, revision(snapshot, &scope));
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
-    Ok(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known }.answer(headers))
+    let reservation = Arc::default();
+    Ok(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known, reservation }.answer(headers))
 }
 
 /// The same scope, including disabled tools.
@@ -243,8 +245,13 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
 }
 
 /// [`list`] as a handler of the router. The description of the API takes the route from it.
-pub(in crate::server) async fn list_route(State(shared): State<SharedState>, uri: Uri, headers: HeaderMap) -> Response {
-    list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
+pub(in crate::server) async fn list_route(
+    State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    list(&shared, uri.query(), &headers, bytes.answers()).await.map(axum::body::Body::new)
 }
 
 /// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.
@@ -304,6 +311,7 @@ mod tests {
             tokens: 30,
             selection: Some("0123456789ab".into()),
             notes: vec!["sticky-gone", "prefix-broken"].into(),
+            reservation: Arc::default(),
         }
     }
 

@@ -146,7 +146,7 @@ async fn answer(shared: &ServerState, bytes: &ConnectionBytes, turn: Arc<Turn>) 
         return written(&turn);
     }
     // Held until the answer is handed on, and reserved with its own bytes.
-    let _reserved = bytes.reserve_answer(result_bytes)?;
+    let _reserved = bytes.answers().reserve(result_bytes)?;
     // It is never closed.
     let _place = shared.large_turns.acquire().await;
     shared.tasks.blocking(move || written(&turn)).await

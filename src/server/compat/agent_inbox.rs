@@ -6,15 +6,18 @@
 //! available. Unknown members of a body are ignored, as in the original.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use axum::extract::{RawQuery, State};
+use axum::body::Body;
+use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::model::{PreferenceTarget, Scope, SettingsPatch, ToolId};
-use crate::server::SharedState;
 use crate::server::api::preferences::approval_override;
 use crate::server::api::shared_json;
 use crate::server::auth::Access;
@@ -22,9 +25,14 @@ use crate::server::compat::inbox_json::{
     CategoryJson, EffectiveTool, InboxChangeJson, ScenarioJson, Synced, ToolSet, status,
 };
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params::{ParamType, grammar};
 use crate::server::http::query::{NoQuery, Param, QueryParams, bad_value, once};
+use crate::server::http::response_cache::CachedResponse;
 use crate::server::http::typed_body::ApiJson;
+use crate::server::rendered::rendered;
+use crate::server::{ServerState, SharedState};
+use crate::views::Coding;
 
 /// The chat whose settings are meant; empty is global, as in the original.
 const CHAT_ID: Param = once("chat_id")
@@ -88,6 +96,7 @@ fn approval_schema(_: &mut SchemaGenerator) -> Schema {
 /// categories. Without `chat_id`, or with an empty one, the global settings apply.
 pub(in crate::server) async fn tool_set(
     State(shared): State<SharedState>,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), CHAT)?;
@@ -95,6 +104,30 @@ pub(in crate::server) async fn tool_set(
         Scope::Chat(id) => Some(id),
         _ => None,
     };
+    let raw = raw.unwrap_or_default();
+    if let Some(kept) = kept_set(&shared, &raw, &bytes) {
+        return kept;
+    }
+    let state = Arc::clone(&shared);
+    let made = async move { kept_set(&state, &raw, &bytes).unwrap_or_else(|| new_set(&state, &raw, chat, &bytes)) };
+    rendered(&shared, made).await?
+}
+
+/// The tool set that was made from this snapshot for an equal request.
+fn kept_set(shared: &ServerState, raw: &str, bytes: &ConnectionBytes) -> Option<Result<Response, Problem>> {
+    let snapshot = shared.reader.snapshot();
+    // It has no entity tag, so what the client has does not matter.
+    let kept = shared.tool_sets.answer(&snapshot, raw, Coding::Identity, &HeaderMap::new(), bytes.answers())?;
+    Some(kept.map(|answer| answer.map(Body::new)).map_err(Problem::from))
+}
+
+/// Makes the tool set, and keeps it for as long as the snapshot.
+fn new_set(
+    shared: &ServerState,
+    raw: &str,
+    chat: Option<String>,
+    bytes: &ConnectionBytes,
+) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let wanted = ViewQuery { chat, include_disabled: true, include_internal: true, ..ViewQuery::default() };
     let view = View::select(&snapshot.catalog, &wanted);
@@ -103,12 +136,23 @@ pub(in crate::server) async fn tool_set(
     // first one is shown; the order is fixed.
     let mut ids = BTreeSet::new();
     let categories = published().flat_map(|entry| &*entry.manifest.categories);
-    shared_json::json(&ToolSet {
+    let set = ToolSet {
         scenarios: published().map(|entry| ScenarioJson(entry)).collect(),
         tools: view.parts.iter().flat_map(|part| part.tools.iter()).map(|tool| EffectiveTool::new(tool)).collect(),
         categories: categories.filter(|category| ids.insert(&category.id)).map(CategoryJson).collect(),
         generated_at: shared_json::Time(snapshot.generated_at),
-    })
+    };
+    let body = serde_json::to_vec(&set).map_err(|error| Problem::internal(&error))?;
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    let ready = Arc::new(CachedResponse {
+        body: body.into(),
+        etag: HeaderValue::from_static(""),
+        ok_headers: headers.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect(),
+        not_modified_headers: HeaderMap::new(),
+        reservation: Arc::default(),
+    });
+    shared.tool_sets.insert(&snapshot, raw, Coding::Identity, &ready);
+    Ok(ready.answer_held(&HeaderMap::new(), bytes.answers())?.map(Body::new))
 }
 
 /// `GET /api/v1/tools/scenarios`: a bare array of every known scenario, also of those that are

@@ -17,13 +17,14 @@ use crate::calls::{CallEnd, Failure, FailureCode, WaitLimits};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
-use crate::server::SharedState;
 use crate::server::api::call_answers::taken_out;
 use crate::server::api::call_body::parse_request;
 use crate::server::api::shared_json::{self, RawJson};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
+use crate::server::rendered::rendered;
+use crate::server::{ServerState, SharedState};
 
 /// Every module.
 #[derive(Serialize, JsonSchema)]
@@ -87,6 +88,11 @@ pub(in crate::server) struct ModuleAnswer<'a> {
 /// `/api/v1/scenarios`, and its tools in `offers`: their original names, their published names and
 /// the permissions they require.
 pub(in crate::server) async fn list(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
+    let state = Arc::clone(&shared);
+    rendered(&shared, async move { listed(&state) }).await?
+}
+
+fn listed(shared: &ServerState) -> Result<Response, Problem> {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let all = modules(&snapshot).map(|health| {
         let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());

@@ -1,15 +1,20 @@
 //! The reference of the API: the description that `/openapi.json` serves, as a page.
 
+use std::sync::LazyLock;
+
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
 use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::http::query::NoQuery;
 use crate::server::openapi::serve::api_document;
+
+/// The description never changes while the program runs.
+static REFERENCE: LazyLock<String> = LazyLock::new(|| reference(api_document()).into_string());
 
 /// `GET /docs`.
 pub(super) async fn page(
@@ -18,7 +23,8 @@ pub(super) async fn page(
     asked: HeaderMap,
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
-    let main = shared.tasks.off_thread(|| reference(api_document())).await;
+    let main = PreEscaped(&**REFERENCE);
+    let main = html! { (main) };
     let page = Page { nav: Some(NavPage::Api), title: "API", snapshot: &snapshot, now };
     html_response(&asked, page.render(&main))
 }

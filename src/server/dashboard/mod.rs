@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawQuery, Request, State};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
@@ -22,8 +22,9 @@ use crate::runtime::{Clock, Stop, Tasks};
 use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Operate, Prefer, Read};
-use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::auth::require_right;
 use crate::server::http::error::Problem;
+use crate::server::rendered::rendered;
 
 mod add;
 mod assets;
@@ -98,23 +99,37 @@ pub(super) struct PageRoute {
     pub(super) path: &'static str,
     /// The right that its client needs.
     pub(super) right: Right,
-    /// Whether it is a part of a page, which its page fetches.
-    is_part: bool,
+    kind: PageRouteKind,
     handler: fn() -> MethodRouter<SharedState>,
 }
 
+/// What a route of the dashboard sends.
+#[derive(Clone, Copy)]
+enum PageRouteKind {
+    /// A page, which is made when it is its turn.
+    Page,
+    /// A part of a page, which its page fetches, made in the same way.
+    Part,
+    /// No page, or one that waits for other programs.
+    Other,
+}
+
 const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right, is_part: false, handler }
+    PageRoute { path, right, kind: PageRouteKind::Page, handler }
 }
 
 const fn part_route(path: &'static str, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
-    PageRoute { path, right: Read, is_part: true, handler }
+    PageRoute { path, right: Read, kind: PageRouteKind::Part, handler }
+}
+
+const fn other_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
+    PageRoute { path, right, kind: PageRouteKind::Other, handler }
 }
 
 /// All routes: pages, parts of pages, actions and files.
 pub(super) const PAGE_ROUTES: &[PageRoute] = &[
-    page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
-    page_route("/dashboard/live", Read, || get(live::follow)),
+    other_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
+    other_route("/dashboard/live", Read, || get(live::follow)),
     part_route("/dashboard/overview", || get(overview::part)),
     part_route("/dashboard/overview/calls", || get(overview::calls_part)),
     part_route("/dashboard/scenarios", || get(scenarios::part)),
@@ -122,14 +137,14 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     part_route("/dashboard/scenarios/{name}/now", || get(scenario::now)),
     part_route("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
     part_route("/dashboard/scenarios/{name}/model", || get(scenario::model)),
-    page_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
-    page_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
-    page_route(login::CALLBACK, Read, || get(login::callback)),
+    other_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
+    other_route("/dashboard/scenarios/{name}/login", Operate, || post(login::begin)),
+    other_route(login::CALLBACK, Read, || get(login::callback)),
     page_route("/dashboard/tools", Read, || get(tools::page)),
     part_route("/dashboard/tools/rows", || get(tools::part)),
     part_route("/dashboard/tools/formats", || get(tools::formats)),
-    page_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
-    page_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
+    other_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
+    other_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
     page_route("/dashboard/tool", Read, || get(tool::page)),
     part_route("/dashboard/tool/format", || get(tool::format)),
     part_route("/dashboard/tool/now", || get(tool::settings_part)),
@@ -144,13 +159,13 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     part_route("/dashboard/preferences/now", || get(preferences::part)),
     page_route("/dashboard/bundles", Read, || get(bundles::page)),
     part_route("/dashboard/bundles/now", || get(bundles::part)),
-    page_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
+    other_route("/dashboard/bundles/new", Operate, || post(bundles::create)),
     page_route("/dashboard/bundles/{id}/edit", Read, || get(bundles::edit)),
-    page_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
-    page_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
-    page_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
-    page_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
-    page_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
+    other_route("/dashboard/bundles/{id}/tool", Operate, || post(bundles::store)),
+    other_route("/dashboard/bundles/{id}/switch", Operate, || post(bundles::set_enabled)),
+    other_route("/dashboard/bundles/{id}/rename", Operate, || post(bundles::change)),
+    other_route("/dashboard/bundles/{id}/delete", Operate, || post(bundles::delete)),
+    other_route("/dashboard/bundles/{id}/restore", Operate, || post(bundles::restore)),
     page_route("/dashboard/configuration", Read, || get(configuration::page)),
     page_route("/docs", Read, || get(docs::page)),
 ];
@@ -161,11 +176,16 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
 }
 
 /// The router of all routes, each behind its right.
-pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
+pub(super) fn router(shared: &SharedState) -> Router<SharedState> {
     let guarded = |entry: &PageRoute| {
         let handler = (entry.handler)();
-        let handler = if entry.is_part { handler.layer(from_fn(whole_page)) } else { handler };
-        require_right(handler, entry.right, config)
+        let made = from_fn_with_state(Arc::clone(shared), make_page);
+        let handler = match entry.kind {
+            PageRouteKind::Page => handler.route_layer(made),
+            PageRouteKind::Part => handler.route_layer(made).layer(from_fn(whole_page)),
+            PageRouteKind::Other => handler,
+        };
+        require_right(handler, entry.right, &shared.config)
     };
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
 }
@@ -188,6 +208,12 @@ fn page_around(part: &str) -> &str {
     }
 }
 
+/// Makes a page when it is its turn.
+async fn make_page(State(shared): State<SharedState>, request: Request, next: Next) -> Response {
+    let made = rendered(&shared, next.run(request)).await;
+    made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response())
+}
+
 /// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to
 /// the first page. `None` for a client that wants data.
 pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
@@ -200,6 +226,11 @@ pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> P
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
-pub(super) fn home(state: State<SharedState>, query: RawQuery, asked: &HeaderMap) -> Option<Response> {
-    page::wants_page(asked).then(|| scenarios::page(state, query, asked).into_response())
+pub(super) async fn home(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Option<Response> {
+    if !page::wants_page(&asked) {
+        return None;
+    }
+    let shared = Arc::clone(&state.0);
+    let made = rendered(&shared, async move { scenarios::page(state, query, &asked).into_response() }).await;
+    Some(made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response()))
 }

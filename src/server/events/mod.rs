@@ -15,15 +15,16 @@ use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, Version};
 
 use crate::events::{
-    CallsSeen, Cursor, DisconnectWatch, Ending, EventType, Form, Next, SubscribeRequest, Subscription,
+    CallsSeen, Cursor, DisconnectWatch, Ending, EventType, Form, Message, Next, SubscribeRequest, Subscription,
 };
-use crate::runtime::{Clock, StopTrigger};
+use crate::runtime::{BudgetExceeded, Clock, StopTrigger};
 use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
 use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{ListQuery, Param, QueryParams, many, once};
 use crate::server::http::sse;
@@ -37,6 +38,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a client may take to read the last event of a stream, which says why it ends; then its
 /// connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The reason why a stream ends for whose next event there is no memory.
+const NO_ROOM: &str =
+    "the memory for clients is in use (`server.held_bytes`); resume with the id of the last one you have";
 
 /// Cuts the connection that a request came over, even while it is in use.
 #[derive(Debug, Clone)]
@@ -70,6 +74,7 @@ pub(in crate::server) const RESUME_HEADERS: &[Param] =
 /// The body of one answer: a stream of events.
 struct SseStream {
     subscription: Subscription,
+    bytes: ConnectionBytes,
     clock: Clock,
     keep_alive: Duration,
     begun: bool,
@@ -87,6 +92,7 @@ pub(in crate::server) async fn follow(
     headers: HeaderMap,
     access: Access,
     Extension(connection): Extension<DisconnectTrigger>,
+    Extension(bytes): Extension<ConnectionBytes>,
 ) -> Result<Response, Problem> {
     let request = parse_subscription(raw.as_deref(), &headers, access)?;
     lookup::check_profile(&shared, &shared.reader.snapshot().catalog, &request.query)?;
@@ -97,7 +103,8 @@ pub(in crate::server) async fn follow(
     // still open.
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     shared.tasks.spawn(disconnect_when_overrun(watch, connection, clock, hangs));
-    let stream = SseStream { subscription, clock, keep_alive: shared.events.keep_alive(), begun: false, _open: open };
+    let keep_alive = shared.events.keep_alive();
+    let stream = SseStream { subscription, bytes, clock, keep_alive, begun: false, _open: open };
     Ok(sse::response(unfold(Some(stream), next), version))
 }
 
@@ -142,10 +149,20 @@ async fn next(stream: Option<SseStream>) -> Option<(Result<Bytes, Infallible>, O
         () = keep_alive => None,
     };
     Some(match next {
-        Some(Next::Message(message)) => (Ok(message.written(Form::Event, event_wire::event)), Some(stream)),
+        Some(Next::Message(message)) => match held(&message, &stream.bytes) {
+            Ok(written) => (Ok(written), Some(stream)),
+            Err(_) => (Ok(event_wire::end(NO_ROOM)), None),
+        },
         Some(Next::Ended(ending)) => (Ok(event_wire::end(reason(ending))), None),
         None => (Ok(sse::ALIVE), Some(stream)),
     })
+}
+
+/// The message as it is written, reserved once for all clients that have not read it yet.
+fn held(message: &Message, bytes: &ConnectionBytes) -> Result<Bytes, BudgetExceeded> {
+    let written = message.written(Form::Event, event_wire::event);
+    let reserved = message.reservation(Form::Event).hold(written.len(), bytes.answers())?;
+    Ok(with_reservation(written, reserved))
 }
 
 /// The reason why a stream ends, as its client gets it.

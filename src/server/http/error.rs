@@ -18,9 +18,10 @@ use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
-use crate::runtime::BudgetExceeded;
+use crate::runtime::{BudgetExceeded, QueueFull};
 use crate::server::http::next_step::NextStep;
 use crate::state::StateErrorKind;
+use crate::views::ViewRefused;
 
 /// An error answer.
 #[derive(Debug)]
@@ -210,6 +211,21 @@ impl From<BudgetExceeded> for Problem {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{error}; {next}")).retry_after(Duration::from_secs(1))
             }
             BudgetExceeded::Whole { .. } => Self::busy(format!("{error}; {next}")),
+        }
+    }
+}
+
+impl From<QueueFull> for Problem {
+    fn from(error: QueueFull) -> Self {
+        Self::busy(error.to_string())
+    }
+}
+
+impl From<ViewRefused> for Problem {
+    fn from(error: ViewRefused) -> Self {
+        match error {
+            ViewRefused::Memory(exceeded) => exceeded.into(),
+            ViewRefused::Busy(full) => full.into(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The bytes that a connection holds: the bodies of its requests while they are read and used, and
 //! those of its answers until they were written.
 //!
-//! Answers that are shared with a cache or stand in the program cost no memory and are not counted.
+//! The body of a list is reserved once for all clients that hold it, by [`ConnectionBytes::answers`].
+//! Other answers that are shared with a cache, or stand in the program, are not counted.
 //! Never waits for room: a request without room is refused.
 
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use http::Response;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
+use crate::runtime::{AnswerBudget, BudgetExceeded, ByteBudget};
 use crate::server::http::accept::{ClientWait, ConnectionLoad};
 
 /// A body is reserved in steps of so many bytes.
@@ -26,9 +27,6 @@ const LARGE_EIGHTHS: usize = 4;
 const CONNECTION_BODIES_EIGHTHS: usize = 2;
 /// One connection gets so many eighths of the large answers of all.
 const CONNECTION_ANSWERS_EIGHTHS: usize = 4;
-/// An answer of at most so many bytes finds room even while large ones use up theirs, so that an
-/// operator can still look.
-const SMALL_ANSWER_BYTES: usize = 64 * 1024;
 
 /// The parts of the budget for bodies and answers of all connections.
 #[derive(Debug, Clone)]
@@ -47,10 +45,9 @@ pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
 #[derive(Debug)]
 struct ConnectionShares {
     load: ConnectionLoad,
-    whole: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
-    answers: ByteBudget,
+    answers: AnswerBudget,
 }
 
 impl ClientBytes {
@@ -69,18 +66,23 @@ impl ClientBytes {
 
     /// The shares of a new connection.
     pub(in crate::server) fn connection(&self, load: ConnectionLoad) -> ConnectionBytes {
+        let answers = self.answers.client_part(CONNECTION_ANSWERS_EIGHTHS, 0);
         ConnectionBytes(Arc::new(ConnectionShares {
             load,
-            whole: self.whole.clone(),
             bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
-            answers: self.answers.client_part(CONNECTION_ANSWERS_EIGHTHS, 0),
+            answers: AnswerBudget::new(self.whole.clone(), answers),
         }))
     }
 
     /// What bodies are reserved from that come by no connection of HTTP.
     pub(in crate::server) fn bodies(&self) -> &ByteBudget {
         &self.bodies
+    }
+
+    /// What answers are reserved from that go to no connection of HTTP.
+    pub(in crate::server) fn answers(&self) -> AnswerBudget {
+        AnswerBudget::new(self.whole.clone(), self.answers.clone())
     }
 }
 
@@ -106,12 +108,9 @@ impl ConnectionBytes {
         &self.0.archives
     }
 
-    /// Reserves a large answer that is still to be made.
-    ///
-    /// # Errors
-    /// [`BudgetExceeded`] if there is no room for it.
-    pub(in crate::server) fn reserve_answer(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        self.0.answers.reserve(bytes)
+    /// What answers are reserved from.
+    pub(in crate::server) fn answers(&self) -> &AnswerBudget {
+        &self.0.answers
     }
 
     /// Reserves the bytes of the answer that are there, until they were written.
@@ -145,9 +144,7 @@ impl ConnectionBytes {
     fn hold_frame(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BudgetExceeded> {
         match frame.into_data() {
             Ok(data) if data.is_unique() => {
-                let small = data.len() <= SMALL_ANSWER_BYTES;
-                let budget = if small { &self.0.whole } else { &self.0.answers };
-                let reserved = budget.reserve(data.len())?;
+                let reserved = self.0.answers.reserve(data.len())?;
                 Ok(Frame::data(with_reservation(data, reserved)))
             }
             Ok(shared) => Ok(Frame::data(shared)),
@@ -157,19 +154,19 @@ impl ConnectionBytes {
 }
 
 /// Bytes that free their reservation when their last clone or part is dropped.
-struct ReservedData {
+struct ReservedData<R> {
     data: Bytes,
-    _reserved: ReservedBytes,
+    _reserved: R,
 }
 
-impl AsRef<[u8]> for ReservedData {
+impl<R> AsRef<[u8]> for ReservedData<R> {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }
 }
 
-/// The bytes with their reservation.
-pub(in crate::server) fn with_reservation(data: Bytes, reserved: ReservedBytes) -> Bytes {
+/// The bytes with their reservation, or with one that several holders share.
+pub(in crate::server) fn with_reservation<R: Send + 'static>(data: Bytes, reserved: R) -> Bytes {
     Bytes::from_owner(ReservedData { data, _reserved: reserved })
 }
 
@@ -234,8 +231,9 @@ mod tests {
         let held = |bytes: usize| connection.hold_frame(Frame::data(Bytes::from(vec![0; bytes])));
         let large = [held(bytes).unwrap(), held(bytes).unwrap()];
         assert_eq!(held(bytes).unwrap_err(), BudgetExceeded::Share { limit: 5 * bytes / 2 });
-        let small = held(SMALL_ANSWER_BYTES).unwrap();
-        assert_eq!(whole.reserved(), 2 * bytes + SMALL_ANSWER_BYTES);
+        let small_bytes = 64 * 1024;
+        let small = held(small_bytes).unwrap();
+        assert_eq!(whole.reserved(), 2 * bytes + small_bytes);
         drop(large);
         assert!(held(bytes).is_ok());
         drop(small);

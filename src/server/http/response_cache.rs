@@ -15,6 +15,8 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::catalog::Snapshot;
+use crate::runtime::{AnswerBudget, BudgetExceeded, SharedReservation};
+use crate::server::http::held::with_reservation;
 use crate::views::Coding;
 
 /// Largest number of cached answers: enough for a few agents, formats and codings. They are
@@ -59,42 +61,72 @@ pub(in crate::server) struct CachedResponse {
     pub(in crate::server) ok_headers: HeaderMap,
     /// The headers of the 304.
     pub(in crate::server) not_modified_headers: HeaderMap,
+    /// Has the bytes of the body while clients hold them.
+    pub(in crate::server) reservation: Arc<SharedReservation>,
 }
 
 impl CachedResponse {
     /// 200 with the body, or 304 without it if the client already has it (RFC 9110 section 15.4.5).
     pub(in crate::server) fn answer(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let (status, headers, body) = if conditional::is_known(headers, &self.etag) {
-            (StatusCode::NOT_MODIFIED, &self.not_modified_headers, Bytes::new())
-        } else {
-            (StatusCode::OK, &self.ok_headers, self.body.clone())
-        };
+        if conditional::is_known(headers, &self.etag) { self.not_modified() } else { self.found(self.body.clone()) }
+    }
+
+    /// The same with the body reserved for a client, once for all clients that hold it.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`] if there is no room for the body.
+    pub(in crate::server) fn answer_held(
+        &self,
+        headers: &HeaderMap,
+        budget: &AnswerBudget,
+    ) -> Result<Response<Full<Bytes>>, BudgetExceeded> {
+        if conditional::is_known(headers, &self.etag) {
+            return Ok(self.not_modified());
+        }
+        let reserved = self.reservation.hold(self.body.len(), budget)?;
+        Ok(self.found(with_reservation(self.body.clone(), reserved)))
+    }
+
+    fn found(&self, body: Bytes) -> Response<Full<Bytes>> {
         let mut answer = Response::new(Full::new(body));
-        *answer.status_mut() = status;
-        *answer.headers_mut() = headers.clone();
+        *answer.headers_mut() = self.ok_headers.clone();
+        answer
+    }
+
+    fn not_modified(&self) -> Response<Full<Bytes>> {
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        *answer.headers_mut() = self.not_modified_headers.clone();
         answer
     }
 
     /// A copy with all that a 304 needs.
     fn without_body(&self) -> Self {
-        let Self { body: _, etag, ok_headers: found, not_modified_headers: known } = self;
-        Self { body: Bytes::new(), etag: etag.clone(), ok_headers: found.clone(), not_modified_headers: known.clone() }
+        Self {
+            body: Bytes::new(),
+            etag: self.etag.clone(),
+            ok_headers: self.ok_headers.clone(),
+            not_modified_headers: self.not_modified_headers.clone(),
+            reservation: Arc::default(),
+        }
     }
 }
 
 impl ResponseCache {
-    /// The cached answer for exactly this text of a query, made from exactly this snapshot.
+    /// The cached answer for exactly this text of a query, made from exactly this snapshot, with its
+    /// body reserved for the client.
     pub(in crate::server) fn answer(
         &self,
         snapshot: &Arc<Snapshot>,
         query: &str,
         coding: Coding,
         headers: &HeaderMap,
-    ) -> Option<Response<Full<Bytes>>> {
+        budget: &AnswerBudget,
+    ) -> Option<Result<Response<Full<Bytes>>, BudgetExceeded>> {
         let given = self.0.load();
         let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
         let suffices = kept.with_body || conditional::is_known(headers, &kept.ready.etag);
-        suffices.then(|| kept.ready.answer(headers))
+        suffices.then(|| kept.ready.answer_held(headers, budget))
     }
 
     /// Caches an answer. Drops those of other snapshots, and the oldest if there are too many.
@@ -139,6 +171,7 @@ impl CachedResponses {
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
+    use crate::runtime::ByteBudget;
     use http::header::IF_NONE_MATCH;
     use hyper::body::Body as _;
     use imbl::OrdMap;
@@ -165,7 +198,13 @@ mod tests {
             etag: HeaderValue::from_static("\"a\""),
             ok_headers: found,
             not_modified_headers: known,
+            reservation: Arc::default(),
         })
+    }
+
+    fn budget() -> AnswerBudget {
+        let whole = ByteBudget::new(usize::MAX);
+        AnswerBudget::new(whole.clone(), whole)
     }
 
     /// The status and the length of the body that a client with these headers gets.
@@ -176,7 +215,7 @@ mod tests {
         coding: Coding,
         headers: &HeaderMap,
     ) -> Option<(u16, u64)> {
-        let answer = repeats.answer(of, query, coding, headers)?;
+        let answer = repeats.answer(of, query, coding, headers, &budget())?.unwrap();
         Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
     }
 
@@ -215,7 +254,7 @@ mod tests {
         assert_eq!(status("\"a\""), Some((304, 0)));
         assert_eq!(status("\"b\""), None);
         let whole = long.answer(&headers("\"a\""));
-        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\"")).unwrap();
+        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\""), &budget()).unwrap().unwrap();
         assert_eq!(whole.status(), again.status());
         assert_eq!(whole.headers(), again.headers());
         assert!(!found(&repeats, &now, "long"), "its body has to be made");

@@ -1,7 +1,5 @@
 //! The methods, and the result of each but `tools/call`.
 
-use std::sync::Arc;
-
 use callsheet_provide::json_rpc::AnswerError;
 
 use crate::catalog::{NameLookup, find_in_scope, out_of_bounds};
@@ -10,7 +8,7 @@ use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::json_rpc::RpcContext;
 use crate::server::json_rpc::calls;
-use crate::views::{Coding, Prepared};
+use crate::views::{Coding, HeldView, ListRequest};
 
 /// The result of a method as JSON text.
 pub(super) async fn answer(
@@ -20,14 +18,14 @@ pub(super) async fn answer(
 ) -> Result<String, AnswerError> {
     match method {
         "tools/list" => {
-            let list = list(context).await;
+            let list = list(context).await?;
             // Every list is UTF-8.
-            String::from_utf8(list.body.to_vec()).map_err(|_| AnswerError::internal())
+            String::from_utf8(list.prepared.body.to_vec()).map_err(|_| AnswerError::internal())
         }
         "tools/call" => calls::call(context, params).await,
         "tools/describe" => describe(context, params.as_ref()),
         "server/identity" => {
-            let identity = context.shared.identities.of(&*list(context).await);
+            let identity = context.shared.identities.of(&list(context).await?.prepared);
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());
             identity.ok_or_else(AnswerError::internal)
         }
@@ -35,9 +33,11 @@ pub(super) async fn answer(
     }
 }
 
-async fn list(context: &RpcContext) -> Arc<Prepared> {
+async fn list(context: &RpcContext) -> Result<HeldView, AnswerError> {
     let snapshot = context.shared.reader.snapshot();
-    context.shared.views.prepare(&snapshot, &context.view, json_rpc_tools(), Coding::Identity).await
+    let wanted = ListRequest { query: &context.view, format: json_rpc_tools(), report: false };
+    let held = context.shared.views.prepare_for(&snapshot, wanted, Coding::Identity, &context.answers).await;
+    held.map_err(|refused| AnswerError::refused(refused.to_string()))
 }
 
 /// `tools/describe`: the tool as in the list, and in `details` as `GET /api/v1/tools/{name}` has it.

@@ -14,7 +14,7 @@ mod methods;
 mod socket;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
+use crate::runtime::AnswerBudget;
 use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::auth::Access;
@@ -31,6 +32,7 @@ use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams, once};
 
@@ -48,6 +50,8 @@ const PARAMS: [Param; 7] =
 pub(super) struct RpcContext {
     shared: SharedState,
     view: ViewQuery,
+    /// What its answers are reserved from.
+    answers: AnswerBudget,
     /// The identity that its calls belong to.
     owner: &'static str,
 }
@@ -63,10 +67,11 @@ async fn receive(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     access: Access,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawBody(body): RawBody,
 ) -> Response {
     let context = match view(&shared, raw.as_deref()) {
-        Ok(view) => RpcContext { shared, view, owner: access.owner() },
+        Ok(view) => RpcContext { shared, view, answers: bytes.answers().clone(), owner: access.owner() },
         Err(problem) => return problem.into_response(),
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];

@@ -8,6 +8,7 @@ use http::{HeaderMap, Version};
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::events::DisconnectTrigger;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::query::ListQuery;
 use crate::server::mcp::capabilities::ClientCapabilities;
 use crate::server::mcp::era::ModernClient;
@@ -20,6 +21,8 @@ pub(super) struct McpContext {
     pub(super) headers: HeaderMap,
     pub(super) version: Version,
     pub(super) connection: DisconnectTrigger,
+    /// What its answers are reserved from.
+    pub(super) bytes: ConnectionBytes,
     pub(super) access: Access,
     /// Whether its messages are answered as one list, into which no stream fits.
     pub(super) is_batch: bool,

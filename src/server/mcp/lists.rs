@@ -15,9 +15,10 @@ use crate::catalog::{NamingStyle, Snapshot, ViewQuery};
 use crate::engine::FIRST_LIST_TIMEOUT;
 use crate::formats::{Format, McpToolList, mcp_tools};
 use crate::model::JsonText;
+use crate::server::http::held::with_reservation;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
-use crate::views::{Coding, etag};
+use crate::views::{Coding, ListRequest, etag};
 
 /// The format in which this client gets its tools.
 pub(super) fn format(context: &McpContext, snapshot: &Snapshot) -> &'static dyn Format {
@@ -65,8 +66,9 @@ pub(super) async fn tools(context: &McpContext, params: Option<&JsonText>) -> Re
     let (shared, snapshot) = (&context.shared, context.shared.reader.snapshot());
     let format = format(context, &snapshot);
     shared.used_formats.add("mcp");
-    let prepared = shared.views.prepare(&snapshot, &context.list.view, format, Coding::Identity).await;
-    page(context, &prepared.body, "tools", params)
+    let wanted = ListRequest { query: &context.list.view, format, report: false };
+    let held = shared.views.prepare_for(&snapshot, wanted, Coding::Identity, context.bytes.answers()).await?;
+    page(context, &with_reservation(held.prepared.body.clone(), held.reserved), "tools", params)
 }
 
 /// The page of a list that a client wants: the whole list where it has one page.

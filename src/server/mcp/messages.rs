@@ -16,6 +16,7 @@ use crate::server::mcp::greeting;
 use crate::server::mcp::methods;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::{LiveSession, SESSION_ID};
+use crate::views::ViewRefused;
 
 /// The most messages of one batch.
 const MAX_BATCH: usize = 100;
@@ -121,6 +122,7 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
         return Err(Refusal::no_request(format!("a batch has 1 to {MAX_BATCH} messages")));
     }
     let mut answers: Vec<Bytes> = Vec::new();
+    let mut reserved = Vec::new();
     for message in messages {
         let (id, method, params) = match message {
             RpcMessage::Request(RpcRequest { id, method, params }) => (id, method, params),
@@ -135,7 +137,11 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
             Err(refusal) => Err(refusal),
         };
         answers.push(match answer {
-            Ok(Answer::Result(result)) => envelope(id.get(), &result),
+            Ok(Answer::Result(result)) => {
+                // The whole answer has a copy of each, and is reserved by itself once it is made.
+                reserved.push(context.bytes.answers().reserve(result.len()).map_err(ViewRefused::from)?);
+                envelope(id.get(), &result)
+            }
             Ok(Answer::Stream(_)) => continue,
             Err(refusal) => error_envelope(Some(id.get()), &refusal.error),
         });

@@ -55,6 +55,7 @@ use crate::server::auth::{Access, ConfigWatch, require_right};
 use crate::server::events::DisconnectTrigger;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 use crate::server::http::query::{ListQuery, QueryParams, bad_value};
 
 use context::McpContext;
@@ -112,12 +113,13 @@ async fn receive(
     headers: HeaderMap,
     access: Access,
     Extension(connection): Extension<DisconnectTrigger>,
+    Extension(bytes): Extension<ConnectionBytes>,
     RawBody(body): RawBody,
 ) -> Response {
     match list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref()) {
         Ok(list) => {
-            messages::receive(McpContext { shared, list, headers, version, connection, access, is_batch: false }, body)
-                .await
+            let context = McpContext { shared, list, headers, version, connection, bytes, access, is_batch: false };
+            messages::receive(context, body).await
         }
         Err(problem) => problem.into_response(),
     }
@@ -125,6 +127,7 @@ async fn receive(
 
 /// `GET /mcp`: the stream on which a legacy client hears that the list changed, and gets requests
 /// that belong to no stream of a call.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 async fn stream(
     State(shared): State<SharedState>,
     profile: Option<Path<String>>,
@@ -133,12 +136,13 @@ async fn stream(
     headers: HeaderMap,
     access: Access,
     Extension(connection): Extension<DisconnectTrigger>,
+    Extension(bytes): Extension<ConnectionBytes>,
 ) -> Result<Response, Problem> {
     if is_sessionless(&headers) {
         return Err(without_session("GET", "stream"));
     }
     let list = list_query(&shared, profile.as_ref().map(|Path(profile)| profile.as_str()), raw.as_deref())?;
-    let context = McpContext { shared, list, headers, version, connection, access, is_batch: false };
+    let context = McpContext { shared, list, headers, version, connection, bytes, access, is_batch: false };
     let face = &context.shared.mcp;
     let opened = match face.sessions.find(&context.headers, &face.sealer) {
         Ok(session) => changes::legacy(&context, &session).await,

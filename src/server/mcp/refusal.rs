@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
+use crate::runtime::BudgetExceeded;
+use crate::views::ViewRefused;
 
 /// Text that is not JSON (JSON-RPC 2.0 section 5.1).
 const PARSE_ERROR: i64 = -32_700;
@@ -85,5 +87,15 @@ impl Refusal {
     pub(super) fn unknown_session() -> Self {
         let why = "the session is not known; send `initialize` to begin another one";
         Self::new(StatusCode::NOT_FOUND, UNKNOWN_SESSION, why)
+    }
+}
+
+impl From<ViewRefused> for Refusal {
+    fn from(error: ViewRefused) -> Self {
+        let status = match error {
+            ViewRefused::Memory(BudgetExceeded::Share { .. }) => StatusCode::TOO_MANY_REQUESTS,
+            ViewRefused::Memory(BudgetExceeded::Whole { .. }) | ViewRefused::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, BUSY, error.to_string())
     }
 }

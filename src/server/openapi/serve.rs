@@ -1,6 +1,6 @@
 //! `GET /openapi.json`: the description of the API, built once.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
 use axum::extract::State;
@@ -64,5 +64,6 @@ fn coded(plain: &[u8], coding: Coding) -> Option<CachedResponse> {
     if coding != Coding::Identity {
         found.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     }
-    Some(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known })
+    let reservation = Arc::default();
+    Some(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known, reservation })
 }

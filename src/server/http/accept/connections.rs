@@ -414,9 +414,15 @@ mod tests {
     impl ConnectionLoad {
         /// That of a connection without a request.
         pub(in crate::server) fn for_tests() -> Self {
-            let clock = Clock::system();
-            let work = ConnectionWork { requests: 0, rests_since: clock.now(), gives_way: false };
-            Self { work: Arc::new(watch::Sender::new(work)), rested: Arc::default(), clock }
+            let table = ConnectionTable::new(1, Clock::system());
+            let work = ConnectionWork {
+                under_way: 0,
+                requests: 0,
+                waiting: 0,
+                rests_since: table.clock.now(),
+                gives_way: false,
+            };
+            Self { work: Arc::new(watch::Sender::new(work)), table }
         }
     }
 }

@@ -1,0 +1,54 @@
+//! Pages and other answers that take long to write: they never hold the threads that serve requests,
+//! and beyond a short queue they are refused.
+
+use callsheet::runtime::Tasks;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use crate::support::offers::inputs;
+use crate::support::serving;
+
+/// So many answers are written or wait at once.
+const PLACES: usize = 66;
+const REQUESTS: usize = 100;
+
+/// Requests such an answer while no thread can write one.
+fn answered_beside(target: &str) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).max_blocking_threads(1).enable_all();
+    runtime.build().unwrap().block_on(async {
+        let server = serving::serve_inputs(&inputs(&[("a", &["x", "y"])])).await;
+        let known = ["/healthz", "/api/v1/tools", "/api/v1/tools/set"];
+        for path in known {
+            assert_eq!(server.get(path).await.status, 200, "{path}");
+        }
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let tasks = Tasks::new();
+        let blocked = tasks.spawn_blocking(move || held.recv().is_err());
+        let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(|_| server.get(target)).collect();
+        for _ in PLACES..REQUESTS {
+            let answer = answers.next().await.unwrap();
+            assert_eq!(answer.status, 503, "{answer:?}");
+        }
+        for path in known {
+            assert_eq!(server.get(path).await.status, 200, "{path} beside {target}");
+        }
+        drop(release);
+        assert!(blocked.await.unwrap());
+        for _ in 0..PLACES {
+            assert_eq!(answers.next().await.unwrap().status, 200);
+        }
+    });
+}
+
+#[test]
+fn pages_that_wait_to_be_written_let_other_requests_pass() {
+    for target in ["/docs", "/dashboard/tools", "/api/modules"] {
+        answered_beside(target);
+    }
+}
+
+#[test]
+fn a_tool_set_is_written_once_for_a_snapshot_and_lets_other_requests_pass() {
+    answered_beside("/api/v1/tools/set?chat_id=7");
+}
