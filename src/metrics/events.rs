@@ -35,8 +35,8 @@ impl EventCounts {
         self.dropped.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// The metrics. `subscribers` is the number of current subscribers, and `remembered` the bytes of
-    /// events for those that resume.
+    /// The metrics. `subscribers` is the number of current subscribers, and `remembered` the bytes
+    /// of events for those that resume.
     pub fn families(&self, subscribers: usize, remembered: usize) -> Vec<Family> {
         let sent = Family::new(
             MetricKind::Counter,

@@ -1,5 +1,6 @@
 //! What every part needs in one process: the clock, tasks, stopping, signals, watched files, files
-//! of sockets, the limit of open files, readiness, the budget of bytes for clients, queues of blocking work.
+//! of sockets, the limit of open files, readiness, the budget of bytes for clients, queues of
+//! blocking work.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
 //! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is

@@ -97,7 +97,7 @@ struct ViewKey {
 
 /// The list that a client requests.
 #[derive(Clone, Copy)]
-pub struct ListRequest<'a> {
+pub struct ViewRequest<'a> {
     /// Which tools.
     pub query: &'a ViewQuery,
     /// How they are written.
@@ -251,11 +251,11 @@ impl ViewCache {
     pub async fn prepare_for(
         &self,
         snapshot: &Arc<Snapshot>,
-        list: ListRequest<'_>,
+        list: ViewRequest<'_>,
         coding: Coding,
         budget: &AnswerBudget,
     ) -> Result<HeldView, ViewRefused> {
-        let ListRequest { query, format, report } = list;
+        let ViewRequest { query, format, report } = list;
         let wanted = WantedView { snapshot, query: effective(query, format), format, report, budget: Some(budget) };
         let CacheLookup { prepared, reserved, .. } = self.prepare_as(&wanted, coding).await?;
         let reserved = reserved.map_or_else(|| prepared.hold(budget), Ok)?;

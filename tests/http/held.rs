@@ -91,7 +91,10 @@ async fn served_lists() -> Served {
 
 /// A client with one connection, of whose answers the daemon can send little before they are read.
 fn client_that_does_not_read() -> reqwest::Client {
-    let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy();
+    // Fails when another test of this program installed it already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // Compressed, the lists would be short.
+    let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().no_gzip().no_brotli();
     client.http2_initial_stream_window_size(65_535).http2_initial_connection_window_size(16 << 20).build().unwrap()
 }
 

@@ -24,7 +24,7 @@ use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams};
 use crate::server::http::response_cache::CachedResponse;
 use crate::server::{ServerState, SharedState};
-use crate::views::{Coding, ListRequest, Prepared};
+use crate::views::{Coding, Prepared, ViewRequest};
 
 /// The catalog's revision, as the client's scope sees it.
 const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
@@ -100,7 +100,7 @@ async fn new_list(
     let list = ListQuery::parse(query)?;
     lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
     shared.used_formats.add(list.format.id());
-    let wanted = ListRequest { query: &list.view, format: list.format, report: list.report };
+    let wanted = ViewRequest { query: &list.view, format: list.format, report: list.report };
     let held = shared.views.prepare_for(&snapshot, wanted, coding, budget).await?;
     let ready = Arc::new(list_response(&snapshot, &list, &held.prepared));
     shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);

@@ -1,8 +1,9 @@
 //! The bytes that a connection holds: the bodies of its requests while they are read and used, and
 //! those of its answers until they were written.
 //!
-//! The body of a list is reserved once for all clients that hold it, by [`ConnectionBytes::answers`].
-//! Other answers that are shared with a cache, or stand in the program, are not counted.
+//! The body of a list is reserved once for all clients that hold it, by
+//! [`ConnectionBytes::answers`]. Other answers that are shared with a cache, or stand in the
+//! program, are not counted.
 //! Never waits for room: a request without room is refused.
 
 use std::pin::Pin;

@@ -8,7 +8,7 @@ use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
 use crate::server::json_rpc::RpcContext;
 use crate::server::json_rpc::calls;
-use crate::views::{Coding, HeldView, ListRequest};
+use crate::views::{Coding, HeldView, ViewRequest};
 
 /// The result of a method as JSON text.
 pub(super) async fn answer(
@@ -35,7 +35,7 @@ pub(super) async fn answer(
 
 async fn list(context: &RpcContext) -> Result<HeldView, AnswerError> {
     let snapshot = context.shared.reader.snapshot();
-    let wanted = ListRequest { query: &context.view, format: json_rpc_tools(), report: false };
+    let wanted = ViewRequest { query: &context.view, format: json_rpc_tools(), report: false };
     let held = context.shared.views.prepare_for(&snapshot, wanted, Coding::Identity, &context.answers).await;
     held.map_err(|refused| AnswerError::refused(refused.to_string()))
 }

@@ -18,7 +18,7 @@ use crate::model::JsonText;
 use crate::server::http::held::with_reservation;
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
-use crate::views::{Coding, ListRequest, etag};
+use crate::views::{Coding, ViewRequest, etag};
 
 /// The format in which this client gets its tools.
 pub(super) fn format(context: &McpContext, snapshot: &Snapshot) -> &'static dyn Format {
@@ -66,7 +66,7 @@ pub(super) async fn tools(context: &McpContext, params: Option<&JsonText>) -> Re
     let (shared, snapshot) = (&context.shared, context.shared.reader.snapshot());
     let format = format(context, &snapshot);
     shared.used_formats.add("mcp");
-    let wanted = ListRequest { query: &context.list.view, format, report: false };
+    let wanted = ViewRequest { query: &context.list.view, format, report: false };
     let held = shared.views.prepare_for(&snapshot, wanted, Coding::Identity, context.bytes.answers()).await?;
     page(context, &with_reservation(held.prepared.body.clone(), held.reserved), "tools", params)
 }
