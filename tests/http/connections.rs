@@ -246,14 +246,16 @@ async fn calls_that_wait_for_their_turn_leave_half_of_the_connections_to_others(
     let daemon = Daemon::ready(config).await;
     let call = json!({"tool_name": "hold", "arguments": {}});
     // One is under way, and four wait.
-    let calls = (0..6).map(|_| Box::pin(daemon.send_json("POST", "/api/v1/tools/execute", &call)));
-    let first = tokio::time::timeout(PATIENCE, select_all(calls)).await.expect("one is refused");
-    let (refused, _, others) = first;
-    assert_eq!(refused.status, 429, "{refused:?}");
-    assert_eq!(daemon.get("/healthz").await.status, 200);
-    open.send_replace(true);
-    for answer in join_all(others).await {
-        assert_eq!(answer.status, 200, "{answer:?}");
+    {
+        let calls = (0..6).map(|_| Box::pin(daemon.send_json("POST", "/api/v1/tools/execute", &call)));
+        let first = tokio::time::timeout(PATIENCE, select_all(calls)).await;
+        let (refused, _, others) = first.expect("one is refused");
+        assert_eq!(refused.status, 429, "{refused:?}");
+        assert_eq!(daemon.get("/healthz").await.status, 200);
+        open.send_replace(true);
+        for answer in join_all(others).await {
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
     }
     daemon.stop().await;
 }
