@@ -60,7 +60,10 @@ pub struct AnswerBudget {
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
 /// them until the last one lets go. While no client holds them, they are not reserved.
 #[derive(Debug, Default)]
-pub struct SharedReservation(ArcSwap<Weak<ReservedBytes>>);
+pub struct SharedReservation {
+    held: ArcSwap<Weak<ReservedBytes>>,
+    is_for_all: bool,
+}
 
 /// Why bytes could not be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -207,9 +210,21 @@ impl AnswerBudget {
     pub fn reserve_up_to(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
         self.reserve(bytes.min(self.large.limit()))
     }
+
+    /// The same for an answer that all clients share: it has the room of small ones, so that large
+    /// answers of some clients never keep it from the others.
+    #[must_use]
+    pub fn for_all(&self) -> Self {
+        Self { small: self.small.clone(), large: self.small.clone() }
+    }
 }
 
 impl SharedReservation {
+    /// The reservation of an answer that all clients share, see [`AnswerBudget::for_all`].
+    pub fn for_all() -> Self {
+        Self { is_for_all: true, ..Self::default() }
+    }
+
     /// Holds the bytes, of which there are so many. They are reserved from `budget` unless another
     /// client holds them already, which takes no lock. If two clients are the first at once, the
     /// bytes count twice until both let go.
@@ -218,11 +233,13 @@ impl SharedReservation {
     ///
     /// [`BudgetExceeded`] if there is no room for them.
     pub fn hold(&self, bytes: usize, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
-        if let Some(held) = self.0.load().upgrade() {
+        if let Some(held) = self.held.load().upgrade() {
             return Ok(held);
         }
-        let reserved = Arc::new(budget.reserve_up_to(bytes)?);
-        self.0.store(Arc::new(Arc::downgrade(&reserved)));
+        let reserved =
+            if self.is_for_all { budget.for_all().reserve_up_to(bytes) } else { budget.reserve_up_to(bytes) };
+        let reserved = Arc::new(reserved?);
+        self.held.store(Arc::new(Arc::downgrade(&reserved)));
         Ok(reserved)
     }
 }

@@ -1,5 +1,5 @@
-//! Answers that take long to write, such as pages: they are written on other threads, a few at once,
-//! so that those that serve requests stay free for answers from memory.
+//! Answers that take long to write, such as pages: they are written on other threads, a few at
+//! once, so that those that serve requests stay free for answers from memory.
 //!
 //! A request beyond the short queue is refused at once. Never decides which answers these are.
 

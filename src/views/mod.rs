@@ -18,7 +18,9 @@ use crate::catalog::{Estimator, Revision, Snapshot, View, ViewQuery};
 use crate::formats::Format;
 use crate::metrics::ViewCounts;
 use crate::model::{ScenarioName, ViewTool};
-use crate::runtime::{AnswerBudget, BudgetExceeded, QueueFull, ReservedBytes, Tasks, WorkQueue, WorkTurn};
+use crate::runtime::{
+    AnswerBudget, BudgetExceeded, QueueFull, ReservedBytes, SharedReservation, Tasks, WorkQueue, WorkTurn,
+};
 
 pub mod categories;
 pub mod coding;
@@ -125,6 +127,23 @@ struct WantedView<'a> {
     report: bool,
     /// What its body is reserved from; `None` for the daemon itself.
     budget: Option<&'a AnswerBudget>,
+}
+
+impl WantedView<'_> {
+    /// Whether it is a list that all clients share.
+    fn is_plain(&self) -> bool {
+        !self.report && self.query == effective(&ViewQuery::default(), self.format)
+    }
+
+    /// What its body is reserved from, of the budget of a client.
+    fn budget_of(&self, client: &AnswerBudget) -> AnswerBudget {
+        if self.is_plain() { client.for_all() } else { client.clone() }
+    }
+
+    /// The reservation of its body for the clients that will hold it.
+    fn reservation(&self) -> Arc<SharedReservation> {
+        Arc::new(if self.is_plain() { SharedReservation::for_all() } else { SharedReservation::default() })
+    }
 }
 
 /// An answer that is not put into the cache.
@@ -360,13 +379,14 @@ impl ViewCache {
         let builder = report::ReportBuilder { view: &view, query, format };
         let known = self.latest.get(format.id());
         let expected = expected_bytes(&view, known.as_deref(), *report);
-        let _expected = budget.map(|budget| budget.reserve_up_to(expected)).transpose()?;
+        let _expected = budget.map(|budget| wanted.budget_of(budget).reserve_up_to(expected)).transpose()?;
         let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
         if *report {
             rendered.body = builder.report(&snapshot.catalog, &rendered);
             return Ok(prepared(rendered, &builder));
         }
-        let prepared = prepared(rendered, &builder);
+        let mut prepared = prepared(rendered, &builder);
+        prepared.reservation = wanted.reservation();
         if prepared.body.len() as u64 <= self.max_bytes {
             self.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
         }
@@ -382,9 +402,14 @@ impl ViewCache {
     ) -> Result<Prepared, ViewRefused> {
         let plain = self.identity(wanted, identity).await?.prepared;
         let turn = self.turn(wanted).await?;
-        let _expected = wanted.budget.map(|budget| budget.reserve_up_to(plain.body.len())).transpose()?;
+        let _expected =
+            wanted.budget.map(|budget| wanted.budget_of(budget).reserve_up_to(plain.body.len())).transpose()?;
+        let reservation = wanted.reservation();
         let encode = move || {
-            let made = encoded(&plain, coding);
+            let mut made = encoded(&plain, coding);
+            if made.coding == coding {
+                made.reservation = reservation;
+            }
             drop(turn);
             made
         };
@@ -394,8 +419,7 @@ impl ViewCache {
     /// Waits until a list may be made. Plain lists do not wait: there are as many as formats and
     /// codings, and all clients share them.
     async fn turn(&self, wanted: &WantedView<'_>) -> Result<Option<WorkTurn>, QueueFull> {
-        let is_plain = !wanted.report && wanted.query == effective(&ViewQuery::default(), wanted.format);
-        if is_plain || wanted.budget.is_none() {
+        if wanted.is_plain() || wanted.budget.is_none() {
             return Ok(None);
         }
         self.making.turn().await.map(Some)

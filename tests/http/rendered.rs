@@ -1,5 +1,5 @@
-//! Pages and other answers that take long to write: they never hold the threads that serve requests,
-//! and beyond a short queue they are refused.
+//! Pages and other answers that take long to write: they never hold the threads that serve
+//! requests, and beyond a short queue they are refused.
 
 use callsheet::runtime::Tasks;
 use futures_util::StreamExt as _;

@@ -113,8 +113,8 @@ impl CachedResponse {
 }
 
 impl ResponseCache {
-    /// The cached answer for exactly this text of a query, made from exactly this snapshot, with its
-    /// body reserved for the client.
+    /// The cached answer for exactly this text of a query, made from exactly this snapshot, with
+    /// its body reserved for the client.
     pub(in crate::server) fn answer(
         &self,
         snapshot: &Arc<Snapshot>,
