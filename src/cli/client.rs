@@ -25,7 +25,7 @@ mod refusal;
 mod turns;
 
 use answer_cache::AnswerCache;
-pub(super) use commands::word as shell_word;
+pub(super) use commands::{as_commands, word as shell_word};
 pub(super) use event_stream::DaemonEventStream;
 use location::{DaemonAddress, LocatedDaemon, located};
 pub(super) use location::{address_of, parse_url};

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, QueryPairs, as_commands};
 use super::{CommandError, RemoteArgs, output, paragraph};
 
 /// Arguments of `explain`.
@@ -54,7 +54,8 @@ fn show(answer: &Value) {
     output::line("");
     for step in output::list(answer, "steps") {
         let [subject, outcome, source] = ["/subject", "/outcome", "/source"].map(|pointer| output::text(step, pointer));
-        output::wrapped(&format!("{subject:>9}  "), &format!("{}  [{source}]", outcome));
+        let outcome = as_commands(&outcome, output::list(step, "next"));
+        output::wrapped(&format!("{subject:>9}  "), &format!("{outcome}  [{source}]"));
     }
     paragraph::print_findings(answer);
 }

@@ -16,9 +16,9 @@ use textwrap::core::{Word, display_width};
 
 use crate::model::text::is_invisible;
 
-/// The longest word that stays whole where a line is broken: published names have 64 characters at
-/// most.
-pub(super) const LONGEST_WORD: usize = 64;
+/// The longest word that stays whole where a line is broken: published names, which have 64
+/// characters at most, and the pointers of findings.
+pub(super) const LONGEST_WORD: usize = 72;
 
 /// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::cli::output;
 
 /// The text of a problem, with commands and flags in place of the next steps that it quotes.
-pub(super) fn as_commands(text: &str, next: &[Value]) -> String {
+pub(in crate::cli) fn as_commands(text: &str, next: &[Value]) -> String {
     next.iter().fold(text.to_owned(), |text, step| match (step["text"].as_str(), replacement(step)) {
         (Some(quoted), Some(own)) => text.replace(quoted, &own),
         _ => text,

@@ -13,6 +13,7 @@ use crate::model::{Finding, Health, ScenarioName, ScenarioState, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::{lookup, shared_json};
 use crate::server::http::error::Problem;
+use crate::server::http::next_step::NextStep;
 
 /// Every decision about a tool, with its source; or the standing of a scenario, where no tool but a
 /// scenario has the name.
@@ -48,6 +49,15 @@ struct ExplainedStep<'a> {
     outcome: &'a str,
     /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
     source: &'a str,
+    /// The requests that `outcome` quotes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    next: Vec<NextStep>,
+}
+
+impl<'a> ExplainedStep<'a> {
+    fn new(subject: &'static str, outcome: &'a str, source: &'a str) -> Self {
+        Self { subject, outcome, source, next: Vec::new() }
+    }
 }
 
 /// Explains a tool, even if it is not published, and a name that was published before.
@@ -91,8 +101,9 @@ pub(super) fn answer(
 fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem> {
     let Health { name, state, reason, tools, .. } = health;
     let verdict = format!("a tool provider (scenario) and no tool; it is {state}: {reason}");
+    let next = NextStep::request("GET", format!("/api/v1/scenarios/{name}"));
     let counts = format!(
-        "{} published, {} disabled, {} malformed; `GET /api/v1/scenarios/{name}` shows more",
+        "{} published, {} disabled, {} malformed; {next} shows more",
         tools.published, tools.disabled, tools.quarantined
     );
     let source = health.source.as_str();
@@ -110,8 +121,8 @@ fn of_scenario(snapshot: &Snapshot, health: &Health) -> Result<Response, Problem
         listed: tools.published > 0,
         verdict,
         steps: vec![
-            ExplainedStep { subject: "standing", outcome: reason, source },
-            ExplainedStep { subject: "tools", outcome: &counts, source: "catalog" },
+            ExplainedStep::new("standing", reason, source),
+            ExplainedStep { next: vec![next], ..ExplainedStep::new("tools", &counts, "catalog") },
         ],
         findings: findings.iter().map(shared_json::finding).collect(),
     })
@@ -146,9 +157,7 @@ fn of_tool(
         tool: &tool.id.tool,
         listed: explanation.listed,
         verdict,
-        steps: steps
-            .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
-            .collect(),
+        steps: steps.map(|step| ExplainedStep::new(step.subject, &step.outcome, &step.source)).collect(),
         findings: explanation.findings.iter().map(shared_json::finding).collect(),
     })
 }
@@ -166,7 +175,7 @@ fn left_out(finding: &Finding) -> Result<Response, Problem> {
         tool,
         listed: false,
         verdict: format!("not in the list: {outcome}"),
-        steps: vec![ExplainedStep { subject: "offered", outcome: &outcome, source: "catalog" }],
+        steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
         findings: vec![shared_json::finding(finding)],
     })
 }
@@ -188,7 +197,7 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
         tool: &id.tool,
         listed: false,
         verdict: format!("not in the list: {outcome}"),
-        steps: vec![ExplainedStep { subject: "offered", outcome: &outcome, source: "catalog" }],
+        steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
         findings: Vec::new(),
     })
 }

@@ -11,7 +11,7 @@ use crate::calls::track::OperationTracker;
 use crate::catalog::{Hit, Snapshot, View};
 use crate::formats::{CALL_TOOL, FIND_TOOLS, Format, GET_OPERATION};
 use crate::model::JsonText;
-use crate::server::api::call_json;
+use crate::server::api::{call_json, shared_json};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::{call_results, lists};
@@ -92,7 +92,10 @@ fn operation(context: &McpContext, arguments: &str) -> Result<Value, String> {
         format!("no operation is known as {operation_id:?}: it is too long ago, or the id is another one")
     })?;
     let shown = call_json::operation(&own);
-    serde_json::to_value(&shown).map_err(|_| "the operation cannot be shown".to_owned())
+    let result_bytes = own.result.as_ref().map_or(0, |result| result.get().len());
+    let text = shared_json::bytes(&shown, result_bytes).ok();
+    let shown = text.and_then(|text| serde_json::from_slice(&text).ok());
+    shown.ok_or_else(|| "the operation cannot be shown".to_owned())
 }
 
 /// `find_tools`: the best tools of the view within the budget.
