@@ -317,7 +317,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut archive = ZipArchiveWriter::new(&mut bytes);
         for number in 0..=ENTRIES_MAX {
-            archive.new_dir(&format!("{number}/")).create().unwrap();
+            archive.new_dir(format!("{number}/")).create().unwrap();
         }
         archive.finish().unwrap();
         let refused = read(&bytes, MOST_BYTES).unwrap_err().to_string();

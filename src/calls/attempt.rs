@@ -1,6 +1,6 @@
 //! How anything is sent to a scenario, a call of a tool or a relayed request.
 //!
-//! An [`Admission`] is the permit and the route with which it may be sent. Each attempt under it
+//! An [`AttemptAdmission`] is the permit and the route with which it may be sent. Each attempt under it
 //! has a limit of its own, and its result is reported to the engine and to the circuit breaker.
 //! Never done here: deciding whether a caller may send something, and whether there is a further
 //! attempt.
@@ -28,7 +28,7 @@ const BRIEF_RESULT_BYTES: usize = 64 * 1024;
 
 /// The permit and the route with which something may be sent to a scenario. Dropping it lets the
 /// next one proceed.
-pub(super) struct Admission {
+pub(super) struct AttemptAdmission {
     inner: Arc<CallsInner>,
     scenario: ScenarioName,
     rules: Arc<config::CallsConfig>,
@@ -37,7 +37,7 @@ pub(super) struct Admission {
     _permit: CallPermit,
 }
 
-impl Admission {
+impl AttemptAdmission {
     /// Waits for a permit and a route. A caller that cancels meanwhile ends the wait.
     pub(super) async fn wait(
         inner: &Arc<CallsInner>,

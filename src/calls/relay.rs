@@ -1,7 +1,7 @@
 //! The path of a request that is no call of a tool, such as for a prompt or a resource, to the
 //! scenario that owns its subject.
 //!
-//! It waits for its permit, is sent and is judged as a call is ([`Admission`]), and holds its
+//! It waits for its permit, is sent and is judged as a call is ([`AttemptAdmission`]), and holds its
 //! parameters and its result in the same budget. Such a request changes nothing, so it ends with
 //! its caller, and it is not in the audit log. It is never sent twice.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
-use super::attempt::Admission;
+use super::attempt::AttemptAdmission;
 use super::caller::CallLine;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
@@ -55,7 +55,7 @@ impl Calls {
         self.may_relay(&id, &scope)?;
         let held = inner.held.hold_arguments(&scope, params.get().len());
         let _params = held.map_err(|exceeded| ExecuteError::NoRoom { name: id.to_string(), exceeded })?;
-        let admission = Admission::wait(inner, &id, caller.as_ref()).await?;
+        let admission = AttemptAdmission::wait(inner, &id, caller.as_ref()).await?;
         let to = admission.route();
         let rules = admission.rules();
         admission.pass(to)?;

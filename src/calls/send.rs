@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::attempt::Admission;
+use super::attempt::AttemptAdmission;
 use super::caller::CallLine;
 use super::recorder::CallRecorder;
 use super::{
@@ -53,7 +53,7 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
-            Ok(()) => Admission::wait(&self.0, &ready.tool.id, caller.as_ref()).await,
+            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, caller.as_ref()).await,
             Err(refused) => Err(refused),
         };
         match admitted {
@@ -113,7 +113,7 @@ fn record(
 struct Sending {
     inner: Arc<CallsInner>,
     ready: Box<PreparedCall>,
-    admission: Admission,
+    admission: AttemptAdmission,
 }
 
 /// The further tries that a call has used.

@@ -323,7 +323,7 @@ mod tests {
     use crate::server::http::typed_body::parse_strict_body;
     use serde_json::json;
 
-    fn change(body: Value) -> Result<ScopedPatch, Problem> {
+    fn change(body: &Value) -> Result<ScopedPatch, Problem> {
         parse_strict_body::<ChangeBody>(body.to_string().as_bytes())?.into_patch()
     }
 
@@ -331,7 +331,7 @@ mod tests {
     fn absent_leaves_null_resets_and_a_value_sets() {
         let body =
             json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
-        let (scope, target, patch) = change(body).unwrap();
+        let (scope, target, patch) = change(&body).unwrap();
         assert_eq!(scope.to_string(), "chat:7");
         assert_eq!(target.to_string(), "tool:files/read");
         let expected = SettingsPatch {
@@ -363,15 +363,15 @@ mod tests {
             let mut body = base.clone();
             body["priority"] = json!(1);
             body[member] = value;
-            let answer = change(body).expect_err(member).into_full_response();
+            let answer = change(&body).expect_err(member).into_full_response();
             assert_eq!(answer.status(), 400);
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             let problem: Value = serde_json::from_slice(&body).unwrap();
             assert!(problem["error"].as_str().unwrap().contains(named), "{member}: {problem}");
         }
-        assert!(change(base).is_err(), "nothing to change");
-        assert!(change(json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");
-        assert!(change(json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"})).is_err());
+        assert!(change(&base).is_err(), "nothing to change");
+        assert!(change(&json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");
+        assert!(change(&json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"})).is_err());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
 //! connections, of which the longest resting one gives way to a new one, a limit on requests under
 //! way over all of them and on the head of each, a deadline for clients that send no request or
-//! read no answer (also of one stream), an end for HTTP/2 connections that stay without a request or
-//! flood the daemon with frames, and a graceful stop with a deadline.
+//! read no answer (also of one stream), an end for HTTP/2 connections that stay without a request
+//! or flood the daemon with frames, and a graceful stop with a deadline.
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -3,8 +3,8 @@
 //! (RFC 9113 section 10.5). hyper answers and counts each of them, and has no limit on most.
 //!
 //! Each connection has an allowance of such frames. It grows with time, with each request, and with
-//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`. WebSockets have the same
-//! allowance for pings.
+//! the bytes of answers, whose readers have to send `WINDOW_UPDATE`. Connections of WebSocket have
+//! the same allowance for pings.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
