@@ -1,9 +1,9 @@
 //! How anything is sent to a scenario, a call of a tool or a relayed request.
 //!
-//! An [`AttemptAdmission`] is the permit and the route with which it may be sent. Each attempt under it
-//! has a limit of its own, and its result is reported to the engine and to the circuit breaker.
-//! Never done here: deciding whether a caller may send something, and whether there is a further
-//! attempt.
+//! An [`AttemptAdmission`] is the permit and the route with which it may be sent. Each attempt
+//! under it has a limit of its own, and its result is reported to the engine and to the circuit
+//! breaker. Never done here: deciding whether a caller may send something, and whether there is a
+//! further attempt.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The path of a request that is no call of a tool, such as for a prompt or a resource, to the
 //! scenario that owns its subject.
 //!
-//! It waits for its permit, is sent and is judged as a call is ([`AttemptAdmission`]), and holds its
-//! parameters and its result in the same budget. Such a request changes nothing, so it ends with
-//! its caller, and it is not in the audit log. It is never sent twice.
+//! It waits for its permit, is sent and is judged as a call is ([`AttemptAdmission`]), and holds
+//! its parameters and its result in the same budget. Such a request changes nothing, so it ends
+//! with its caller, and it is not in the audit log. It is never sent twice.
 
 use std::sync::Arc;
 
