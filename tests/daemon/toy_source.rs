@@ -110,9 +110,9 @@ async fn a_source_is_added_by_its_declaration_alone() {
     let paper = Paper(read, SourceTrust::Trusted);
     let app = started(folder.path(), Some(paper), &[("shelf", configured.url())]).await;
 
-    let of_paper = health(&app, "desk", |health| health.state == ScenarioState::Live).await;
-    assert_eq!(of_paper.source, PAPER);
-    assert_eq!(of_paper.source.to_string(), "paper");
+    let found = health(&app, "desk", |health| health.state == ScenarioState::Live).await;
+    assert_eq!(found.source, PAPER);
+    assert_eq!(found.source.to_string(), "paper");
     // The configuration comes first.
     let of_both = health(&app, "shelf", |health| health.state == ScenarioState::Live).await;
     assert_eq!(of_both.source, SourceId::STATIC);

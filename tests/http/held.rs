@@ -1,6 +1,8 @@
 //! Bytes that are held for clients: bodies that never end, and lists that are not read, are refused
 //! beyond the budget, and are free again when their connections are gone.
 
+#![allow(clippy::disallowed_methods, reason = "the answers of this test's own daemon are small")]
+
 use std::time::Duration;
 
 use callsheet::catalog::Inputs;
