@@ -125,7 +125,7 @@ async fn call(session: &dyn Session, name: &str, arguments: &Value) -> Result<()
         max_body: MAX_BODY,
         resumed: None,
     };
-    let outcome = session.call(&call, &mut Agreeable).await.with_context(|| format!("the call of {name}"))?;
+    let outcome = session.call(&call, &Agreeable).await.with_context(|| format!("the call of {name}"))?;
     let text = outcome.result.map_or_else(|| outcome.error.unwrap_or_default(), |result| result.get().to_owned());
     println!("{name}: {}: {text}", if outcome.success { "succeeded" } else { "failed" });
     Ok(())

@@ -120,12 +120,15 @@ fn servers_of_the_present_project_are_taken_and_those_of_others_are_named() {
     let projects = json!({
         here.to_str().unwrap(): {"mcpServers": {
             "own": {"url": "http://127.0.0.1:8/mcp"}, "same": {"url": "http://localhost:9/mcp"}}},
-        "/work/there": {"mcpServers": {"far": {"url": "http://127.0.0.1:7/mcp"}}},
+        "/home/ada/there": {"mcpServers": {"far": {"url": "http://127.0.0.1:7/mcp"}}},
     });
     home.write(".claude.json", &json!({"numStartups": 1, "projects": projects}).to_string());
     let shown = home.run(&["import"]).ok();
     assert!(shown.contains("1 server can be taken") && shown.contains("own  "), "{shown}");
-    assert!(shown.contains("left out: far (") && shown.contains("it belongs to the project /work/there; "), "{shown}");
+    assert!(
+        shown.contains("left out: far (") && shown.contains("it belongs to the project /home/ada/there; "),
+        "{shown}"
+    );
     assert!(shown.contains("left out: same (") && shown.contains("has it already, as `known`"), "{shown}");
     home.run(&["import", "--write"]).ok();
     assert!(fs::read_to_string(home.path("callsheet.toml")).unwrap().contains("http://127.0.0.1:8/mcp"));

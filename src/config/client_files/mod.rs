@@ -117,7 +117,7 @@ mod tests {
             "HOME" => Some("/home/ada".to_owned()),
             _ => None,
         };
-        read_client_file(text, Path::new("/home/ada/work/.cursor/mcp.json"), &Variables::new(&variable)).unwrap()
+        read_client_file(text, Path::new("/home/ada/home/ada/.cursor/mcp.json"), &Variables::new(&variable)).unwrap()
     }
 
     fn one(entry: &str) -> Result<ClientEntry, String> {
@@ -146,18 +146,18 @@ mod tests {
     #[test]
     fn servers_of_the_present_project_are_read_and_those_of_others_are_named() {
         let text = r#"{"mcpServers": {"all": {"command": "a"}}, "projects": {
-            "/work/here": {"mcpServers": {"own": {"command": "./own.sh"}}, "history": []},
-            "/work/there": {"mcpServers": {"far": {"command": "b"}}}, "/work/none": {}}}"#;
+            "/home/ada/here": {"mcpServers": {"own": {"command": "./own.sh"}}, "history": []},
+            "/home/ada/there": {"mcpServers": {"far": {"command": "b"}}}, "/home/ada/none": {}}}"#;
         let none = |_: &str| None;
         let file = Path::new("/home/ada/.claude.json");
-        let variables = Variables::new(&none).in_project(Path::new("/work/here"));
+        let variables = Variables::new(&none).in_project(Path::new("/home/ada/here"));
         let entries = read_client_file(text, file, &variables).unwrap();
         let named: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.entry.is_ok())).collect();
         assert_eq!(named, [("all", true), ("own", true), ("far", false)]);
         let EntryTarget::Program { command, .. } = &entries[1].entry.as_ref().unwrap().target else { panic!() };
-        assert_eq!(command, "/work/here/./own.sh");
-        assert!(entries[2].entry.as_ref().unwrap_err().contains("the project /work/there"));
-        let alone = r#"{"projects": {"/work/there": {"mcpServers": {"far": {"command": "b"}}}}}"#;
+        assert_eq!(command, "/home/ada/here/./own.sh");
+        assert!(entries[2].entry.as_ref().unwrap_err().contains("the project /home/ada/there"));
+        let alone = r#"{"projects": {"/home/ada/there": {"mcpServers": {"far": {"command": "b"}}}}}"#;
         assert_eq!(read_client_file(alone, file, &Variables::new(&none)).unwrap().len(), 1);
     }
 

@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_read_does_not_keep_the_entry_of_another_file() {
-        let (before, after) = (text(LIVE, "15000"), text(LIVE, "15009"));
+        let before = text(LIVE, "15000");
+        let after = text(LIVE, "15009");
         let known = assemble(&[folder("a", &[("api.json", &before)])], &BTreeMap::new(), &alive).entries;
         let half_written = folder("a", &[("start-api.json", &before[..20]), ("api.json", &after)]);
         let assembled = assemble(&[half_written], &known, &alive);

@@ -168,7 +168,8 @@ mod tests {
     /// A client that shows a form for ever must not keep its call for ever.
     #[tokio::test(start_paused = true)]
     async fn input_is_awaited_for_a_limited_time_from_a_client_of_either_era() {
-        let (clock, limit) = (Clock::system(), Duration::from_secs(60));
+        let clock = Clock::system();
+        let limit = Duration::from_secs(60);
         let modern = ModernClient { capabilities: ClientCapabilities::default(), log_level: None, name: None };
         for client in [McpClient::Modern(modern), McpClient::Legacy(LiveSession::for_tests())] {
             let (sender, mut events) = mpsc::channel(1);

@@ -133,7 +133,9 @@ mod tests {
     async fn a_call_whose_client_does_not_come_back_is_cancelled_and_makes_room() {
         let tasks = Tasks::new();
         let (_trigger, stop) = StopTrigger::new();
-        let (calls, clock, limit) = (HeldCalls::default(), Clock::system(), Duration::from_secs(60));
+        let calls = HeldCalls::default();
+        let clock = Clock::system();
+        let limit = Duration::from_secs(60);
         let hold = |handle: &str| {
             let (call, cancelled) = held(&tasks);
             calls.hold(handle.to_owned(), call, (limit, clock), (&tasks, stop.clone())).map(|()| cancelled)
