@@ -117,7 +117,7 @@ mod tests {
             "HOME" => Some("/home/ada".to_owned()),
             _ => None,
         };
-        read_client_file(text, Path::new("/home/ada/home/ada/.cursor/mcp.json"), &Variables::new(&variable)).unwrap()
+        read_client_file(text, Path::new("/home/ada/work/.cursor/mcp.json"), &Variables::new(&variable)).unwrap()
     }
 
     fn one(entry: &str) -> Result<ClientEntry, String> {
