@@ -43,12 +43,14 @@ impl Core {
         let Some(record) = self.fleet.get_mut(&name) else { return };
         let (last, followed) = (record.last_poll(), self.sessions.is_followed(&name));
         let mut program = None;
+        let mut is_gone = false;
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
             SessionEffect::None => return,
             SessionEffect::List(at) => ScenarioInput::Hinted(at),
             SessionEffect::Unfollowed(at) => ScenarioInput::Unfollowed(at),
             SessionEffect::Gone(at, reason) => {
                 program = reason.program;
+                is_gone = true;
                 ScenarioInput::Ended { at, why: reason.text, followed }
             }
         };
@@ -57,6 +59,11 @@ impl Core {
         }
         self.give(&name, input, now);
         self.reevaluate(&name, now, ChangeKind::Changed);
+        if is_gone {
+            // Not only with the next snapshot: calls until then would be sent to the ended session,
+            // and their failures would open the circuit breaker.
+            self.parts.routes.change(self.fleet.scenarios(), std::iter::once(&name));
+        }
     }
 
     /// Records the end of a scenario's program, once: a poll may fail for the same end that its

@@ -1,7 +1,7 @@
 //! The routes to scenarios, for calls: where each one is now and which protocol it speaks.
 //!
-//! The loop writes them just before the snapshot that shows the same; readers never wait. Only
-//! scenarios that may be called have a route.
+//! The loop writes them just before the snapshot that shows the same, and at once where a session
+//! ended; readers never wait. Only scenarios that may be called have a route.
 
 use std::fmt;
 use std::sync::Arc;

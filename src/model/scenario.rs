@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::awaited::Awaited;
 use super::name::ScenarioName;
+use super::program_end::ProgramEnd;
 use super::source::SourceId;
 
 /// The state of a scenario. Each variant says what happens to its tools.
@@ -114,6 +115,8 @@ pub struct Health {
     pub last_attempt: Option<Timestamp>,
     /// The last error; cleared by a good answer.
     pub last_error: Option<LastError>,
+    /// How its latest program ended, if it is one that was started here.
+    pub program_end: Option<Arc<ProgramEnd>>,
     /// When it will be polled next.
     pub next_attempt: Option<Timestamp>,
     /// What the poll under way has waited for without an answer, if that takes long.

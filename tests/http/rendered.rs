@@ -22,7 +22,7 @@ fn answered_beside(target: &str) {
         for path in known {
             assert_eq!(server.get(path).await.status, 200, "{path}");
         }
-        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
         let tasks = Tasks::new();
         let blocked = tasks.spawn_blocking(move || held.recv().is_err());
         let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(|_| server.get(target)).collect();

@@ -142,7 +142,7 @@ async fn what_is_none_of_the_protocols_is_told_with_its_beginning() {
     for (status, body, part) in [
         (404, "404 page not found\n", "404 page not found"),
         (503, "registry is nil", "registry is nil"),
-        (502, "<html>\n<b>bad gateway", "<html>\\n<b>bad gateway"),
+        (502, "<html>\n<b>bad gateway", "it is a web page"),
         (200, "{}", "neither `success` nor `error`"),
         (200, "[1]", "not the JSON object"),
         (200, "{\"success\":\"yes\"}", "not the JSON object"),

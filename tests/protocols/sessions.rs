@@ -306,8 +306,6 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
     let house = house(&script).await;
     script.refuse(true);
     script.end("the process exited with status 1");
-    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
-    house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
     script.until("refuse", 2).await;
     assert_eq!(house.names(), ["read"], "its tools stay for their grace");
     let revives = async {

@@ -104,6 +104,7 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
         last_success: None,
         last_attempt: None,
         last_error: None,
+        program_end: None,
         next_attempt: None,
         awaited: None,
         failures_in_a_row: 0,

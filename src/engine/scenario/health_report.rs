@@ -31,6 +31,7 @@ impl Scenario {
             last_success: self.last_success,
             last_attempt: self.polls.last.map(|(_, wall)| wall),
             last_error: self.last_error.clone(),
+            program_end: self.program_end.clone(),
             next_attempt: self.polls.next.filter(|_| self.may_be_polled()).map(|(_, wall)| wall),
             awaited: self.awaited.as_deref().cloned(),
             failures_in_a_row: self.failures,

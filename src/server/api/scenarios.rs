@@ -105,13 +105,18 @@ pub(in crate::server) async fn show(
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
         findings: findings.iter().map(shared_json::finding).collect(),
-        stderr: recent_errors(&shared, &health.name),
+        stderr: recent_errors(&shared, health),
     })
 }
 
-/// The last lines that the program of a scenario wrote to standard error.
-pub(in crate::server) fn recent_errors(shared: &ServerState, name: &ScenarioName) -> Vec<String> {
-    shared.engine.route(name).map(|route| route.session.recent_errors()).unwrap_or_default()
+/// The last lines that the program of a scenario wrote to standard error. Those of the program
+/// before stay while its successor has written none.
+pub(in crate::server) fn recent_errors(shared: &ServerState, health: &Health) -> Vec<String> {
+    let lines = shared.engine.route(&health.name).map(|route| route.session.recent_errors()).unwrap_or_default();
+    match &health.program_end {
+        Some(end) if lines.is_empty() => end.stderr.clone(),
+        _ => lines,
+    }
 }
 
 /// `POST /api/v1/scenarios/{name}/refresh`: polls the scenario now and answers its health after the

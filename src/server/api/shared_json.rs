@@ -46,7 +46,7 @@ impl Formatter for BytesAsTheyAre {
     }
 }
 
-/// A JSON text that is written as it is, by [`bytes`] only. A tree would hide equal members and
+/// A JSON text that is written as it is, by [`bytes()`] only. A tree would hide equal members and
 /// change numbers, and cannot hold every depth; the raw value of `serde_json` would be read once
 /// more for each answer.
 #[derive(Debug)]

@@ -202,7 +202,7 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, findings: &
     let entry = snapshot.catalog.entry(&health.name);
     html! {
         (turns(&ScenarioHistory::read(&shared.calls, &health.name), now))
-        (errors(&recent_errors(shared, &health.name)))
+        (errors(&recent_errors(shared, health)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
             @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&snapshot.catalog, findings)) }
