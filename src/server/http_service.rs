@@ -40,6 +40,10 @@ use crate::server::{SharedState, routes};
 /// The path of the list.
 const LIST: &str = "/api/v1/tools";
 
+/// The paths of brief requests that are answered however many are under way: a supervisor restarts
+/// a daemon that does not answer them.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
 /// A body in memory, or one from the router.
 type ServiceBody = Either<Full<Bytes>, axum::body::Body>;
 type ServiceResponse = Response<ServiceBody>;
@@ -162,7 +166,7 @@ impl HttpServiceInner {
     fn at_once(&self, local: IpAddr, request: Request<Incoming>, bytes: &ConnectionBytes) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
-        if head.extensions.get::<TooManyRequests>().is_some() {
+        if head.extensions.get::<TooManyRequests>().is_some() && !PROBES.contains(&head.uri.path()) {
             let problem = Problem::busy("too many requests are under way; try again when some have ended");
             return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
         }

@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::held::until_held;
 use crate::support::callee::{Callee, Ran, done, manifest, tool};
 use crate::support::daemon::{Daemon, Home, configured};
 use crate::support::serving::{self, Served};
@@ -146,18 +147,62 @@ async fn http2_answers(stream: &mut TcpStream, count: usize) -> Vec<bool> {
     found
 }
 
-#[tokio::test]
-async fn requests_under_way_are_limited_over_all_connections() {
-    let server = served(5).await;
-    let target = b"/api/v1/events";
-    let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
-    fields.push(u8::try_from(target.len()).unwrap());
-    fields.extend_from_slice(target);
+/// A connection of HTTP/2 with 32 streams of this header block, whose frames have these flags, each
+/// followed by `rest`.
+fn streams(fields: &[u8], flags: u8, rest: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(fields.len()).unwrap();
     let mut requests = PREFACE.to_vec();
     for stream in 0..32_u8 {
-        requests.extend_from_slice(&[0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, 1 + 2 * stream]);
-        requests.extend_from_slice(&fields);
+        let number = 1 + 2 * stream;
+        requests.extend_from_slice(&[0, 0, length, 1, flags, 0, 0, 0, number]);
+        requests.extend_from_slice(fields);
+        if let Ok(length @ 1..) = u8::try_from(rest.len()) {
+            requests.extend_from_slice(&[0, 0, length, 0, 0, 0, 0, 0, number]);
+            requests.extend_from_slice(rest);
+        }
     }
+    requests
+}
+
+fn requests_for_events() -> Vec<u8> {
+    let target = b"/api/v1/events";
+    let length = u8::try_from(target.len()).unwrap();
+    let fields = [&b"\x82\x86\x41\x09localhost\x04"[..], &[length], target].concat();
+    streams(&fields, 5, b"")
+}
+
+#[tokio::test]
+async fn beyond_the_limit_of_requests_no_more_connections_are_closed_than_make_room() {
+    let server = served(6).await;
+    let fields = b"\x83\x86\x41\x09localhost\x04\x04/rpc\x5f\x10application/json";
+    let unfinished = streams(fields, 4, b"{");
+    let mut connections = Vec::new();
+    for count in 1..=4 {
+        connections.push(sent(&server, &unfinished).await);
+        until_held(&server, "read", |bytes| bytes >= count * 32 * 16 * 1024).await;
+    }
+    let mut busy = sent(&server, &requests_for_events()).await;
+    assert_eq!(http2_answers(&mut busy, 32).await, [true; 32]);
+    let mut first = connections.remove(0);
+    closed(&mut first).await;
+    for connection in &mut connections {
+        connection.write_all(&frame(6, b"12345678")).await.unwrap();
+        let pong = async {
+            let mut head = [0; 9];
+            while head[3] != 6 || head[4] != 1 {
+                connection.read_exact(&mut head).await.unwrap();
+                let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+                connection.read_exact(&mut vec![0; length]).await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, pong).await.expect("the others stay");
+    }
+}
+
+#[tokio::test]
+async fn requests_under_way_are_limited_over_all_connections() {
+    let server = served(6).await;
+    let requests = requests_for_events();
     let mut connections = Vec::new();
     for _ in 0..4 {
         let mut connection = sent(&server, &requests).await;
@@ -166,6 +211,9 @@ async fn requests_under_way_are_limited_over_all_connections() {
     }
     let mut further = sent(&server, &requests).await;
     assert_eq!(http2_answers(&mut further, 32).await, [false; 32], "they are refused at once");
+    let mut probe = sent(&server, HEALTH).await;
+    assert_eq!(begun(&mut probe).await, "HTTP/1.1 200", "a supervisor is answered");
+    drop(probe);
     connections.pop();
     drop(further);
     let mut new = sent(&server, HEALTH).await;

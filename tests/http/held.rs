@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::support::offers::{offer, put, tool};
 use crate::support::serving::{self, Served};
+use crate::support::socket::{Came, open};
 
 /// No condition of these tests takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,7 +38,8 @@ async fn held(server: &Served) -> u64 {
     line.parse().unwrap()
 }
 
-async fn until_held(server: &Served, what: &str, condition: impl Fn(u64) -> bool) {
+/// Waits until so many bytes are held.
+pub(crate) async fn until_held(server: &Served, what: &str, condition: impl Fn(u64) -> bool) {
     let waiting = async {
         while !condition(held(server).await) {
             tokio::task::yield_now().await;
@@ -49,9 +51,9 @@ async fn until_held(server: &Served, what: &str, condition: impl Fn(u64) -> bool
 #[tokio::test]
 async fn bodies_that_do_not_end_are_refused_beyond_the_budget_and_free_again() {
     let server = served().await;
-    let mut open = Vec::new();
+    let mut unread = Vec::new();
     for count in 1..=3 {
-        open.push(unfinished(&server).await);
+        unread.push(unfinished(&server).await);
         until_held(&server, "read", |bytes| bytes >= count * 49_999).await;
     }
     // Bodies have a quarter of what is not kept for small answers: the next one has no room, other
@@ -64,7 +66,7 @@ async fn bodies_that_do_not_end_are_refused_beyond_the_budget_and_free_again() {
             if let Ok(Ok(length @ 1..)) = read {
                 return String::from_utf8_lossy(&answer[..length]).into_owned();
             }
-            open.push(stream);
+            unread.push(stream);
         }
     };
     let refused = tokio::time::timeout(PATIENCE, refused).await.expect("a body is refused");
@@ -72,7 +74,7 @@ async fn bodies_that_do_not_end_are_refused_beyond_the_budget_and_free_again() {
     assert!(refused.contains("server.held_bytes"), "{refused}");
     assert_eq!(server.get("/healthz").await.status, 200);
     assert_eq!(server.get("/api/v1/tools").await.status, 200);
-    drop(open);
+    drop(unread);
     until_held(&server, "free again", |bytes| bytes < 50_000).await;
     let taken = server.ask("POST", "/rpc", &[("content-type", "application/json")], "{}").await;
     assert_eq!(taken.status, 200);
@@ -150,4 +152,35 @@ async fn lists_that_one_connection_does_not_read_are_refused_beyond_its_share() 
     let rpc = rpc.header("content-type", "application/json").body(message).send().await.unwrap();
     let text = rpc.text().await.unwrap();
     assert!(text.contains("this client already uses its share"), "{}", &text[..text.len().min(300)]);
+}
+
+/// Two lists of some 1.2 MB are not read. The snapshot that begins a stream has 1.3 MB, and all
+/// large answers together may have 3.5 MiB.
+#[tokio::test]
+async fn an_event_for_which_there_is_no_memory_ends_its_stream_with_the_reason() {
+    let mut fleet = Inputs::default();
+    let text = "It does what its name says, and nothing else. ".repeat(64);
+    let long: Vec<_> = (0..400).map(|at| tool(&format!("tool_{at}")).about(&text)).collect();
+    put(&mut fleet, offer("long", &long));
+    let names: Vec<_> = (0..20_000).map(|at| tool(&format!("{}_{at}", "name".repeat(12)))).collect();
+    put(&mut fleet, offer("names", &names));
+    let server = callsheet::config::ServerConfig { held_bytes: 8 << 20, ..serving::configured() };
+    let server = serving::serve_configured(serving::snapshot(&fleet, Vec::new(), Vec::new()), 1_000, server).await;
+    let clients = [client_that_does_not_read(), client_that_does_not_read()];
+    let list = |tools: usize| format!("http://{}/api/v1/tools?scenario=long&max_tools={tools}", server.address);
+    let first = clients[0].get(list(399)).send().await.unwrap();
+    let second = clients[1].get(list(398)).send().await.unwrap();
+    assert_eq!([first.status(), second.status()], [200, 200]);
+
+    let mut socket = open(server.address, "", &[]).await.unwrap();
+    let Came::Closed(code, reason) = socket.came().await else { panic!("the snapshot came") };
+    assert_eq!(code, 1013);
+    assert!(reason.contains("server.held_bytes"), "{reason}");
+    let client = client_that_does_not_read();
+    let stream = client.get(format!("http://{}/api/v1/events", server.address)).send().await.unwrap();
+    let text = tokio::time::timeout(PATIENCE, stream.text()).await.expect("it ends").unwrap();
+    assert!(text.contains("event: end") && text.contains("server.held_bytes"), "{text}");
+    drop((first, second));
+    let mut socket = open(server.address, "", &[]).await.unwrap();
+    assert_eq!(socket.next().await.event, "snapshot");
 }

@@ -186,3 +186,20 @@ async fn a_client_of_either_era_hears_that_the_list_changed() {
     assert_eq!(older.next().await.unwrap(), json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     house.finish().await;
 }
+
+#[tokio::test]
+async fn a_client_hears_of_a_change_that_is_larger_than_what_is_remembered() {
+    let server = McpServer::start(modern(&json!([tool("read")]))).await;
+    let house = House::with(&[("files", server.url())], |config| config.events.ring = 2).await;
+    let address = house.serve().await;
+    let client = McpClient::modern(address, json!({}));
+    let params = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = client.follow(&json!("L1"), "subscriptions/listen", params).await;
+    listening.next().await.unwrap();
+    server.until("subscriptions/listen", 1).await;
+    let many: Vec<_> = (0..100).map(|number| tool(&format!("write_{number}"))).collect();
+    server.script(modern(&json!(many)));
+    server.push(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    assert_eq!(listening.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    house.finish().await;
+}

@@ -38,19 +38,24 @@ impl ArgumentValidator {
         let mut findings = Vec::new();
         let mut is_busy = false;
         for entry in entries {
-            let digest = entry.manifest.digest;
-            if let Some(known) = self.judged.lock().await.get(&entry.name).filter(|known| known.digest == digest) {
-                findings.extend(known.findings.iter().cloned());
+            if let Some(known) = self.judged(entry).await {
+                findings.extend(known);
                 continue;
             }
             if is_busy {
+                continue;
+            }
+            // Requests that come together wait for the one that judges, and take its findings.
+            let _turn = self.judging.lock().await;
+            if let Some(known) = self.judged(entry).await {
+                findings.extend(known);
                 continue;
             }
             let (found, progress) = self.judge_schemas(entry, rules).await;
             findings.extend(found.iter().cloned());
             match progress {
                 JudgeProgress::Complete => {
-                    let judged = JudgedManifest { digest, findings: found };
+                    let judged = JudgedManifest { digest: entry.manifest.digest, findings: found };
                     self.judged.lock().await.insert(entry.name.clone(), judged);
                 }
                 JudgeProgress::EntryLeft => {}
@@ -58,6 +63,13 @@ impl ArgumentValidator {
             }
         }
         findings
+    }
+
+    /// The findings about this manifest, if it was judged.
+    async fn judged(&self, entry: &CatalogEntry) -> Option<Vec<Finding>> {
+        let judged = self.judged.lock().await;
+        let known = judged.get(&entry.name)?;
+        (known.digest == entry.manifest.digest).then(|| known.findings.clone())
     }
 
     /// Forgets the findings about scenarios for which `is_known` is false.

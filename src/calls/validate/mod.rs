@@ -70,6 +70,8 @@ pub(super) struct ArgumentValidator {
     result_turns: Arc<Semaphore>,
     /// By scenario; those that are not published any more are forgotten.
     judged: tokio::sync::Mutex<BTreeMap<ScenarioName, JudgedManifest>>,
+    /// Held by the request that judges a manifest.
+    judging: tokio::sync::Mutex<()>,
 }
 
 /// Compiled schemas by the digest of their text.
@@ -98,6 +100,7 @@ impl ArgumentValidator {
             unfit: Mutex::new(NotedTools::new(SchemaNote::UnfitResult)),
             result_turns: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
             judged: tokio::sync::Mutex::default(),
+            judging: tokio::sync::Mutex::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::SinkExt;
@@ -19,7 +19,7 @@ use http::HeaderMap;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::events::{DisconnectWatch, Ending, Form, Next, Subscription};
+use crate::events::{self as event_messages, DisconnectWatch, Ending, Form, Next, Subscription};
 use crate::runtime::Clock;
 use crate::server::SharedState;
 use crate::server::api::lookup;
@@ -28,6 +28,7 @@ use crate::server::events;
 use crate::server::events::event_json as event_wire;
 use crate::server::http::accept::FrameAllowance;
 use crate::server::http::error::Problem;
+use crate::server::http::held::ConnectionBytes;
 
 /// The largest frame that a client may send, in bytes. Control frames have at most 125 bytes (RFC
 /// 6455 section 5.5).
@@ -44,10 +45,15 @@ const TOO_MANY_PINGS: &str = "too many pings";
 /// The reason in the close frame for a client that sent a message.
 const CLIENT_MESSAGE_REFUSED: &str = "this socket only sends events; to follow others, open another one";
 
+/// The reason in the close frame for a client for whose next event there is no memory. It has at
+/// most 123 bytes (RFC 6455 section 5.5).
+const NO_ROOM_FOR_EVENT: &str = "the memory for clients is in use (`server.held_bytes`); resume with the last cursor";
+
 /// A socket with its subscription.
 struct EventSocket {
     socket: WebSocket,
     subscription: Subscription,
+    bytes: ConnectionBytes,
     clock: Clock,
     keep_alive: Duration,
     /// Pings sent since the last frame of the client.
@@ -73,6 +79,7 @@ pub(in crate::server) async fn follow(
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
     access: Access,
+    Extension(bytes): Extension<ConnectionBytes>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let request = events::parse_subscription(raw.as_deref(), &headers, access)?;
@@ -85,7 +92,7 @@ pub(in crate::server) async fn follow(
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
             let allowance = FrameAllowance::new(clock.now());
-            EventSocket { socket, subscription, clock, keep_alive, unanswered: 0, allowance }.run().await;
+            EventSocket { socket, subscription, bytes, clock, keep_alive, unanswered: 0, allowance }.run().await;
         }
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
@@ -117,13 +124,11 @@ impl EventSocket {
         loop {
             tokio::select! {
                 next = self.subscription.next() => {
-                    let message = match next {
-                        Next::Message(message) => message.written(Form::Frame, event_wire::frame),
+                    let end = match next {
+                        Next::Message(message) => self.send_event(&message).await,
                         Next::Ended(ending) => return close_for(ending),
                     };
-                    // All messages are JSON, so they are valid UTF-8.
-                    let Ok(text) = Utf8Bytes::try_from(message) else { return SocketEnd::Gone };
-                    if let Some(end) = self.send(Message::Text(text)).await {
+                    if let Some(end) = end {
                         return end;
                     }
                 }
@@ -161,6 +166,19 @@ impl EventSocket {
         // The library has the answer ready, and would read the next ping before it could send it.
         let watch = self.subscription.watch();
         unless_ended(watch, SinkExt::flush(&mut self.socket)).await
+    }
+
+    /// Sends an event, whose bytes are reserved once for all sockets that have not sent it yet.
+    /// Returns why the socket has to end, if it has to.
+    async fn send_event(&mut self, message: &event_messages::Message) -> Option<SocketEnd> {
+        let written = message.written(Form::Frame, event_wire::frame);
+        let reservation = message.reservation(Form::Frame);
+        let Ok(_reserved) = reservation.hold(written.len(), self.bytes.answers()) else {
+            return Some(SocketEnd::Close(close_code::AGAIN, NO_ROOM_FOR_EVENT));
+        };
+        // All messages are JSON, so they are valid UTF-8.
+        let Ok(text) = Utf8Bytes::try_from(written) else { return Some(SocketEnd::Gone) };
+        self.send(Message::Text(text)).await
     }
 
     /// Sends one frame. Returns why the socket has to end, if it has to.

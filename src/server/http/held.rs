@@ -123,23 +123,19 @@ impl ConnectionBytes {
         B: Body<Data = Bytes> + Unpin,
     {
         let (head, mut body) = answer.into_parts();
-        let mut first = None;
-        // hyper polls again what is not ready here.
-        let mut context = Context::from_waker(Waker::noop());
-        if !body.is_end_stream()
-            && let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut context)
-        {
-            first = Some(match frame {
-                Ok(frame) => Ok(self.hold_frame(frame)?),
-                Err(error) => Err(error),
-            });
-        }
+        let first = match first_frame(&mut body) {
+            Some(Ok(frame)) => Some(Ok(self.hold_frame(frame)?)),
+            other => other,
+        };
         Ok(Response::from_parts(head, HeldBody { first, body, bytes: self.clone() }))
     }
 
     /// The answer without a reservation for what is there.
-    pub(in crate::server) fn unreserved<B: Body<Data = Bytes>>(&self, answer: Response<B>) -> Response<HeldBody<B>> {
-        answer.map(|body| HeldBody { first: None, body, bytes: self.clone() })
+    pub(in crate::server) fn unreserved<B>(&self, answer: Response<B>) -> Response<HeldBody<B>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        answer.map(|mut body| HeldBody { first: first_frame(&mut body), body, bytes: self.clone() })
     }
 
     fn hold_frame(&self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BudgetExceeded> {
@@ -151,6 +147,17 @@ impl ConnectionBytes {
             Ok(shared) => Ok(Frame::data(shared)),
             Err(other) => Ok(other),
         }
+    }
+}
+
+/// What is there of a body. hyper polls again what is not ready here.
+fn first_frame<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> Option<Result<Frame<Bytes>, B::Error>> {
+    if body.is_end_stream() {
+        return None;
+    }
+    match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(first) => first,
+        Poll::Pending => None,
     }
 }
 

@@ -64,6 +64,8 @@ enum FollowedResources {
 /// One stream.
 struct ChangeStream {
     subscription: Subscription,
+    /// Whether its first snapshot came. A further one stands in place of changes.
+    is_opened: bool,
     offers: OffersSeen,
     wanted: Wanted,
     clock: Clock,
@@ -169,6 +171,7 @@ async fn open(
     shared.tasks.spawn(disconnect_when_overrun(watch, context.connection.clone(), shared.clock, hangs));
     let stream = ChangeStream {
         subscription,
+        is_opened: false,
         offers: OffersSeen::new(shared.reader.clone(), list.view.clone()),
         wanted,
         clock: shared.clock,
@@ -265,11 +268,7 @@ impl ChangeStream {
         };
         tokio::select! {
             next = self.subscription.next() => match next {
-                Next::Message(message) if matches!(message.event, Event::Catalog(_)) => {
-                    StreamStep::Changed(vec![ListChange::Tools])
-                }
-                // What the client has to know of the present it learns by listing.
-                Next::Message(_) => StreamStep::Changed(Vec::new()),
+                Next::Message(message) => StreamStep::Changed(self.of_event(&message.event)),
                 Next::Ended(_) => StreamStep::Ended,
             },
             changed = self.offers.changed() => StreamStep::Changed(changed),
@@ -277,6 +276,17 @@ impl ChangeStream {
             message = self.wanted.followed.message() => message.map_or(StreamStep::SessionEnded, StreamStep::Message),
             () = due => StreamStep::Due,
             () = self.clock.sleep_until(self.silent_until) => StreamStep::Silent,
+        }
+    }
+
+    /// What an event is to this stream. The present state that the first snapshot has, the client
+    /// learns by listing.
+    fn of_event(&mut self, event: &Event) -> Vec<ListChange> {
+        let was_opened = std::mem::replace(&mut self.is_opened, true);
+        match event {
+            Event::Catalog(_) => vec![ListChange::Tools],
+            Event::Snapshot(_) if was_opened => vec![ListChange::Tools],
+            _ => Vec::new(),
         }
     }
 

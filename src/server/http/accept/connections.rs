@@ -44,6 +44,8 @@ pub(super) struct ConnectionTable {
     opened: AtomicU64,
     /// Requests under way on all connections, also those that rest.
     requests: AtomicUsize,
+    /// Those of them that are on connections which give way, and so end soon.
+    leaving: AtomicUsize,
     /// Signals that a connection might give way that did not before.
     rested: Notify,
     full_noted: Mutex<Option<Instant>>,
@@ -132,6 +134,7 @@ impl ConnectionTable {
             open: Mutex::default(),
             opened: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
+            leaving: AtomicUsize::new(0),
             rested: Notify::new(),
             full_noted: Mutex::default(),
             clock,
@@ -219,15 +222,16 @@ impl ConnectionTable {
         let mut numbers: Vec<u64> = open.by_number.keys().copied().collect();
         let number = *numbers.select_nth_unstable(kept).1;
         let Some(entry) = open.by_number.remove(&number) else { return false };
-        entry.load.work.send_modify(|work| work.gives_way = true);
+        entry.load.work.send_modify(|work| entry.load.leave(work));
         entry.cut.stop();
         true
     }
 
     /// Counts a request that begins. Returns whether there are too many. One more may begin if a
-    /// connection gives way whose requests rest.
+    /// connection gives way whose requests rest; those of it make room for as many.
     fn begin_request(&self) -> bool {
-        let others = self.requests.fetch_add(1, Ordering::Relaxed);
+        let under_way = self.requests.fetch_add(1, Ordering::Relaxed);
+        let others = under_way.saturating_sub(self.leaving.load(Ordering::Relaxed));
         let most = self.size.saturating_mul(REQUESTS_EACH_CONNECTION).max(FEWEST_REQUESTS);
         others >= most && !self.close_longest_resting_with_requests()
     }
@@ -344,9 +348,18 @@ impl ConnectionLoad {
     /// Begins no request from now on, if it has rested since this time.
     fn give_way(&self, since: Instant) -> bool {
         self.work.send_if_modified(|work| {
-            work.gives_way = work.rests() && work.rests_since == since;
-            work.gives_way
+            let gives_way = work.rests() && work.rests_since == since;
+            if gives_way {
+                self.leave(work);
+            }
+            gives_way
         })
+    }
+
+    /// Counts its requests among those that end soon. None begins from now on.
+    fn leave(&self, work: &mut ConnectionWork) {
+        work.gives_way = true;
+        self.table.leaving.fetch_add(work.under_way, Ordering::Relaxed);
     }
 }
 
@@ -399,6 +412,9 @@ impl Drop for OpenRequest {
         self.load.table.requests.fetch_sub(1, Ordering::Relaxed);
         self.load.work.send_modify(|work| {
             work.under_way -= 1;
+            if work.gives_way {
+                self.load.table.leaving.fetch_sub(1, Ordering::Relaxed);
+            }
             if !self.rests {
                 self.load.rested(work);
             }
