@@ -41,6 +41,13 @@ const HEAPS: libc::c_int = 2;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: libc::c_int = 128 << 10;
 
+/// The number of free bytes at the end of a heap that stay with it, unless the environment sets it
+/// (`MALLOC_TRIM_THRESHOLD_`). A setting of [`LARGE`] ends glibc's own adjustment of it, and with
+/// its first value each call shrinks the heap of its thread and lets it grow again: four system
+/// calls. [`watch`] returns what stays.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const KEPT: libc::c_int = 2 << 20;
+
 /// Makes the allocator keep little. To be called before there are other threads; settings of the
 /// environment (mallopt(3)) are left as they are.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -50,6 +57,7 @@ pub fn keep_little() {
     for (variable, tunable, parameter, value) in [
         ("MALLOC_ARENA_MAX", "arena_max", libc::M_ARENA_MAX, HEAPS),
         ("MALLOC_MMAP_THRESHOLD_", "mmap_threshold", libc::M_MMAP_THRESHOLD, LARGE),
+        ("MALLOC_TRIM_THRESHOLD_", "trim_threshold", libc::M_TRIM_THRESHOLD, KEPT),
     ] {
         if std::env::var_os(variable).is_none() && !tunables.to_string_lossy().contains(tunable) {
             // SAFETY: mallopt(3) takes any numbers, and there is no other thread yet. A refused
