@@ -10,6 +10,7 @@ use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::calls::kept::{
     GroupMember, Keepable, KeptChanges, KeptLimits, KeptTable, MemberStanding, Taken, giving_way, held_bytes,
 };
+use crate::calls::requester::{RequestedIn, Requester};
 use crate::model::{ApprovalDecision, ApprovalRequest, ApprovalState, ToolId};
 use crate::state::Write;
 
@@ -27,6 +28,8 @@ pub(super) struct KeptApproval {
     /// Its outcome was handed out to a caller that sent the same call again, or may have been
     /// before a restart.
     collected: bool,
+    /// The session that its outcome belongs to.
+    requested_in: RequestedIn,
     changes: KeptChanges,
 }
 
@@ -66,20 +69,33 @@ pub(super) struct RoomMade {
 type GroupKey<'a> = (&'a ToolId, Option<&'a str>, Option<&'a str>);
 
 impl ApprovalTable {
-    /// The latest decision about exactly this call, for a caller that sends the call again: one
-    /// that is under way, or one whose outcome was not handed out yet. An outcome is handed out
+    /// The latest decision about exactly this call of this requester, which sends the call again:
+    /// one that is under way, or one whose outcome was not handed out yet. An outcome is handed out
     /// once, and within the time in which the call could be decided.
-    pub(super) fn collect(&mut self, digest: &str, wall: Timestamp) -> Option<Arc<ApprovalRequest>> {
+    pub(super) fn collect(
+        &mut self,
+        digest: &str,
+        requester: &Requester,
+        wall: Timestamp,
+    ) -> Option<Arc<ApprovalRequest>> {
         let kept = self.iter().rev().find(|kept| {
             let request = &kept.request;
-            !kept.is_held() && *request.digest == *digest && request.state != ApprovalState::Waiting
+            let is_decided = !kept.is_held() && request.state != ApprovalState::Waiting;
+            is_decided && *request.digest == *digest && kept.is_joined_by(requester)
         })?;
         let is_open = !kept.collected && wall < kept.request.expires_at;
         let request = Arc::clone(&kept.request);
         if request.state.is_over() {
             self.set_collected(&request.id);
+        } else {
+            self.take_over(&request.id, requester);
         }
         is_open.then_some(request)
+    }
+
+    /// A call belongs to the session that sent it last.
+    fn take_over(&mut self, id: &str, requester: &Requester) {
+        self.change(id, |kept| kept.requested_in = requester.into());
     }
 
     /// The outcome of this one was handed out.
@@ -90,12 +106,21 @@ impl ApprovalTable {
     /// Adds a call that waits, and holds it. Those that are over may be forgotten. If too many
     /// wait, the oldest of the largest group gives way, as long as that group stays larger than the
     /// one of the new one; else the oldest of its own group does.
-    pub(super) fn enqueue(&mut self, request: &Arc<ApprovalRequest>, deadline: Instant) -> Admitted {
-        let same = |kept: &&KeptApproval| kept.waits() && kept.request.digest == request.digest;
-        if let Some(kept) = self.iter().find(same) {
-            return Admitted::Waits(Arc::clone(&kept.request));
+    pub(super) fn enqueue(
+        &mut self,
+        request: &Arc<ApprovalRequest>,
+        requester: &Requester,
+        deadline: Instant,
+    ) -> Admitted {
+        let same = |kept: &&KeptApproval| {
+            kept.waits() && kept.request.digest == request.digest && kept.is_joined_by(requester)
+        };
+        let waiting = self.iter().find(same).map(|kept| Arc::clone(&kept.request));
+        if let Some(waiting) = waiting {
+            self.take_over(&waiting.id, requester);
+            return Admitted::Waits(waiting);
         }
-        let new = KeptApproval::new(Arc::clone(request), deadline);
+        let new = KeptApproval::new(Arc::clone(request), requester.into(), deadline);
         let most = self.most();
         // One caller leaves some room to others, whatever it requests.
         let most_of_caller = Taken { count: share(most.count), bytes: share(most.bytes) };
@@ -209,19 +234,24 @@ impl ApprovalTable {
 
 impl KeptApproval {
     /// A new one, which is held until it is stored.
-    fn new(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
+    fn new(request: Arc<ApprovalRequest>, requested_in: RequestedIn, deadline: Instant) -> Self {
         let change = Some(StoredChange::Added);
-        Self { request, deadline, change, collected: false, changes: KeptChanges::default() }
+        Self { request, deadline, change, collected: false, requested_in, changes: KeptChanges::default() }
     }
 
     /// One that was stored.
     pub(super) fn restored(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
-        Self { change: None, collected: true, ..Self::new(request, deadline) }
+        Self { change: None, collected: true, ..Self::new(request, RequestedIn::Unknown, deadline) }
     }
 
     fn group(&self) -> GroupKey<'_> {
         let caller = &self.request.caller;
         (&self.request.tool, caller.profile.as_deref(), caller.chat.as_deref())
+    }
+
+    /// Whether a call of this requester is one with it.
+    fn is_joined_by(&self, requester: &Requester) -> bool {
+        self.requested_in.is_joined_by(&self.request, requester)
     }
 
     fn waits(&self) -> bool {
@@ -314,14 +344,17 @@ mod tests {
     /// Adds a call for which none gives way; the ids of those that are forgotten. `None` if it was
     /// not added.
     fn forgotten(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
-        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, soon()) else { return None };
+        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, &Requester::default(), soon())
+        else {
+            return None;
+        };
         assert_eq!(displaced, []);
         Some(forgotten.iter().map(|kept| kept.id().to_string()).collect())
     }
 
     /// The same call that waits already.
     fn waiting(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Arc<ApprovalRequest>> {
-        let Admitted::Waits(waiting) = book.enqueue(request, soon()) else { return None };
+        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::default(), soon()) else { return None };
         Some(waiting)
     }
 
@@ -417,23 +450,27 @@ mod tests {
         let mut book = table(&LIMITS);
         let wall = Timestamp::from_second(0).unwrap();
         let first = with(&mut book, "1");
-        assert_eq!(book.collect(&first.digest, wall), None, "it waits");
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), None, "it waits");
         let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
         book.put(&started);
-        assert_eq!(book.collect(&first.digest, wall), Some(Arc::clone(&started)));
-        assert_eq!(book.collect(&first.digest, wall), Some(started));
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(Arc::clone(&started)));
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(started));
         let done = over(&first, 1);
         book.put(&done);
-        assert_eq!(book.collect("another", wall), None);
-        assert_eq!(book.collect(&first.digest, first.expires_at), None, "too late");
+        assert_eq!(book.collect("another", &Requester::default(), wall), None);
+        assert_eq!(book.collect(&first.digest, &Requester::default(), first.expires_at), None, "too late");
 
         let second = with(&mut book, "2");
         book.put(&over(&second, 1));
-        assert_eq!(book.collect(&second.digest, wall), Some(over(&second, 1)));
-        assert_eq!(book.collect(&second.digest, wall), None);
+        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), Some(over(&second, 1)));
+        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), None);
         let mut restored = table(&LIMITS);
         restored.add(KeptApproval::restored(done, soon()));
-        assert_eq!(restored.collect(&first.digest, wall), None, "it may have been handed out before");
+        assert_eq!(
+            restored.collect(&first.digest, &Requester::default(), wall),
+            None,
+            "it may have been handed out before"
+        );
     }
 
     fn request_of(id: &str, chat: &str) -> Arc<ApprovalRequest> {
@@ -446,7 +483,9 @@ mod tests {
     /// Adds a call and stores it. The ids of those that gave way; `None` if there is no room.
     fn added(book: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
         let request = request_of(id, chat);
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, soon()) else { return None };
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, &Requester::default(), soon()) else {
+            return None;
+        };
         for ended in &displaced {
             book.put(ended);
         }
@@ -465,7 +504,7 @@ mod tests {
         assert_eq!(forgotten(&mut book, &request_of("4", "4")), Some(vec!["2".into()]));
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
-        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), soon()), Admitted::Full));
+        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), &Requester::default(), soon()), Admitted::Full));
     }
 
     #[test]
@@ -507,7 +546,9 @@ mod tests {
         book.put(&Arc::new(started));
         assert_eq!(added(&mut book, "4", "greedy"), Some(vec!["3".into()]));
         let fifth = request_of("5", "greedy");
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, soon()) else { unreachable!() };
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, &Requester::default(), soon()) else {
+            unreachable!()
+        };
         assert_eq!(*displaced[0].id, *"4");
         assert_eq!(book.hold("4", now, Timestamp::from_second(0).unwrap()), Err(DecisionRefusal::Busy));
         assert_eq!(added(&mut book, "6", "greedy"), None, "the others are being stored or decided");
