@@ -1,4 +1,4 @@
-//! Approvals at `/mcp`: whose outcome it is.
+//! Approvals at `/mcp`: whose outcome it is, and what the form shows.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::served::served;
 use crate::support::house::House;
-use crate::support::mcp_client::McpClient;
+use crate::support::mcp_client::{META, McpClient};
 use crate::support::mcp_server::{McpServer, modern, tool};
 use crate::support::serving::ask;
 
@@ -146,5 +146,52 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
         assert_ne!(waits(&operator, &call_of(number)).await, without_token, "it would be lost for its caller");
         gets_outcome(&client, number).await;
     }
+    house.finish().await;
+}
+
+/// The answer to a call whose arguments are this text, of a modern client that shows forms.
+async fn answer_to(address: SocketAddr, arguments: &str) -> Value {
+    let meta = json!({format!("{META}protocolVersion"): "2026-07-28", format!("{META}clientCapabilities"): {"elicitation": {}}});
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"files__read","arguments":{arguments},"_meta":{meta}}}}}"#
+    );
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "files__read"),
+    ];
+    ask(address, "POST", "/mcp", &headers, &body).await.json()["result"].take()
+}
+
+/// A person must not approve what the form does not show.
+#[tokio::test]
+async fn no_form_is_shown_for_a_call_that_it_would_not_show_whole() {
+    let server = McpServer::start(modern(&json!([tool("read")]))).await;
+    let (house, address) = guarded(&server).await;
+    let text_of_letter = "Lunch? ".repeat(400);
+    let invisible = "\u{202e}".repeat(500);
+    for body in [text_of_letter, invisible] {
+        let arguments = json!({"to": "ada@example.org", "body": body, "bcc": "evil@example.org"});
+        let answer = answer_to(address, &arguments.to_string()).await;
+        let id = waiting_id(&answer).unwrap_or_else(|| panic!("{answer}"));
+        let next_step = format!("It is decided on the dashboard, or by `callsheet approvals approve {id}`");
+        assert!(text(&answer).contains(&next_step), "{answer}");
+    }
+    assert_eq!(server.of("tools/call").len(), 0);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_form_shows_the_parts_of_a_call_whatever_stands_between_them() {
+    let server = McpServer::start(modern(&json!([tool("read")]))).await;
+    let (house, address) = guarded(&server).await;
+    let gap = format!("{}{}", "\n".repeat(30), " ".repeat(3_000));
+    let arguments = format!("{{\"to\":\"ada\",{gap}\"bcc\": \"\u{202e}evil\u{200b}\", \"n\":1.50}}");
+    let answer = answer_to(address, &arguments).await;
+    let message = &answer["inputRequests"]["input"]["params"]["message"];
+    let shown = "{\n  \"to\": \"ada\",\n  \"bcc\": \"<U+202E>evil<U+200B>\",\n  \"n\": 1.50\n}";
+    assert_eq!(*message, format!("The tool `files/read` needs your approval. Its arguments:\n{shown}"), "{answer}");
     house.finish().await;
 }
