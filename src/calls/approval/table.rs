@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::calls::kept::{
-    GroupMember, Keepable, KeptChanges, KeptLimits, KeptTable, MemberStanding, Taken, giving_way, held_bytes,
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable, KeptChanges, KeptLimits,
+    KeptTable, MemberStanding, NewMember, Taken, held_bytes,
 };
 use crate::calls::requester::{RequestedIn, Requester};
 use crate::model::{ApprovalDecision, ApprovalRequest, ApprovalState, ToolId};
@@ -30,6 +31,7 @@ pub(super) struct KeptApproval {
     collected: bool,
     /// The session that its outcome belongs to.
     requested_in: RequestedIn,
+    group: Arc<GroupPath>,
     changes: KeptChanges,
 }
 
@@ -65,9 +67,6 @@ pub(super) struct RoomMade {
     pub(super) displaced: Vec<Arc<ApprovalRequest>>,
 }
 
-/// Tool, profile and conversation.
-type GroupKey<'a> = (&'a ToolId, Option<&'a str>, Option<&'a str>);
-
 impl ApprovalTable {
     /// The latest decision about exactly this call of this requester, which sends the call again:
     /// one that is under way, or one whose outcome was not handed out yet. An outcome is handed out
@@ -78,11 +77,8 @@ impl ApprovalTable {
         requester: &Requester,
         wall: Timestamp,
     ) -> Option<Arc<ApprovalRequest>> {
-        let kept = self.iter().rev().find(|kept| {
-            let request = &kept.request;
-            let is_decided = !kept.is_held() && request.state != ApprovalState::Waiting;
-            is_decided && *request.digest == *digest && kept.is_joined_by(requester)
-        })?;
+        let is_decided = |kept: &KeptApproval| !kept.is_held() && kept.request.state != ApprovalState::Waiting;
+        let kept = self.alike(digest).rev().find(|kept| is_decided(kept) && kept.is_joined_by(requester))?;
         let is_open = !kept.collected && wall < kept.request.expires_at;
         let request = Arc::clone(&kept.request);
         if request.state.is_over() {
@@ -104,68 +100,62 @@ impl ApprovalTable {
     }
 
     /// Adds a call that waits, and holds it. Those that are over may be forgotten. If too many
-    /// wait, the oldest of the largest group gives way, as long as that group stays larger than the
-    /// one of the new one; else the oldest of its own group does.
+    /// wait, others give way ([`KeptTable::room_for`]).
     pub(super) fn enqueue(
         &mut self,
         request: &Arc<ApprovalRequest>,
         requester: &Requester,
         deadline: Instant,
     ) -> Admitted {
-        let same = |kept: &&KeptApproval| {
-            kept.waits() && kept.request.digest == request.digest && kept.is_joined_by(requester)
-        };
-        let waiting = self.iter().find(same).map(|kept| Arc::clone(&kept.request));
+        let waiting = self.alike(&request.digest).find(|kept| kept.waits() && kept.is_joined_by(requester));
+        let waiting = waiting.map(|kept| Arc::clone(&kept.request));
         if let Some(waiting) = waiting {
             self.take_over(&waiting.id, requester);
             return Admitted::Waits(waiting);
         }
         let new = KeptApproval::new(Arc::clone(request), requester.into(), deadline);
-        let most = self.most();
-        // One caller leaves some room to others, whatever it requests.
-        let most_of_caller = Taken { count: share(most.count), bytes: share(most.bytes) };
-        let own = |kept: &KeptApproval| kept.request.caller == request.caller;
-        let Some(of_caller) = self.displaced_by(&new, most_of_caller, own) else { return Admitted::Full };
-        let others = |kept: &KeptApproval| !of_caller.contains(kept.id());
-        let Some(of_all) = self.displaced_by(&new, most, others) else { return Admitted::Full };
-        let displaced = of_caller.iter().chain(&of_all).filter_map(|id| self.displace(id, request.asked_at)).collect();
+        let Some(displaced) = self.displace_for(&new) else { return Admitted::Full };
         let forgotten = self.make_room(Taken::by_one(held_bytes(&new)));
         self.add(new);
         Admitted::New(RoomMade { forgotten, displaced })
     }
 
-    /// The ids of those that have to give way so that `new` fits into these limits with all that
-    /// `counts` selects; `None` if it cannot.
-    fn displaced_by(
-        &self,
-        new: &KeptApproval,
-        most: Taken,
-        counts: impl Fn(&KeptApproval) -> bool,
-    ) -> Option<Vec<Arc<str>>> {
-        let lasting = self.iter().filter(|kept| !kept.is_over() && !kept.gave_way() && counts(kept));
-        let members = lasting.map(|kept| GroupMember {
-            id: kept.id(),
-            group: kept.group(),
-            bytes: held_bytes(kept),
-            standing: match kept.request.state {
-                ApprovalState::Waiting if kept.is_held() => MemberStanding::Busy,
-                ApprovalState::Waiting => MemberStanding::GivesWay,
-                _ => MemberStanding::Stays,
-            },
-        });
-        giving_way(new.group(), Taken::by_one(held_bytes(new)), members, most)
+    /// Holds those that give way so that there is room for a new one, and returns them as they end.
+    /// `None` if there is no room; then all stay.
+    fn displace_for(&mut self, new: &KeptApproval) -> Option<Vec<Arc<ApprovalRequest>>> {
+        let most = self.most();
+        // One conversation leaves some room to others, whatever it requests.
+        let most_of_conversation = Taken { count: share(most.count), bytes: share(most.bytes) };
+        let bounds = [GroupBounds::of_conversation(most_of_conversation), GroupBounds::of_all(most)];
+        let member = NewMember { path: &new.group, taken: Taken::by_one(held_bytes(new)) };
+        let mut displaced: Vec<Arc<ApprovalRequest>> = Vec::new();
+        for bounds in bounds {
+            loop {
+                let ended = match self.room_for(member, bounds) {
+                    GroupRoom::Free => break,
+                    GroupRoom::After(giving_way) => self.displace(giving_way, new.request.asked_at),
+                    GroupRoom::Full => None,
+                };
+                let Some(ended) = ended else {
+                    for ended in &displaced {
+                        self.release(&ended.id);
+                    }
+                    return None;
+                };
+                displaced.push(ended);
+            }
+        }
+        Some(displaced)
     }
 
     /// Holds one that gives way, and returns it as it ends.
-    fn displace(&mut self, id: &str, at: Timestamp) -> Option<Arc<ApprovalRequest>> {
-        let request = self.change(id, |kept| {
+    fn displace(&mut self, giving_way: GivingWay, at: Timestamp) -> Option<Arc<ApprovalRequest>> {
+        let id = Arc::clone(self.numbered(giving_way.number)?.id());
+        let request = self.change(&id, |kept| {
             kept.change = Some(StoredChange::Displaced);
             ApprovalRequest::clone(&kept.request)
         })?;
-        let reason = format!(
-            "as many calls wait for approval as are kept (`calls.approvals_max`, `calls.kept_bytes`), and this was the oldest of too many of `{}` in the same conversation and profile",
-            request.tool
-        );
+        let reason = reason_to_give_way(giving_way.cause, &request.tool);
         let decided = Some(ApprovalDecision { by: "callsheet".into(), at, reason: Some(reason.into()) });
         Some(Arc::new(ApprovalRequest { state: ApprovalState::Expired, decided, ended_at: Some(at), ..request }))
     }
@@ -235,18 +225,22 @@ impl ApprovalTable {
 impl KeptApproval {
     /// A new one, which is held until it is stored.
     fn new(request: Arc<ApprovalRequest>, requested_in: RequestedIn, deadline: Instant) -> Self {
-        let change = Some(StoredChange::Added);
-        Self { request, deadline, change, collected: false, requested_in, changes: KeptChanges::default() }
+        let caller = &request.caller;
+        let group = [caller.profile.clone(), caller.chat.clone(), Some(request.tool.to_string().into())];
+        Self {
+            group: Arc::new(group),
+            request,
+            deadline,
+            change: Some(StoredChange::Added),
+            collected: false,
+            requested_in,
+            changes: KeptChanges::default(),
+        }
     }
 
     /// One that was stored.
     pub(super) fn restored(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
         Self { change: None, collected: true, ..Self::new(request, RequestedIn::Unknown, deadline) }
-    }
-
-    fn group(&self) -> GroupKey<'_> {
-        let caller = &self.request.caller;
-        (&self.request.tool, caller.profile.as_deref(), caller.chat.as_deref())
     }
 
     /// Whether a call of this requester is one with it.
@@ -293,6 +287,22 @@ impl Keepable for KeptApproval {
         &self.changes
     }
 
+    fn likeness(&self) -> Option<&Arc<str>> {
+        Some(&self.request.digest)
+    }
+
+    fn member(&self) -> Option<GroupMember> {
+        if self.is_over() || self.gave_way() {
+            return None;
+        }
+        let standing = match self.request.state {
+            ApprovalState::Waiting if self.is_held() => MemberStanding::Busy,
+            ApprovalState::Waiting => MemberStanding::GivesWay,
+            _ => MemberStanding::Stays,
+        };
+        Some(GroupMember { path: Arc::clone(&self.group), standing })
+    }
+
     fn deletion(&self) -> Option<Write> {
         Some(Write::ForgetApproval(Arc::clone(&self.request.id)))
     }
@@ -312,7 +322,30 @@ fn expired_at(at: Timestamp, request: &ApprovalRequest) -> ApprovalRequest {
     ApprovalRequest { state: ApprovalState::Expired, ended_at: Some(at), ..request.clone() }
 }
 
-/// The part of a limit that one caller may use: three quarters.
+/// Why a call of this tool gave way.
+fn reason_to_give_way(cause: GivingWayCause, tool: &ToolId) -> String {
+    let why = match cause {
+        GivingWayCause::LargestProfile => {
+            format!(
+                "no profile takes more of that than this one, in it no conversation more than this one, and this was the oldest call of `{tool}` there"
+            )
+        }
+        GivingWayCause::LargestConversation => {
+            format!(
+                "no conversation of the same profile takes more of that than this one, and this was the oldest call of `{tool}` there"
+            )
+        }
+        GivingWayCause::LargestTool => {
+            format!("no tool takes more of that than `{tool}` in the same conversation, and this was its oldest call")
+        }
+        GivingWayCause::OwnGroup => {
+            format!("this was the oldest of `{tool}` in the same conversation and profile, which requested another one")
+        }
+    };
+    format!("as many calls wait for approval as may (`calls.approvals_max`, `calls.kept_bytes`), and {why}")
+}
+
+/// The part of a limit that one conversation may use: three quarters.
 fn share(limit: usize) -> usize {
     limit - limit / 4
 }
