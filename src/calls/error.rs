@@ -134,7 +134,7 @@ pub enum ExecuteError {
     },
     /// A human has to approve the call first, and too many calls wait for approval.
     #[error(
-        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which none may give way; decide some of them first"
+        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow, of which none gives way to it; decide some of them first"
     )]
     ApprovalsFull {
         /// The tool.

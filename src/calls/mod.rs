@@ -70,6 +70,7 @@ pub mod pending_calls;
 mod recorder;
 pub mod relay;
 mod request;
+mod requester;
 pub mod resolve;
 mod results;
 mod routing;
@@ -98,6 +99,7 @@ pub use log::{
 };
 pub use relay::{RelayRequest, RelayResponse};
 pub use request::{CallResponse, PreparedCall, Request};
+pub use requester::{CallSession, FULL_ACCESS, Requester};
 pub use settle::WaitLimits;
 pub use several::run_several;
 
@@ -250,6 +252,7 @@ impl Calls {
             adjusted,
             resumed: request.resumed,
             collects: request.collects,
+            requester: request.requester,
             ..PreparedCall::new(tool, scope, arguments, request.user_id)
         };
         if needs_yes {

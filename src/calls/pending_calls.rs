@@ -20,7 +20,7 @@ use super::track::{
     OperationTracker, ToolCaller,
 };
 use super::turns::Turns;
-use super::{CallResponse, Calls, ExecuteError, PreparedCall, allow, routing};
+use super::{CallResponse, Calls, ExecuteError, PreparedCall, Requester, allow, routing};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
 use crate::engine::CallRoute;
@@ -144,7 +144,7 @@ impl Calls {
             },
         };
         let asker = asker(&ready);
-        let PreparedCall { tool, arguments, adjusted, collects, .. } = ready;
+        let PreparedCall { tool, arguments, adjusted, collects, requester, .. } = ready;
         let tool = Arc::clone(&tool.tool);
         let wanted = NewApproval {
             id: id.clone(),
@@ -153,6 +153,7 @@ impl Calls {
             owner: route.party.clone(),
             arguments,
             asker,
+            requester,
             collects,
         };
         match approvals.enqueue(wanted).await {
@@ -214,6 +215,7 @@ impl Calls {
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
+            requester: Requester::default(),
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
@@ -238,6 +240,7 @@ impl Calls {
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
+            requester: Requester::default(),
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ExecuteError;
+use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
 use crate::catalog::ViewQuery;
@@ -44,6 +45,8 @@ pub struct Request {
     /// Whether the outcome of the same call is handed out, once, if a human decided about it
     /// meanwhile.
     pub collects: bool,
+    /// On whose behalf it is made.
+    pub requester: Requester,
     /// The tool, if what `name` means was looked up before.
     pub resolved: Option<ToolId>,
 }
@@ -74,6 +77,8 @@ pub struct PreparedCall {
     pub resumed: Option<InputRound>,
     /// Whether the outcome of the same call is handed out if a human decided about it meanwhile.
     pub collects: bool,
+    /// On whose behalf it is made.
+    pub requester: Requester,
 }
 
 /// A call that its scenario answered.
@@ -118,6 +123,7 @@ impl PreparedCall {
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
+            requester: Requester::default(),
         }
     }
 }
@@ -137,6 +143,7 @@ impl Request {
             resumed: None,
             client: None,
             collects: false,
+            requester: Requester::default(),
             resolved: None,
         }
     }

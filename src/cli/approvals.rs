@@ -12,6 +12,7 @@ use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
 use super::table::{ColumnFit, TextTable, cell};
 use super::{CommandError, RemoteArgs, output};
 use crate::model::ApprovalState;
+use crate::model::text::marked;
 use crate::runtime::Clock;
 
 /// Arguments of `approvals`.
@@ -180,7 +181,7 @@ impl<'a> ShownArguments<'a> {
 
     /// The text, with what cannot be seen marked; `None` if it is not in the answer.
     fn text(&self) -> Option<String> {
-        self.arguments.filter(|arguments| arguments.get() != "null").map(|arguments| output::marked(arguments.get()))
+        self.arguments.filter(|arguments| arguments.get() != "null").map(|arguments| marked(arguments.get()))
     }
 }
 

@@ -238,21 +238,6 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
-/// A foreign text in which each invisible character is shown by its number, for texts that a person
-/// decides about.
-pub(super) fn marked(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_invisible(c) || matches!(c, '\n' | '\t') {
-            // Writing to a text cannot fail.
-            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
 /// As [`sanitize`], but keeps line ends.
 pub(super) fn lines(text: &str) -> String {
     text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
@@ -396,11 +381,6 @@ mod tests {
         assert_eq!(dense(&broken.concat()), dense(&format!("  hint: {path}")));
         assert!(rows("", &"x".repeat(300), Some(80)).iter().all(|row| row.len() <= 80));
         assert_eq!(rows("", &path, None), [path.as_str()]);
-    }
-
-    #[test]
-    fn what_cannot_be_seen_is_shown_by_its_number() {
-        assert_eq!(marked("/safe\u{3164}\u{202e}x\ty"), "/safe<U+3164><U+202E>x<U+0009>y");
     }
 
     #[test]

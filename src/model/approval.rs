@@ -25,6 +25,9 @@ pub struct ApprovalRequest {
     pub arguments: JsonText,
     /// The client that requested it.
     pub caller: CallerInfo,
+    /// The identity of the access that it was requested with, to which its outcome belongs; `None`
+    /// if an earlier version stored it. An approval is not bound to it.
+    pub access: Option<Arc<str>>,
     /// The party behind the scenario at the request.
     pub owner: PeerIdentity,
     /// Digest of the tool as it was offered then, as hexadecimal digits.

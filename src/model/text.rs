@@ -53,6 +53,21 @@ pub(crate) fn is_invisible(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A foreign text in which each invisible character is shown by its number, for texts that a person
+/// decides about.
+pub(crate) fn marked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) || matches!(c, '\n' | '\t') {
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +93,11 @@ mod tests {
         for c in "a ö漢\n\t👍\u{301}\u{a0}".chars() {
             assert!(!is_invisible(c), "U+{:04X}", u32::from(c));
         }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown_by_its_number() {
+        assert_eq!(marked("/safe\u{3164}\u{202e}x\ty"), "/safe<U+3164><U+202E>x<U+0009>y");
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod rendered;
 mod route_refusals;
 mod route_spec;
 mod routes;
+mod shown_json;
 
 pub use self::http::accept::OpenConnections;
 

@@ -437,6 +437,35 @@ async fn what_waits_outlives_the_daemon() {
     daemon.stop().await;
 }
 
+/// The access of a call is stored with it.
+#[tokio::test]
+async fn a_call_belongs_to_its_access_also_after_a_restart() {
+    let home = Home::new();
+    let callee = Callee::echo(disks()).await;
+    let configured = || {
+        let mut config = config(&home, &callee);
+        config.server.operator_token = Some(callsheet::model::Secret::new(TOKEN));
+        config
+    };
+    let body = json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}});
+    let bearer = format!("Bearer {TOKEN}");
+    let id = async |daemon: &Daemon, shown: &[&str]| {
+        let answer = showing(daemon, "POST", "/api/v1/tools/execute", shown, &body).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["approval_id"].take()
+    };
+    let daemon = Daemon::ready(configured()).await;
+    let of_operator = id(&daemon, &[&bearer]).await;
+    daemon.stop().await;
+    let daemon = Daemon::ready(configured()).await;
+    daemon.until_state("disks", "live").await;
+    let of_other = id(&daemon, &[]).await;
+    assert_ne!(of_other, of_operator);
+    assert_eq!(id(&daemon, &[&bearer]).await, of_operator);
+    assert_eq!(id(&daemon, &[]).await, of_other);
+    daemon.stop().await;
+}
+
 /// One that a daemon had begun to run when it ended.
 fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> ApprovalRequest {
     let text = |name: &str| Arc::<str>::from(waiting[name].as_str().unwrap());
@@ -447,6 +476,7 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
         name: "wipe".into(),
         arguments: JsonText::parse(&waiting["arguments"].to_string()).unwrap(),
         caller: CallerInfo { chat: Some("7".into()), ..CallerInfo::default() },
+        access: None,
         owner: PeerIdentity { identity: None, origin: Some(format!("http://localhost:{}", owner.port()).into()) },
         definition: text("definition"),
         digest: text("digest"),

@@ -1,7 +1,7 @@
 //! Tools over JSON-RPC: `POST /rpc`, against a scenario that runs them.
 
 use axum::response::Response;
-use callsheet::model::Profile;
+use callsheet::model::{Profile, Secret};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -224,6 +224,41 @@ async fn a_call_that_waits_for_approval_is_an_error_of_its_own_and_then_gives_it
     let rejected = json(&daemon, "tools/call", &other).await["error"].clone();
     assert_eq!(rejected["code"], -32000);
     assert!(rejected["message"].as_str().unwrap().contains("rejected: no"), "{rejected}");
+    daemon.stop().await;
+}
+
+/// A bystander without the token must not take the outcome of an operator's call.
+#[tokio::test]
+async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
+    const TOKEN: &str = "0123456789abcdef-hush";
+    let path = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let delete = tool_with("delete_file", &path, &json!({"enabled_by_default": true, "requires_approval": true}));
+    let callee = Callee::start(manifest("files", &[delete]), run).await;
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    config.server.operator_token = Some(Secret::new(TOKEN));
+    config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
+    let daemon = Daemon::ready(config).await;
+    let bearer = format!("Bearer {TOKEN}");
+    let send = async |target: &str, is_operator: bool, body: &Value| {
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(is_operator.then_some(("authorization", &*bearer)));
+        ask(daemon.address, "POST", target, &headers, &body.to_string()).await.json()
+    };
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "delete_file", "arguments": {"path": "/tmp/a"}}});
+    let execute = json!({"tool_name": "delete_file", "arguments": {"path": "/tmp/a"}});
+    let id = async |is_operator: bool| send("/rpc", is_operator, &call).await["error"]["data"]["approval_id"].take();
+    let of_operator = id(true).await;
+    let of_other = id(false).await;
+    assert!(of_operator.is_string() && of_other.is_string() && of_operator != of_other, "{of_operator} {of_other}");
+    assert_eq!(send("/api/v1/tools/execute", true, &execute).await["approval_id"], of_operator);
+    assert_eq!(send("/api/v1/tools/execute", false, &execute).await["approval_id"], of_other);
+    let approve = format!("/api/v1/approvals/{}/approve", of_operator.as_str().unwrap());
+    assert_eq!(send(&approve, true, &json!({})).await["state"], "answered");
+    assert_eq!(id(false).await, of_other, "its own call waits");
+    assert_eq!(send("/rpc", true, &call).await["result"], json!({"path": "/tmp/a"}));
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals;
 mod attended;
 mod calls;
 mod eras;

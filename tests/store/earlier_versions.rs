@@ -72,6 +72,7 @@ async fn everything_in_a_database_of_schema_7_is_found() {
     assert_eq!(approval.tool.to_string(), "kitchen/brew".to_owned());
     assert_eq!(approval.state, ApprovalState::Waiting);
     assert_eq!(&*approval.name, "brew");
+    assert_eq!(approval.access, None, "it belongs to every access");
     assert_eq!(approval.arguments.get(), r#"{"cups":2}"#);
     let [operation] = &restored.operations[..] else { panic!("{:?}", restored.operations) };
     assert_eq!(operation.tool.to_string(), "pantry/restock".to_owned());

@@ -83,6 +83,7 @@ fn waiting(id: &str) -> ApprovalRequest {
         name: "wipe".into(),
         arguments: JsonText::parse(r#"{"b": 1, "a": [2]}"#).unwrap(),
         caller: CallerInfo { chat: text("7f:2"), profile: None, user_id: text("u") },
+        access: text("without-token"),
         owner: party("lab-7", "http://10.0.0.7:80"),
         definition: "d0".into(),
         digest: "d1".into(),

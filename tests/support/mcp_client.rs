@@ -21,6 +21,8 @@ pub(crate) struct McpClient {
     /// The id of its session and the revision, of a legacy one.
     session: Option<(String, &'static str)>,
     capabilities: Value,
+    /// The operator's token, where it sends that.
+    token: Option<&'static str>,
 }
 
 /// An answer as it came: whole, or as a stream whose messages are read one by one.
@@ -39,7 +41,7 @@ pub(crate) fn rpc(method: &str, params: &Value) -> Value {
 impl McpClient {
     /// A client of 2026-07-28 with these capabilities.
     pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
-        Self { address, target: "/mcp".to_owned(), session: None, capabilities }
+        Self { address, target: "/mcp".to_owned(), session: None, capabilities, token: None }
     }
 
     /// A client that begins a session of this revision.
@@ -51,12 +53,17 @@ impl McpClient {
         assert_eq!(answer.status, 200, "{answer:?}");
         let session = answer.header("mcp-session-id").to_owned();
         assert!(!session.is_empty(), "{answer:?}");
-        Self { address, target: "/mcp".to_owned(), session: Some((session, revision)), capabilities }
+        Self { address, target: "/mcp".to_owned(), session: Some((session, revision)), capabilities, token: None }
     }
 
     /// The same client at another address of the daemon.
     pub(crate) fn at(&self, target: &str) -> Self {
         Self { target: target.to_owned(), ..self.clone() }
+    }
+
+    /// The same client with the operator's token.
+    pub(crate) fn with_token(&self, token: &'static str) -> Self {
+        Self { token: Some(token), ..self.clone() }
     }
 
     /// The same client of another daemon.
@@ -82,6 +89,7 @@ impl McpClient {
     /// The headers of a message, as lines.
     fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
         let mut headers = vec![("accept", "application/json, text/event-stream".to_owned())];
+        headers.extend(self.token.map(|token| ("authorization", format!("Bearer {token}"))));
         if let Some((session, revision)) = &self.session {
             headers.extend([("mcp-session-id", session.clone()), ("mcp-protocol-version", (*revision).to_owned())]);
             return headers;

@@ -52,11 +52,10 @@ impl Calls {
     }
 
     /// Begins a call whose caller takes part over HTTP, under the id that it gave or a new one. It
-    /// belongs to `owner`.
+    /// belongs to the access that it is requested with.
     pub fn attend(
         &self,
         request: &Request,
-        owner: &str,
         id: Option<String>,
         log_level: LogLevel,
     ) -> Result<Arc<ActiveCall>, AttendError> {
@@ -67,7 +66,7 @@ impl Calls {
                 profile: request.profile.as_deref().map(Into::into),
                 user_id: request.user_id.clone(),
             },
-            owner: owner.into(),
+            owner: Arc::clone(&request.requester.access),
             log_level,
             clock: self.0.clock,
             hub: self.parts().map(|parts| parts.hub.clone()),

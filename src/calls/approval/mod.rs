@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::dependencies::CallDependencies;
 use super::kept::{Keepable as _, KeptLimits, KeptRegister, Taken};
+use super::requester::Requester;
 use crate::events::Event;
 use crate::model::{
     ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity, StoredAnswer, Tool, ToolId,
@@ -59,6 +60,8 @@ pub struct NewApproval {
     pub arguments: JsonText,
     /// The caller.
     pub asker: CallerInfo,
+    /// On whose behalf it is made.
+    pub requester: Requester,
     /// Whether an earlier decision about the same call is wanted instead, if its outcome was not
     /// handed out yet.
     pub collects: bool,
@@ -154,8 +157,8 @@ impl Approvals {
         self.0.kept.table().shown_with_id(id)
     }
 
-    /// Adds a call to those that wait. It is durable when this returns. If exactly the same call
-    /// waits already, that one is returned.
+    /// Adds a call to those that wait. It is durable when this returns. If exactly the same call of
+    /// the same requester waits already, that one is returned.
     pub async fn enqueue(&self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         // A task of its own, so that it is not cut off with the request: a place that was taken
         // must lead to a stored approval or be given back.
@@ -166,12 +169,14 @@ impl Approvals {
     async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
         let collects = wanted.collects;
+        let requester = wanted.requester.clone();
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
-        let earlier = if collects { self.0.kept.table().collect(&request.digest, clock.wall()) } else { None };
+        let earlier =
+            if collects { self.0.kept.table().collect(&request.digest, &requester, clock.wall()) } else { None };
         if let Some(earlier) = earlier {
             return Ok(earlier);
         }
-        let admitted = self.0.kept.table().enqueue(&request, clock.now() + limits.expiry);
+        let admitted = self.0.kept.table().enqueue(&request, &requester, clock.now() + limits.expiry);
         let RoomMade { forgotten, displaced } = match admitted {
             Admitted::New(made) => made,
             Admitted::Waits(known) => return Ok(known),
@@ -322,7 +327,7 @@ impl std::fmt::Debug for Approvals {
 }
 
 fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let NewApproval { id, name, tool, owner, arguments, asker, collects: _ } = wanted;
+    let NewApproval { id, name, tool, owner, arguments, asker, requester, collects: _ } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),
@@ -330,6 +335,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
         name,
         arguments,
         caller: asker,
+        access: Some(requester.access),
         owner,
         definition: binding::definition(&tool),
         digest: "".into(),
@@ -362,7 +368,7 @@ fn bounded(answer: StoredAnswer) -> StoredAnswer {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A call that waits.
@@ -374,6 +380,7 @@ mod tests {
             name: "wipe".into(),
             arguments: JsonText::parse(r#"{"disk":"sda1"}"#).unwrap(),
             caller: CallerInfo { chat: Some("7".into()), ..CallerInfo::default() },
+            access: None,
             owner: PeerIdentity { identity: None, origin: Some("http://localhost:1".into()) },
             definition: "d".into(),
             digest: "x".into(),

@@ -8,8 +8,10 @@ use tokio::time::Instant;
 
 use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::calls::kept::{
-    GroupMember, Keepable, KeptChanges, KeptLimits, KeptTable, MemberStanding, Taken, giving_way, held_bytes,
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, Keepable, KeptChanges, KeptLimits,
+    KeptTable, MemberStanding, NewMember, Taken, held_bytes,
 };
+use crate::calls::requester::{RequestedIn, Requester};
 use crate::model::{ApprovalDecision, ApprovalRequest, ApprovalState, ToolId};
 use crate::state::Write;
 
@@ -27,6 +29,9 @@ pub(super) struct KeptApproval {
     /// Its outcome was handed out to a caller that sent the same call again, or may have been
     /// before a restart.
     collected: bool,
+    /// The session that its outcome belongs to.
+    requested_in: RequestedIn,
+    group: Arc<GroupPath>,
     changes: KeptChanges,
 }
 
@@ -62,24 +67,31 @@ pub(super) struct RoomMade {
     pub(super) displaced: Vec<Arc<ApprovalRequest>>,
 }
 
-/// Tool, profile and conversation.
-type GroupKey<'a> = (&'a ToolId, Option<&'a str>, Option<&'a str>);
-
 impl ApprovalTable {
-    /// The latest decision about exactly this call, for a caller that sends the call again: one
-    /// that is under way, or one whose outcome was not handed out yet. An outcome is handed out
+    /// The latest decision about exactly this call of this requester, which sends the call again:
+    /// one that is under way, or one whose outcome was not handed out yet. An outcome is handed out
     /// once, and within the time in which the call could be decided.
-    pub(super) fn collect(&mut self, digest: &str, wall: Timestamp) -> Option<Arc<ApprovalRequest>> {
-        let kept = self.iter().rev().find(|kept| {
-            let request = &kept.request;
-            !kept.is_held() && *request.digest == *digest && request.state != ApprovalState::Waiting
-        })?;
+    pub(super) fn collect(
+        &mut self,
+        digest: &str,
+        requester: &Requester,
+        wall: Timestamp,
+    ) -> Option<Arc<ApprovalRequest>> {
+        let is_decided = |kept: &KeptApproval| !kept.is_held() && kept.request.state != ApprovalState::Waiting;
+        let kept = self.alike(digest).rev().find(|kept| is_decided(kept) && kept.is_joined_by(requester))?;
         let is_open = !kept.collected && wall < kept.request.expires_at;
         let request = Arc::clone(&kept.request);
         if request.state.is_over() {
             self.set_collected(&request.id);
+        } else {
+            self.take_over(&request.id, requester);
         }
         is_open.then_some(request)
+    }
+
+    /// A call belongs to the session that sent it last.
+    fn take_over(&mut self, id: &str, requester: &Requester) {
+        self.change(id, |kept| kept.requested_in = requester.into());
     }
 
     /// The outcome of this one was handed out.
@@ -88,59 +100,62 @@ impl ApprovalTable {
     }
 
     /// Adds a call that waits, and holds it. Those that are over may be forgotten. If too many
-    /// wait, the oldest of the largest group gives way, as long as that group stays larger than the
-    /// one of the new one; else the oldest of its own group does.
-    pub(super) fn enqueue(&mut self, request: &Arc<ApprovalRequest>, deadline: Instant) -> Admitted {
-        let same = |kept: &&KeptApproval| kept.waits() && kept.request.digest == request.digest;
-        if let Some(kept) = self.iter().find(same) {
-            return Admitted::Waits(Arc::clone(&kept.request));
+    /// wait, others give way ([`KeptTable::room_for`]).
+    pub(super) fn enqueue(
+        &mut self,
+        request: &Arc<ApprovalRequest>,
+        requester: &Requester,
+        deadline: Instant,
+    ) -> Admitted {
+        let waiting = self.alike(&request.digest).find(|kept| kept.waits() && kept.is_joined_by(requester));
+        let waiting = waiting.map(|kept| Arc::clone(&kept.request));
+        if let Some(waiting) = waiting {
+            self.take_over(&waiting.id, requester);
+            return Admitted::Waits(waiting);
         }
-        let new = KeptApproval::new(Arc::clone(request), deadline);
-        let most = self.most();
-        // One caller leaves some room to others, whatever it requests.
-        let most_of_caller = Taken { count: share(most.count), bytes: share(most.bytes) };
-        let own = |kept: &KeptApproval| kept.request.caller == request.caller;
-        let Some(of_caller) = self.displaced_by(&new, most_of_caller, own) else { return Admitted::Full };
-        let others = |kept: &KeptApproval| !of_caller.contains(kept.id());
-        let Some(of_all) = self.displaced_by(&new, most, others) else { return Admitted::Full };
-        let displaced = of_caller.iter().chain(&of_all).filter_map(|id| self.displace(id, request.asked_at)).collect();
+        let new = KeptApproval::new(Arc::clone(request), requester.into(), deadline);
+        let Some(displaced) = self.displace_for(&new) else { return Admitted::Full };
         let forgotten = self.make_room(Taken::by_one(held_bytes(&new)));
         self.add(new);
         Admitted::New(RoomMade { forgotten, displaced })
     }
 
-    /// The ids of those that have to give way so that `new` fits into these limits with all that
-    /// `counts` selects; `None` if it cannot.
-    fn displaced_by(
-        &self,
-        new: &KeptApproval,
-        most: Taken,
-        counts: impl Fn(&KeptApproval) -> bool,
-    ) -> Option<Vec<Arc<str>>> {
-        let lasting = self.iter().filter(|kept| !kept.is_over() && !kept.gave_way() && counts(kept));
-        let members = lasting.map(|kept| GroupMember {
-            id: kept.id(),
-            group: kept.group(),
-            bytes: held_bytes(kept),
-            standing: match kept.request.state {
-                ApprovalState::Waiting if kept.is_held() => MemberStanding::Busy,
-                ApprovalState::Waiting => MemberStanding::GivesWay,
-                _ => MemberStanding::Stays,
-            },
-        });
-        giving_way(new.group(), Taken::by_one(held_bytes(new)), members, most)
+    /// Holds those that give way so that there is room for a new one, and returns them as they end.
+    /// `None` if there is no room; then all stay.
+    fn displace_for(&mut self, new: &KeptApproval) -> Option<Vec<Arc<ApprovalRequest>>> {
+        let most = self.most();
+        // One conversation leaves some room to others, whatever it requests.
+        let most_of_conversation = Taken { count: share(most.count), bytes: share(most.bytes) };
+        let bounds = [GroupBounds::of_conversation(most_of_conversation), GroupBounds::of_all(most)];
+        let member = NewMember { path: &new.group, taken: Taken::by_one(held_bytes(new)) };
+        let mut displaced: Vec<Arc<ApprovalRequest>> = Vec::new();
+        for bounds in bounds {
+            loop {
+                let ended = match self.room_for(member, bounds) {
+                    GroupRoom::Free => break,
+                    GroupRoom::After(giving_way) => self.displace(giving_way, new.request.asked_at),
+                    GroupRoom::Full => None,
+                };
+                let Some(ended) = ended else {
+                    for ended in &displaced {
+                        self.release(&ended.id);
+                    }
+                    return None;
+                };
+                displaced.push(ended);
+            }
+        }
+        Some(displaced)
     }
 
     /// Holds one that gives way, and returns it as it ends.
-    fn displace(&mut self, id: &str, at: Timestamp) -> Option<Arc<ApprovalRequest>> {
-        let request = self.change(id, |kept| {
+    fn displace(&mut self, giving_way: GivingWay, at: Timestamp) -> Option<Arc<ApprovalRequest>> {
+        let id = Arc::clone(self.numbered(giving_way.number)?.id());
+        let request = self.change(&id, |kept| {
             kept.change = Some(StoredChange::Displaced);
             ApprovalRequest::clone(&kept.request)
         })?;
-        let reason = format!(
-            "as many calls wait for approval as are kept (`calls.approvals_max`, `calls.kept_bytes`), and this was the oldest of too many of `{}` in the same conversation and profile",
-            request.tool
-        );
+        let reason = reason_to_give_way(giving_way.cause, &request.tool);
         let decided = Some(ApprovalDecision { by: "callsheet".into(), at, reason: Some(reason.into()) });
         Some(Arc::new(ApprovalRequest { state: ApprovalState::Expired, decided, ended_at: Some(at), ..request }))
     }
@@ -209,19 +224,28 @@ impl ApprovalTable {
 
 impl KeptApproval {
     /// A new one, which is held until it is stored.
-    fn new(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
-        let change = Some(StoredChange::Added);
-        Self { request, deadline, change, collected: false, changes: KeptChanges::default() }
+    fn new(request: Arc<ApprovalRequest>, requested_in: RequestedIn, deadline: Instant) -> Self {
+        let caller = &request.caller;
+        let group = [caller.profile.clone(), caller.chat.clone(), Some(request.tool.to_string().into())];
+        Self {
+            group: Arc::new(group),
+            request,
+            deadline,
+            change: Some(StoredChange::Added),
+            collected: false,
+            requested_in,
+            changes: KeptChanges::default(),
+        }
     }
 
     /// One that was stored.
     pub(super) fn restored(request: Arc<ApprovalRequest>, deadline: Instant) -> Self {
-        Self { change: None, collected: true, ..Self::new(request, deadline) }
+        Self { change: None, collected: true, ..Self::new(request, RequestedIn::Unknown, deadline) }
     }
 
-    fn group(&self) -> GroupKey<'_> {
-        let caller = &self.request.caller;
-        (&self.request.tool, caller.profile.as_deref(), caller.chat.as_deref())
+    /// Whether a call of this requester is one with it.
+    fn is_joined_by(&self, requester: &Requester) -> bool {
+        self.requested_in.is_joined_by(&self.request, requester)
     }
 
     fn waits(&self) -> bool {
@@ -263,6 +287,22 @@ impl Keepable for KeptApproval {
         &self.changes
     }
 
+    fn likeness(&self) -> Option<&Arc<str>> {
+        Some(&self.request.digest)
+    }
+
+    fn member(&self) -> Option<GroupMember> {
+        if self.is_over() || self.gave_way() {
+            return None;
+        }
+        let standing = match self.request.state {
+            ApprovalState::Waiting if self.is_held() => MemberStanding::Busy,
+            ApprovalState::Waiting => MemberStanding::GivesWay,
+            _ => MemberStanding::Stays,
+        };
+        Some(GroupMember { path: Arc::clone(&self.group), standing })
+    }
+
     fn deletion(&self) -> Option<Write> {
         Some(Write::ForgetApproval(Arc::clone(&self.request.id)))
     }
@@ -282,7 +322,30 @@ fn expired_at(at: Timestamp, request: &ApprovalRequest) -> ApprovalRequest {
     ApprovalRequest { state: ApprovalState::Expired, ended_at: Some(at), ..request.clone() }
 }
 
-/// The part of a limit that one caller may use: three quarters.
+/// Why a call of this tool gave way.
+fn reason_to_give_way(cause: GivingWayCause, tool: &ToolId) -> String {
+    let why = match cause {
+        GivingWayCause::LargestProfile => {
+            format!(
+                "no profile takes more of that than this one, in it no conversation more than this one, and this was the oldest call of `{tool}` there"
+            )
+        }
+        GivingWayCause::LargestConversation => {
+            format!(
+                "no conversation of the same profile takes more of that than this one, and this was the oldest call of `{tool}` there"
+            )
+        }
+        GivingWayCause::LargestTool => {
+            format!("no tool takes more of that than `{tool}` in the same conversation, and this was its oldest call")
+        }
+        GivingWayCause::OwnGroup => {
+            format!("this was the oldest of `{tool}` in the same conversation and profile, which requested another one")
+        }
+    };
+    format!("as many calls wait for approval as may (`calls.approvals_max`, `calls.kept_bytes`), and {why}")
+}
+
+/// The part of a limit that one conversation may use: three quarters.
 fn share(limit: usize) -> usize {
     limit - limit / 4
 }
@@ -314,14 +377,17 @@ mod tests {
     /// Adds a call for which none gives way; the ids of those that are forgotten. `None` if it was
     /// not added.
     fn forgotten(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
-        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, soon()) else { return None };
+        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, &Requester::default(), soon())
+        else {
+            return None;
+        };
         assert_eq!(displaced, []);
         Some(forgotten.iter().map(|kept| kept.id().to_string()).collect())
     }
 
     /// The same call that waits already.
     fn waiting(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Arc<ApprovalRequest>> {
-        let Admitted::Waits(waiting) = book.enqueue(request, soon()) else { return None };
+        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::default(), soon()) else { return None };
         Some(waiting)
     }
 
@@ -417,23 +483,27 @@ mod tests {
         let mut book = table(&LIMITS);
         let wall = Timestamp::from_second(0).unwrap();
         let first = with(&mut book, "1");
-        assert_eq!(book.collect(&first.digest, wall), None, "it waits");
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), None, "it waits");
         let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
         book.put(&started);
-        assert_eq!(book.collect(&first.digest, wall), Some(Arc::clone(&started)));
-        assert_eq!(book.collect(&first.digest, wall), Some(started));
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(Arc::clone(&started)));
+        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(started));
         let done = over(&first, 1);
         book.put(&done);
-        assert_eq!(book.collect("another", wall), None);
-        assert_eq!(book.collect(&first.digest, first.expires_at), None, "too late");
+        assert_eq!(book.collect("another", &Requester::default(), wall), None);
+        assert_eq!(book.collect(&first.digest, &Requester::default(), first.expires_at), None, "too late");
 
         let second = with(&mut book, "2");
         book.put(&over(&second, 1));
-        assert_eq!(book.collect(&second.digest, wall), Some(over(&second, 1)));
-        assert_eq!(book.collect(&second.digest, wall), None);
+        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), Some(over(&second, 1)));
+        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), None);
         let mut restored = table(&LIMITS);
         restored.add(KeptApproval::restored(done, soon()));
-        assert_eq!(restored.collect(&first.digest, wall), None, "it may have been handed out before");
+        assert_eq!(
+            restored.collect(&first.digest, &Requester::default(), wall),
+            None,
+            "it may have been handed out before"
+        );
     }
 
     fn request_of(id: &str, chat: &str) -> Arc<ApprovalRequest> {
@@ -446,7 +516,9 @@ mod tests {
     /// Adds a call and stores it. The ids of those that gave way; `None` if there is no room.
     fn added(book: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
         let request = request_of(id, chat);
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, soon()) else { return None };
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, &Requester::default(), soon()) else {
+            return None;
+        };
         for ended in &displaced {
             book.put(ended);
         }
@@ -465,7 +537,7 @@ mod tests {
         assert_eq!(forgotten(&mut book, &request_of("4", "4")), Some(vec!["2".into()]));
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
-        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), soon()), Admitted::Full));
+        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), &Requester::default(), soon()), Admitted::Full));
     }
 
     #[test]
@@ -507,7 +579,9 @@ mod tests {
         book.put(&Arc::new(started));
         assert_eq!(added(&mut book, "4", "greedy"), Some(vec!["3".into()]));
         let fifth = request_of("5", "greedy");
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, soon()) else { unreachable!() };
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, &Requester::default(), soon()) else {
+            unreachable!()
+        };
         assert_eq!(*displaced[0].id, *"4");
         assert_eq!(book.hold("4", now, Timestamp::from_second(0).unwrap()), Err(DecisionRefusal::Busy));
         assert_eq!(added(&mut book, "6", "greedy"), None, "the others are being stored or decided");

@@ -24,7 +24,9 @@ use jiff::Timestamp;
 use crate::state::Write;
 
 pub(super) use changes::KeptChanges;
-pub(super) use groups::{GroupMember, MemberStanding, giving_way};
+pub(super) use groups::{
+    GivingWay, GivingWayCause, GroupBounds, GroupMember, GroupPath, GroupRoom, MemberStanding, NewMember,
+};
 pub(super) use shared::KeptRegister;
 pub(super) use table::{Admission, KeptTable, held_bytes};
 pub(super) use taken::Taken;
@@ -47,6 +49,16 @@ pub(super) trait Keepable {
 
     /// What wakes those that wait for it.
     fn changes(&self) -> &KeptChanges;
+
+    /// A text that it shares with those that are like it, which are found together.
+    fn likeness(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    /// Its groups, as long as it takes room there; `None` for kinds without groups.
+    fn member(&self) -> Option<GroupMember> {
+        None
+    }
 
     /// What deletes it from the store; `None` if it was not stored.
     fn deletion(&self) -> Option<Write> {

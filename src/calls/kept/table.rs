@@ -1,11 +1,12 @@
 //! The table itself, within its limits. Pure: time is an argument.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Keepable, KeptLimits, Taken};
+use super::groups::KeptGroups;
+use super::{GroupBounds, GroupMember, GroupRoom, Keepable, KeptLimits, NewMember, Taken};
 use crate::runtime::{ByteBudget, ReservedBytes};
 
 /// Roughly how many bytes an item needs besides its texts.
@@ -18,6 +19,9 @@ const GAVE_WAY_DIVISOR: usize = 8;
 pub(in crate::calls) struct KeptTable<T> {
     items: BTreeMap<u64, KeptItem<T>>,
     numbers: HashMap<Arc<str>, u64>,
+    /// The numbers of those that are like each other.
+    alike: HashMap<Arc<str>, BTreeSet<u64>>,
+    groups: KeptGroups,
     /// The numbers of those that are over, in the order in which they ended.
     ended: BTreeMap<u64, u64>,
     /// The latest number that was given to an item or an end.
@@ -52,6 +56,8 @@ impl<T: Keepable> KeptTable<T> {
         Self {
             items: BTreeMap::new(),
             numbers: HashMap::new(),
+            alike: HashMap::new(),
+            groups: KeptGroups::default(),
             ended: BTreeMap::new(),
             latest: 0,
             held: ByteBudget::new(limits.bytes),
@@ -96,6 +102,12 @@ impl<T: Keepable> KeptTable<T> {
         self.numbers.insert(Arc::clone(item.id()), number);
         let kept = KeptItem { item, held, ended: None };
         self.gave_way = self.gave_way.with(kept.gave_way());
+        if let Some(placed) = kept.placed() {
+            self.groups.add(number, &placed.member, placed.bytes);
+        }
+        if let Some(likeness) = kept.item.likeness() {
+            self.alike.entry(Arc::clone(likeness)).or_default().insert(number);
+        }
         self.items.insert(number, kept);
         self.note_end_of(number);
     }
@@ -152,13 +164,27 @@ impl<T: Keepable> KeptTable<T> {
     pub(in crate::calls) fn change<R>(&mut self, id: &str, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let number = *self.numbers.get(id)?;
         let kept = self.items.get_mut(&number)?;
+        let before = kept.placed();
         self.gave_way = self.gave_way.without(kept.gave_way());
         let changed = change(&mut kept.item);
         kept.held.set(held_bytes(&kept.item));
         self.gave_way = self.gave_way.with(kept.gave_way());
+        let after = kept.placed();
         kept.item.changes().note();
+        if before != after {
+            self.place_again(number, before, after);
+        }
         self.note_end_of(number);
         Some(changed)
+    }
+
+    fn place_again(&mut self, number: u64, before: Option<PlacedMember>, after: Option<PlacedMember>) {
+        if let Some(placed) = before {
+            self.groups.remove(number, &placed.member, placed.bytes);
+        }
+        if let Some(placed) = after {
+            self.groups.add(number, &placed.member, placed.bytes);
+        }
     }
 
     /// Notes that an item is over that changed elsewhere.
@@ -187,6 +213,23 @@ impl<T: Keepable> KeptTable<T> {
         self.items.get(number).map(|kept| &kept.item)
     }
 
+    /// The item with this number.
+    pub(in crate::calls) fn numbered(&self, number: u64) -> Option<&T> {
+        self.items.get(&number).map(|kept| &kept.item)
+    }
+
+    /// The items with this likeness, in the order in which they were added.
+    pub(in crate::calls) fn alike(&self, likeness: &str) -> impl DoubleEndedIterator<Item = &T> {
+        let numbers = self.alike.get(likeness).into_iter().flatten();
+        numbers.filter_map(|number| self.numbered(*number))
+    }
+
+    /// Whether there is room for a new item within these bounds, beside all that are not over; or
+    /// which one has to give way.
+    pub(in crate::calls) fn room_for(&self, new: NewMember<'_>, bounds: GroupBounds) -> GroupRoom {
+        self.groups.room_for(new, bounds)
+    }
+
     /// All items, in the order in which they were added.
     pub(in crate::calls) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.items.values().map(|kept| &kept.item)
@@ -200,6 +243,17 @@ impl<T: Keepable> KeptTable<T> {
         let kept = self.items.remove(&number)?;
         self.numbers.remove(kept.item.id());
         self.gave_way = self.gave_way.without(kept.gave_way());
+        if let Some(placed) = kept.placed() {
+            self.groups.remove(number, &placed.member, placed.bytes);
+        }
+        if let Some(likeness) = kept.item.likeness()
+            && let Some(alike) = self.alike.get_mut(likeness)
+        {
+            alike.remove(&number);
+            if alike.is_empty() {
+                self.alike.remove(likeness);
+            }
+        }
         if let Some(end) = kept.ended {
             self.ended.remove(&end);
         }
@@ -213,7 +267,19 @@ impl<T: Keepable> KeptTable<T> {
     }
 }
 
+/// An item as its groups count it.
+#[derive(Debug, PartialEq, Eq)]
+struct PlacedMember {
+    member: GroupMember,
+    bytes: usize,
+}
+
 impl<T: Keepable> KeptItem<T> {
+    /// How its groups count it.
+    fn placed(&self) -> Option<PlacedMember> {
+        self.item.member().map(|member| PlacedMember { member, bytes: self.held.bytes() })
+    }
+
     /// What it takes of the room of those that gave way.
     fn gave_way(&self) -> Taken {
         if self.item.gave_way() { Taken::by_one(self.held.bytes()) } else { Taken::default() }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::read::ReadTurn;
 use super::vendors::TurnFormat;
-use crate::calls::Request;
 use crate::calls::call_mode::CallMode;
+use crate::calls::{Request, Requester};
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
 
@@ -60,6 +60,7 @@ impl TurnRequest {
             chat: self.chat.clone(),
             profile: self.profile.clone(),
             user_id: self.user_id.clone(),
+            requester: Requester::with_access(Arc::clone(&self.owner)),
             ..Request::new(name, arguments)
         }
     }

@@ -181,7 +181,7 @@ impl Calls {
         }
         let TurnCallRun { turn, number, .. } = &call;
         turn.set(*number, TurnPhase::Running);
-        let attended = match self.attend(&request, &turn.owner, Some(turn.call_id(*number)), LogLevel::Info) {
+        let attended = match self.attend(&request, Some(turn.call_id(*number)), LogLevel::Info) {
             Ok(attended) => attended,
             Err(error) => {
                 let text = format!("{error}. The tool did not run.");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
-use crate::calls::{GivenArgumentsError, Request, parse_arguments};
+use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
 use crate::model::{JsonText, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
@@ -109,6 +109,7 @@ pub(super) fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLev
         resumed: None,
         client: None,
         collects: false,
+        requester: Requester::default(),
         arguments: arguments(body.arguments)?,
         scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", body.chat_id)?,

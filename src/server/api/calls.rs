@@ -54,10 +54,10 @@ async fn call(
     body: Bytes,
 ) -> Result<CallHttpResponse, Problem> {
     let (request, call_id, log_level) = parse_call(&body)?;
-    let request = Request { client, ..request };
+    let request = Request { client, requester: access.requester(), ..request };
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
-    let call = shared.calls.attend(&request, access.owner(), call_id, log_level)?;
+    let call = shared.calls.attend(&request, call_id, log_level)?;
     let end = shared.calls.settle_attended(request, Arc::clone(&call), WaitLimits::NONE).await;
     answer_of(shared, &call, &end)
 }

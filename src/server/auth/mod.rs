@@ -20,6 +20,7 @@ use http::request::Parts;
 use tokio::sync::watch;
 
 use self::token::TokenCheck;
+use crate::calls::{FULL_ACCESS, Requester};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::model::{ApprovalPolicy, Scope, SettingsPatch};
@@ -33,9 +34,6 @@ const HOW_TO_SEND_TOKEN: &str = "the command line takes it from its configuratio
 
 /// The active configuration: a reload may bring another token.
 pub(super) type ConfigWatch = watch::Receiver<Arc<Config>>;
-
-/// The owner of what was requested with every right.
-const FULL_OWNER: &str = "full";
 
 /// What a caller needs for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,9 +95,14 @@ impl Access {
     /// The identity that calls and turns of this caller belong to.
     pub(super) fn owner(self) -> &'static str {
         match self {
-            Self::Full => FULL_OWNER,
+            Self::Full => FULL_ACCESS,
             Self::WithoutToken | Self::WrongToken => "without-token",
         }
+    }
+
+    /// On whose behalf a call of this caller is made, in no session.
+    pub(super) fn requester(self) -> Requester {
+        Requester::with_access(self.owner())
     }
 
     /// Whether this caller may see and change what belongs to `owner`: its own, and with the right

@@ -20,6 +20,7 @@ use crate::protocols::module;
 use crate::server::api::call_answers::taken_out;
 use crate::server::api::call_body::parse_request;
 use crate::server::api::shared_json::{self, RawJson};
+use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -130,9 +131,11 @@ pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
+    access: Access,
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
     let mut request = parse_request(&body)?;
+    request.requester = access.requester();
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let (tool, scope) = (request.name.clone(), request.scope());

@@ -13,9 +13,9 @@ use crate::calls::track::OperationTracker;
 use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, Operation, TOOL_NAME_MAX};
 use crate::server::auth::Access;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
 use crate::server::dashboard::{interactions, latest_calls, links};
+use crate::server::shown_json::ReadableArguments;
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of arguments are shown; the API shows all of them. A call with more
@@ -122,13 +122,14 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     // The digest makes sure that the approved call is the one that was shown.
     let shown = json!({"by": "dashboard user", "digest": &*request.digest}).to_string();
     let by = json!({"by": "dashboard user"}).to_string();
-    let (arguments, whole) = shown_arguments(request);
+    let arguments = ReadableArguments::new(&request.arguments, ARGUMENTS);
+    let whole = arguments.is_whole && shows_whole_caller(&request.caller);
     let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, TOOL_NAME_MAX)) } }
             p class="quiet" { (asker(&request.caller)) "Received " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
-            pre tabindex="0" { code { (foreign(&arguments, ARGUMENTS)) } }
+            pre tabindex="0" { code { (foreign(&arguments.text, ARGUMENTS)) } }
             @if !whole {
                 p class="bad" { "Parts of this call are too long to be shown here, so it cannot be approved on this page. Read "
                     a href={ "/api/v1/approvals/" (segment(&request.id)) } { "the whole call as JSON" }
@@ -148,15 +149,10 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     }
 }
 
-/// The arguments, with line ends and indents between their parts and otherwise as they will be
-/// sent; and whether the page shows all of the call.
-fn shown_arguments(request: &ApprovalRequest) -> (String, bool) {
-    // What has more bytes than these has more characters than are shown.
-    let text = indented(request.arguments.get(), 4 * ARGUMENTS);
-    let asker = [&request.caller.user_id, &request.caller.profile, &request.caller.chat];
-    let is_whole = text.chars().nth(ARGUMENTS).is_none()
-        && asker.into_iter().flatten().all(|part| part.chars().nth(CALLER).is_none());
-    (text, is_whole)
+/// Whether the page shows all of the caller.
+fn shows_whole_caller(caller: &CallerInfo) -> bool {
+    let parts = [&caller.user_id, &caller.profile, &caller.chat];
+    parts.into_iter().flatten().all(|part| part.chars().nth(CALLER).is_none())
 }
 
 fn asker(asker: &CallerInfo) -> Markup {

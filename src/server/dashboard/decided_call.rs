@@ -11,8 +11,8 @@ use crate::server::SharedState;
 use crate::server::api::approvals;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, IN, foreign, relative_time, segment};
+use crate::server::shown_json::indented;
 
 /// At most this many characters of a document are shown.
 const DOCUMENT: usize = 200_000;

@@ -10,8 +10,8 @@ use crate::calls::{CallPayload, KeptText, LogEntry, LogWanted, NumberedCall};
 use crate::server::auth::Access;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, html_response};
-use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::text::{AGO, duration, foreign, relative_time};
+use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
 

@@ -16,13 +16,12 @@ use crate::server::api::scenarios::find;
 use crate::server::dashboard::page::{ErrorPage, html_response};
 use crate::server::dashboard::text::{count, foreign, minute, sentence};
 use crate::server::http::error::Problem;
+use crate::server::shown_json::indented;
 
 /// At most this many characters of an answer are shown.
 const SHOWN: usize = 400_000;
 /// At most this many answers are fetched at once, since each may be as large as `refresh.max_body`.
 pub(super) const MAX_CONCURRENT: usize = 2;
-/// At most this many levels are indented.
-const DEEPEST: usize = 40;
 /// The header fields that are shown: type and caching. Others may contain secrets.
 const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
 
@@ -58,70 +57,5 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
             p class="bad" { "This is not JSON." }
             pre tabindex="0" { code { (foreign(&text, SHOWN)) } }
         }
-    }
-}
-
-/// Adds line breaks and indents to a JSON text without other changes; the output is cut after
-/// `most` bytes. Parsing and writing it again would hide duplicate members and how numbers are
-/// written.
-pub(super) fn indented(json: &str, most: usize) -> String {
-    let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
-    let mut chars = json.chars().peekable();
-    while let Some(c) = chars.next() {
-        if out.len() > most {
-            break;
-        }
-        if quoted {
-            out.push(c);
-            quoted = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-            continue;
-        }
-        match c {
-            ' ' | '\n' | '\r' | '\t' => {}
-            '{' | '[' => {
-                out.push(c);
-                while chars.next_if(char::is_ascii_whitespace).is_some() {}
-                if let Some(end) = chars.next_if(|next| matches!(next, '}' | ']')) {
-                    out.push(end);
-                } else {
-                    depth += 1;
-                    new_line(&mut out, depth);
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                new_line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            c => {
-                quoted = c == '"';
-                out.push(c);
-            }
-        }
-    }
-    out
-}
-
-fn new_line(out: &mut String, depth: usize) {
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_blanks_between_the_parts_change() {
-        let json = r#"{"a":[ ], "a" : {"b":1.50,"c\"}\\":"x, y: {"},"d":[1,[]]}"#;
-        let expected = "{\n  \"a\": [],\n  \"a\": {\n    \"b\": 1.50,\n    \"c\\\"}\\\\\": \"x, y: {\"\n  },\n  \"d\": [\n    1,\n    []\n  ]\n}";
-        assert_eq!(indented(json, 1_000), expected);
-        assert!(indented(json, 10).len() < 20, "cut");
     }
 }

@@ -14,10 +14,10 @@ use crate::server::api::scenarios::{find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness};
 use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence, span};
 use crate::server::dashboard::{links, login, plots};
+use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 use crate::state::LogKind;
 

@@ -16,13 +16,13 @@ use crate::server::auth::Access;
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::latest_calls;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
-use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::schema;
 use crate::server::dashboard::text::{AGO, duration, foreign, relative_time, segment, sentence};
 use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
 use crate::server::dashboard::try_tool;
 use crate::server::http::query::{QueryParams, once};
+use crate::server::shown_json::indented;
 use crate::server::{ServerState, SharedState};
 
 /// At most this many characters of a document are shown.

@@ -29,12 +29,13 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
         chat: context.view.chat.clone(),
         remembered: true,
         collects: true,
+        requester: context.access.requester(),
         ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?)
     };
     // Frees them while the call waits.
     drop(params);
     let refused = |error: AttendError| AnswerError::refused(error.to_string());
-    let call = shared.calls.attend(&request, context.owner, None, LogLevel::Info).map_err(refused)?;
+    let call = shared.calls.attend(&request, None, LogLevel::Info).map_err(refused)?;
     let patience = WaitLimits::for_work(shared.config.borrow().mcp_face.wait);
     match shared.calls.settle_attended(request, Arc::clone(&call), patience).await {
         CallEnd::Answered(answer) => answered(&answer),

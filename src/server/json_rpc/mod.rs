@@ -52,8 +52,8 @@ pub(super) struct RpcContext {
     view: ViewQuery,
     /// What its answers are reserved from.
     answers: AnswerBudget,
-    /// The identity that its calls belong to.
-    owner: &'static str,
+    /// What its calls belong to.
+    access: Access,
 }
 
 /// The route.
@@ -71,7 +71,7 @@ async fn receive(
     RawBody(body): RawBody,
 ) -> Response {
     let context = match view(&shared, raw.as_deref()) {
-        Ok(view) => RpcContext { shared, view, answers: bytes.answers().clone(), owner: access.owner() },
+        Ok(view) => RpcContext { shared, view, answers: bytes.answers().clone(), access },
         Err(problem) => return problem.into_response(),
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];

@@ -81,9 +81,9 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
         return;
     }
     // The socket carries no token.
-    let owner = Access::of_request(&shared.config, &HeaderMap::new()).owner();
+    let access = Access::of_request(&shared.config, &HeaderMap::new());
     let answers = shared.bytes.answers();
-    let context = RpcContext { shared, view: ViewQuery::default(), answers, owner };
+    let context = RpcContext { shared, view: ViewQuery::default(), answers, access };
     let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
     let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(&context, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::calls::{AwaitedApproval, CallEnd, FailureCode, Request, ToolAnswer, WaitLimits};
+use crate::model::text::marked;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::InputWanted;
 use crate::server::SharedState;
@@ -15,6 +16,7 @@ use crate::server::mcp::call_results as results;
 use crate::server::mcp::caller::McpCaller;
 use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::refusal::Refusal;
+use crate::server::shown_json::ReadableArguments;
 
 /// A call that is made.
 pub(super) struct CallWork {
@@ -26,7 +28,7 @@ pub(super) struct CallWork {
 
 /// The form in which a person approves a call.
 const FORM: &str = r#"{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve this call","description":"The call runs once, with exactly these arguments","default":false}},"required":["approve"]}"#;
-/// The most characters of the arguments that the form shows.
+/// The most characters of the arguments that the form shows. No form is shown for a call with more.
 const SHOWN: usize = 2_000;
 
 impl CallWork {
@@ -69,12 +71,10 @@ impl CallWork {
         is_on && self.access == Access::Full && self.caller.client.capabilities().shows_forms()
     }
 
-    /// Has a person decide in a form. `None` if there is no decision.
+    /// Has a person decide in a form. `None` if there is no decision, also because the form would
+    /// not show the whole call.
     async fn by_form(&self, waiting: &ApprovalRequest) -> Option<Arc<ApprovalRequest>> {
-        let id = &waiting.tool;
-        let arguments: String = waiting.arguments.get().chars().take(SHOWN).collect();
-        let cut = if arguments.len() < waiting.arguments.get().len() { " (cut)" } else { "" };
-        let message = format!("The tool `{id}` needs your approval. Its arguments{cut}: {arguments}");
+        let message = form_message(waiting)?;
         let question = InputWanted::question(&message, &JsonText::known(FORM));
         let reply = self.caller.request(&question).await?;
         let reply: Value = serde_json::from_str(reply.get()).unwrap_or_default();
@@ -94,6 +94,19 @@ impl CallWork {
             }
         }
     }
+}
+
+/// The text of the form; `None` if it would not show the whole call.
+fn form_message(waiting: &ApprovalRequest) -> Option<String> {
+    let arguments = ReadableArguments::new(&waiting.arguments, SHOWN);
+    // Its line ends are those between its parts: a text in JSON has none.
+    let lines: Vec<String> = arguments.text.lines().map(marked).collect();
+    let text = lines.join("\n");
+    if !arguments.is_whole || text.chars().nth(SHOWN).is_some() {
+        return None;
+    }
+    let tool = marked(&waiting.tool.to_string());
+    Some(format!("The tool `{tool}` needs your approval. Its arguments:\n{text}"))
 }
 
 /// The result of a tool, or the error of the protocol with which its MCP server answered.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::calls::Request;
+use crate::calls::{Request, Requester};
 use crate::catalog::{NameLookup, find_in_scope};
 use crate::model::{JsonText, NameRef};
 use crate::server::mcp::answer::Answer;
@@ -51,6 +51,7 @@ pub(super) async fn call(
         remembered: true,
         client: client.name().map(str::to_owned),
         collects: true,
+        requester: Requester { session: client.call_session(), ..context.access.requester() },
         ..Request::new(&sent.name, JsonText::known(arguments))
     };
     let (shared, access) = (Arc::clone(&context.shared), context.access);

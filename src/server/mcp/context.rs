@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::header::ACCEPT;
 use http::{HeaderMap, Version};
 
+use crate::calls::CallSession;
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::events::DisconnectTrigger;
@@ -59,6 +60,14 @@ impl McpClient {
         match self {
             Self::Modern(client) => client.name.as_deref(),
             Self::Legacy(session) => session.claims.client.as_deref(),
+        }
+    }
+
+    /// The session in which its calls are made, if it has one.
+    pub(super) fn call_session(&self) -> Option<Arc<dyn CallSession>> {
+        match self {
+            Self::Modern(_) => None,
+            Self::Legacy(session) => Some(Arc::<LiveSession>::clone(session)),
         }
     }
 

@@ -9,12 +9,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::calls::CallSession;
 use crate::model::JsonText;
 use crate::protocols::LogLevel;
 use crate::protocols::json_rpc::RpcError;
@@ -37,6 +39,10 @@ const MOST_RUNNING: usize = 1_000;
 /// The most resources that one session follows.
 const MOST_FOLLOWED: usize = 100;
 
+/// For how long the client of a session counts as there that sends no request and never opened a
+/// stream. Without a stream its connections say nothing of it.
+const SILENCE_MAX: Duration = Duration::from_secs(300);
+
 /// What a client answered to a request of the daemon.
 pub(super) type ClientReply = Result<JsonText, RpcError>;
 
@@ -57,6 +63,7 @@ struct SessionTable {
 #[derive(Debug)]
 pub(super) struct LiveSession {
     pub(super) claims: SessionClaims,
+    clock: Clock,
     state: Mutex<SessionState>,
     next_request: AtomicU64,
     end: StopTrigger,
@@ -125,7 +132,7 @@ impl McpSessions {
         if table.live.len() >= MOST {
             return Err(Refusal::busy(format!("{MOST} sessions have requests under way; try again later")));
         }
-        let live = Arc::new(LiveSession::new(claims, now));
+        let live = Arc::new(LiveSession::new(claims, self.clock));
         table.live.insert(live.claims.key.clone(), Arc::clone(&live));
         Ok(live)
     }
@@ -162,17 +169,17 @@ impl SessionTable {
 }
 
 impl LiveSession {
-    fn new(claims: SessionClaims, now: Instant) -> Self {
+    fn new(claims: SessionClaims, clock: Clock) -> Self {
         let (end, ended) = StopTrigger::new();
         let state = SessionState {
-            used: now,
+            used: clock.now(),
             log_level: None,
             running: HashMap::new(),
             awaited: HashMap::new(),
             streams: Vec::new(),
             followed: Vec::new(),
         };
-        Self { claims, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
+        Self { claims, clock, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
     }
 
     fn state(&self) -> MutexGuard<'_, SessionState> {
@@ -269,6 +276,24 @@ impl LiveSession {
     }
 }
 
+impl CallSession for LiveSession {
+    fn key(&self) -> &str {
+        &self.claims.key
+    }
+
+    /// Until its client ends it, closes its streams, or is silent for long without one.
+    fn is_there(&self) -> bool {
+        if self.ended.is_stopped() {
+            return false;
+        }
+        let state = self.state();
+        let is_silent = self.clock.now().saturating_duration_since(state.used) >= SILENCE_MAX;
+        let is_connected =
+            if state.streams.is_empty() { !is_silent } else { state.streams.iter().any(|stream| !stream.is_closed()) };
+        is_connected || !state.running.is_empty()
+    }
+}
+
 impl AwaitedReply {
     /// Waits for it. `None` if it cannot come any more.
     pub(super) async fn reply(mut self) -> Option<ClientReply> {
@@ -297,7 +322,7 @@ mod tests {
         /// A session of a client that declared no capability.
         pub(in crate::server::mcp) fn for_tests() -> Arc<Self> {
             let claims = SessionClaims::new("2025-11-25", ClientCapabilities::default(), None);
-            Arc::new(Self::new(claims, Clock::system().now()))
+            Arc::new(Self::new(claims, Clock::system()))
         }
     }
 

@@ -19,9 +19,9 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
         .prepare_cached(
             "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,
                 digest, idempotent, asked_at, expires_at, state, decided_by, decided_at, reason, ended_at, success,
-                result, error, code, took_ms, operation)
+                result, error, code, took_ms, operation, access)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                ?22, ?23, ?24, ?25)
+                ?22, ?23, ?24, ?25, ?26)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state, decided_by = excluded.decided_by,
                 decided_at = excluded.decided_at, reason = excluded.reason, ended_at = excluded.ended_at,
                 success = excluded.success, result = excluded.result, error = excluded.error, code = excluded.code,
@@ -53,6 +53,7 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
             answer.and_then(|answer| answer.code.as_deref()),
             answer.map(|answer| i64::try_from(answer.took_ms).unwrap_or(i64::MAX)),
             answer.and_then(|answer| answer.operation.as_deref()),
+            approval.access.as_deref(),
         ])
 }
 
@@ -63,6 +64,7 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         name: shared(row, "name")?,
         arguments: json(row, "arguments")?,
         caller: asker(row)?,
+        access: maybe(row, "access")?,
         owner: party(row)?,
         definition: shared(row, "definition")?,
         digest: shared(row, "digest")?,

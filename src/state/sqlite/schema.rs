@@ -165,6 +165,9 @@ const STEPS: &[&str] = &["
         kind     TEXT NOT NULL,
         document TEXT NOT NULL
     ) STRICT;
+", "
+    -- The access that a call was requested with. Rows from before belong to every access.
+    ALTER TABLE approvals ADD COLUMN access TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

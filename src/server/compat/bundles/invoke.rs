@@ -18,6 +18,7 @@ use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
 use crate::server::api::calls::status_of;
 use crate::server::api::shared_json::{self, RawJson};
+use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -32,6 +33,7 @@ pub(super) async fn invoke(
     State(shared): State<SharedState>,
     path: ToolPath,
     _: NoQuery,
+    access: Access,
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
     let key = tool_key(&path)?;
@@ -56,7 +58,11 @@ pub(super) async fn invoke(
             format!("the scenario `{}` does not offer the tool now; `callsheet explain` says why", stored.scenario);
         return failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable");
     }
-    let request = Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments) };
+    let request = Request {
+        scenario: Some(stored.scenario.clone()),
+        requester: access.requester(),
+        ..Request::new(tool.name(), arguments)
+    };
     match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
