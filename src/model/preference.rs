@@ -3,9 +3,10 @@
 //! Each setting is set or inherited on its own: changing one never touches another. Preferences
 //! outlive the tools they are about.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+
+use imbl::OrdMap;
 
 use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
 use super::tool::TOOL_NAME_MAX;
@@ -76,10 +77,11 @@ pub struct SettingsPatch {
     pub pinned: Option<Option<bool>>,
 }
 
-/// All preferences, by scope and target. Empty settings are never kept.
+/// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed clone
+/// shares what did not change, so the catalogs that are remembered do not hold a copy each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PreferenceSet {
-    scopes: BTreeMap<Scope, BTreeMap<PreferenceTarget, Settings>>,
+    scopes: OrdMap<Scope, OrdMap<PreferenceTarget, Settings>>,
     /// See [`PreferenceSet::unannotated`].
     unannotated: Vec<String>,
     /// See [`PreferenceSet::assumed_tags`].
