@@ -1,6 +1,6 @@
-//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds, and what
-//! catalogs with many preferences hold. In a program of its own, since it counts what the whole process
-//! asks the allocator for.
+//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds, and
+//! what catalogs with many preferences hold. In a program of its own, since it counts what the
+//! whole process asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

@@ -36,6 +36,15 @@ pub enum PreferenceTarget {
     Tool(ToolId),
 }
 
+/// Who made a preference. Where no operator token is set, every caller counts as an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreferenceAuthor {
+    /// A caller with the right `operate`, or one who changed it later.
+    Operator,
+    /// A caller without that right.
+    Client,
+}
+
 /// Whether a human must approve each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApprovalPolicy {
@@ -77,8 +86,8 @@ pub struct SettingsPatch {
     pub pinned: Option<Option<bool>>,
 }
 
-/// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed clone
-/// shares what did not change, so the catalogs that are remembered do not hold a copy each.
+/// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed
+/// clone shares what did not change, so the catalogs that are remembered do not hold a copy each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PreferenceSet {
     scopes: OrdMap<Scope, OrdMap<PreferenceTarget, Settings>>,
@@ -118,6 +127,14 @@ impl Settings {
     /// Whether everything is inherited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether they only say which tools are listed first: without them no tool is called that is
+    /// not called with them, or without approval.
+    pub fn is_hint_only(&self) -> bool {
+        // All settings are named, so that a new one has to be considered here, too.
+        let Self { enabled, approval, alias, priority: _, pinned: _ } = self;
+        enabled.is_none() && approval.is_none() && alias.is_none()
     }
 
     /// These settings with a change applied; settings that the change does not name stay.
