@@ -9,6 +9,7 @@
 //! Never identifies persons (all clients that know the token have the same rights), and never logs
 //! or stores what a caller sends as a token.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use self::token::TokenCheck;
 use crate::catalog::Catalog;
 use crate::config::Config;
+use crate::events::CallsSeen;
 use crate::model::{ApprovalPolicy, PreferenceAuthor, Scope, SettingsPatch};
 use crate::server::http::error::Problem;
 
@@ -119,6 +121,16 @@ impl Access {
     /// Refuses a caller without this right: 401.
     fn check(self, right: Right) -> Result<(), Problem> {
         if right.is_reserved() { self.check_reserved(right) } else { Ok(()) }
+    }
+
+    /// The calls whose events this caller gets, if it names these. None named are all for an
+    /// operator.
+    pub(super) fn calls_seen(self, ids: BTreeSet<Arc<str>>) -> CallsSeen {
+        match self {
+            Self::Full if ids.is_empty() => CallsSeen::All,
+            Self::Full => CallsSeen::WithIds(ids),
+            Self::WithoutToken | Self::WrongToken => CallsSeen::OwnWithIds(self.owner().into(), ids),
+        }
     }
 
     /// Who makes the preferences of this caller.
