@@ -1,16 +1,19 @@
-//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds. In a
-//! program of its own, since it counts what the whole process asks the allocator for.
+//! What reading a manifest or a stored tool costs in memory at its worst, whatever it holds, and
+//! what catalogs with many preferences hold. In a program of its own, since it counts what the
+//! whole process asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod support;
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use callsheet::bundles::{StoredDocument, StoredTool};
-use callsheet::model::{AcceptedVersions, Bounds};
+use callsheet::catalog::revision_history::KEPT;
+use callsheet::catalog::{Change, Inputs, build};
+use callsheet::model::{AcceptedVersions, Bounds, PreferenceSet, Scope, Settings};
 use callsheet::protocols::{ListError, module, tool_discovery};
 use callsheet::state;
 use serde_json::json;
@@ -397,4 +400,40 @@ fn many_small_answers_that_become_large_are_borne() {
         });
     });
     assert!(peak < MOST, "{peak} bytes");
+}
+
+/// The last catalogs are remembered, and each has the preferences of its time.
+#[test]
+fn remembered_catalogs_share_the_preferences_that_did_not_change() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for scopes in [1, 100, 10_000] {
+        let place = |at: usize| -> (Scope, _) {
+            let scope = if scopes == 1 { Scope::Global } else { Scope::Chat(format!("{:0150}", at % scopes)) };
+            (scope, format!("tool:files/{at:0100}").parse().unwrap())
+        };
+        let with_priority = |at: usize| Settings { priority: i32::try_from(at).ok(), ..Settings::default() };
+        let all = || {
+            let mut preferences = PreferenceSet::default();
+            for at in 0..10_000 {
+                let (scope, target) = place(at);
+                preferences.set(scope, target, with_priority(at));
+            }
+            build(&Inputs { preferences: Arc::new(preferences), ..Inputs::default() })
+        };
+        let (first, Took { held: one, .. }) = took(all);
+        let mut remembered = vec![first];
+        let change = || {
+            for at in 0..KEPT {
+                let last = remembered.last().unwrap();
+                let mut preferences = last.preferences().clone();
+                let (scope, target) = place(at * 100);
+                preferences.set(scope, target, with_priority(at + 1));
+                let next = last.with(Change::Preferences(Arc::new(preferences)));
+                remembered.push(next);
+            }
+        };
+        let ((), Took { held: further, .. }) = took(change);
+        eprintln!("{scopes} scopes: the first catalog {one} bytes, {KEPT} further ones {further} bytes");
+        assert!(further < one, "{KEPT} further catalogs hold {further} bytes, the first one {one}");
+    }
 }

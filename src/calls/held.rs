@@ -48,7 +48,12 @@ struct CallerTable {
 }
 
 /// Profile and conversation.
-type CallerKey = (Option<String>, Option<String>);
+pub(super) type CallerKey = (Option<String>, Option<String>);
+
+/// The caller with this scope.
+pub(super) fn caller_key(caller: &ViewQuery) -> CallerKey {
+    (caller.profile.clone(), caller.chat.clone())
+}
 
 impl CallBytes {
     /// Parts of `whole`.
@@ -88,7 +93,7 @@ impl CallerShares {
     }
 
     fn reserve(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        let key = (caller.profile.clone(), caller.chat.clone());
+        let key = caller_key(caller);
         // Reserved under the lock, so that no share is forgotten between.
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if callers.shares.len() >= callers.forget_at && !callers.shares.contains_key(&key) {

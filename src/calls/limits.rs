@@ -7,17 +7,18 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::ExecuteError;
 use super::breaker::{BreakerStatus, CircuitBreaker, ClockReading};
+use super::held::{CallerKey, caller_key};
 use crate::catalog::ViewQuery;
 use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
@@ -27,6 +28,11 @@ use crate::runtime::Clock;
 const RATES: usize = 10_000;
 /// After this time without a call, a limiter is in the same state as a new one.
 const MINUTE: Duration = Duration::from_secs(60);
+/// One caller may have so many eighths of the permits of a scenario, rounded up, so that its calls
+/// of a tool that does not answer leave some to others.
+const CALLER_EIGHTHS: usize = 6;
+/// From this number of callers of a scenario on, those without a call there are forgotten.
+const MOST_IDLE_CALLERS: usize = 64;
 /// From this number of scenarios on, those without a call under way are forgotten.
 const LANES: usize = 4096;
 
@@ -72,13 +78,24 @@ pub(super) struct ScenarioLimiter {
     clock: Clock,
     places: Arc<Semaphore>,
     size: usize,
+    callers: Mutex<CallerPermits>,
     breaker: Mutex<CircuitBreaker>,
+}
+
+/// The permits of each caller that has a call under way or waiting.
+#[derive(Debug)]
+struct CallerPermits {
+    by_caller: HashMap<CallerKey, Weak<Semaphore>>,
+    /// With so many callers, those without a call are forgotten before another one is added.
+    forget_at: usize,
 }
 
 /// A permit. Dropping it lets the next call proceed.
 #[derive(Debug)]
 pub(super) struct CallPermit {
     _place: OwnedSemaphorePermit,
+    /// Of its caller.
+    _own: OwnedSemaphorePermit,
 }
 
 /// A waiting call, for as long as it waits.
@@ -149,24 +166,32 @@ impl CallLimiter {
         Arc::clone(lane)
     }
 
-    /// Waits for a permit, at most as long and with as many other calls as `rules` allow.
-    /// Cancel-safe: a call that stops waiting makes room.
+    /// Waits for a permit for this caller, at most as long and with as many other calls as `rules`
+    /// allow. Cancel-safe: a call that stops waiting makes room.
     pub(super) async fn acquire(
         &self,
         scenario: &ScenarioName,
         lane: &ScenarioLimiter,
+        caller: &ViewQuery,
         rules: &config::CallsConfig,
     ) -> Result<CallPermit, ExecuteError> {
-        if let Ok(place) = Arc::clone(&lane.places).try_acquire_owned() {
-            return Ok(CallPermit { _place: place });
+        let share = lane.share_of(caller);
+        if let Ok(own) = Arc::clone(&share).try_acquire_owned()
+            && let Ok(place) = Arc::clone(&lane.places).try_acquire_owned()
+        {
+            return Ok(CallPermit { _place: place, _own: own });
         }
         let busy = |reason| ExecuteError::Busy { scenario: scenario.clone(), reason };
         let _waiting =
             QueueSlot::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
-        let place = tokio::time::timeout(rules.queue_timeout, Arc::clone(&lane.places).acquire_owned());
-        match place.await {
-            // The semaphore is never closed, so the inner error cannot occur.
-            Ok(Ok(place)) => Ok(CallPermit { _place: place }),
+        let permit = async {
+            let own = share.acquire_owned().await?;
+            let place = Arc::clone(&lane.places).acquire_owned().await?;
+            Ok::<_, AcquireError>(CallPermit { _place: place, _own: own })
+        };
+        match tokio::time::timeout(rules.queue_timeout, permit).await {
+            // The semaphores are never closed, so the inner error cannot occur.
+            Ok(Ok(permit)) => Ok(permit),
             _ => Err(busy("its turn did not come within `calls.queue_timeout`")),
         }
     }
@@ -192,7 +217,10 @@ impl CallLimiter {
 impl ScenarioLimiter {
     fn new(size: usize, clock: Clock) -> Self {
         let now = ClockReading { mono: clock.now(), wall: clock.wall() };
-        Self { clock, places: Arc::new(Semaphore::new(size)), size, breaker: Mutex::new(CircuitBreaker::new(now)) }
+        let callers = CallerPermits { by_caller: HashMap::new(), forget_at: MOST_IDLE_CALLERS };
+        let breaker = CircuitBreaker::new(now);
+        let places = Arc::new(Semaphore::new(size));
+        Self { clock, places, size, callers: Mutex::new(callers), breaker: Mutex::new(breaker) }
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, CircuitBreaker> {
@@ -203,9 +231,25 @@ impl ScenarioLimiter {
         ClockReading { mono: self.clock.now(), wall: self.clock.wall() }
     }
 
-    /// Whether all permits are in use.
-    pub(super) fn is_full(&self) -> bool {
-        self.places.available_permits() == 0
+    /// Whether all permits that this caller may have are in use.
+    pub(super) fn is_full_for(&self, caller: &ViewQuery) -> bool {
+        self.places.available_permits() == 0 || self.share_of(caller).available_permits() == 0
+    }
+
+    /// The permits that this caller may have.
+    fn share_of(&self, caller: &ViewQuery) -> Arc<Semaphore> {
+        let key = caller_key(caller);
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = callers.by_caller.get(&key).and_then(Weak::upgrade) {
+            return share;
+        }
+        if callers.by_caller.len() >= callers.forget_at {
+            callers.by_caller.retain(|_, share| share.strong_count() > 0);
+            callers.forget_at = (callers.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
+        }
+        let share = Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8)));
+        callers.by_caller.insert(key, Arc::downgrade(&share));
+        share
     }
 
     /// Whether a call by a route of this generation would pass the breaker.

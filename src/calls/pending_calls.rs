@@ -124,10 +124,10 @@ impl Calls {
 
     /// Waits for a route to a scenario that has none now. It holds a permit meanwhile, so that no
     /// more calls wait than the limits allow.
-    async fn first_route(&self, id: &ToolId) -> Result<Arc<CallRoute>, ExecuteError> {
+    async fn first_route(&self, id: &ToolId, scope: &ViewQuery) -> Result<Arc<CallRoute>, ExecuteError> {
         let rules = self.0.config.load_full();
         let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
-        let _turn = self.0.limits.acquire(&id.scenario, &lane, &rules).await?;
+        let _turn = self.0.limits.acquire(&id.scenario, &lane, scope, &rules).await?;
         routing::first(&self.0, id, rules.reroute_wait).await
     }
 
@@ -138,7 +138,7 @@ impl Calls {
         let Some(approvals) = self.approvals() else { return refused };
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
-            None => match self.first_route(&id).await {
+            None => match self.first_route(&id, &ready.scope).await {
                 Ok(route) => route,
                 Err(refused) => return refused,
             },

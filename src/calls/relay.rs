@@ -55,7 +55,7 @@ impl Calls {
         self.may_relay(&id, &scope)?;
         let held = inner.held.hold_arguments(&scope, params.get().len());
         let _params = held.map_err(|exceeded| ExecuteError::NoRoom { name: id.to_string(), exceeded })?;
-        let admission = AttemptAdmission::wait(inner, &id, caller.as_ref()).await?;
+        let admission = AttemptAdmission::wait(inner, &id, &scope, caller.as_ref()).await?;
         let to = admission.route();
         let rules = admission.rules();
         admission.pass(to)?;

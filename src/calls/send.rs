@@ -53,7 +53,7 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
-            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, caller.as_ref()).await,
+            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, &ready.scope, caller.as_ref()).await,
             Err(refused) => Err(refused),
         };
         match admitted {

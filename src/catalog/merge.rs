@@ -49,16 +49,14 @@ impl Catalog {
     /// With other preferences. Only scenarios that a changed preference of the global scope matches
     /// are built again.
     pub(super) fn with_preferences(&self, preferences: Arc<PreferenceSet>) -> Self {
-        let concerned = self.concerned(&preferences);
-        let mut next = if concerned.is_empty() {
-            self.clone()
-        } else {
-            self.replace(concerned, &Arc::new(RuleStack::global(&preferences)))
-        };
-        if changed_targets(&self.preferences, &preferences).next().is_some()
-            || !self.preferences.assumes_like(&preferences)
-        {
-            next.rules = Arc::new(RuleStack::global(&preferences));
+        let changed: Vec<_> = changed_targets(&self.preferences, &preferences).collect();
+        let mut next = self.clone();
+        if !changed.is_empty() || !self.preferences.assumes_like(&preferences) {
+            next.rules = Arc::new(self.rules.changed_global(&preferences, &changed));
+            let concerned = self.concerned(&preferences, &changed);
+            if !concerned.is_empty() {
+                next = self.replace(concerned, &next.rules);
+            }
         }
         next.preferences = preferences;
         next
@@ -79,13 +77,14 @@ impl Catalog {
     }
 
     /// The scenarios that the change to these preferences may concern, with their offers.
-    fn concerned(&self, preferences: &PreferenceSet) -> Offers {
-        let (mut scenarios, mut groups) = (BTreeSet::new(), Vec::new());
-        for target in changed_targets(&self.preferences, preferences) {
+    fn concerned(&self, preferences: &PreferenceSet, changed: &[&PreferenceTarget]) -> Offers {
+        let mut scenarios = BTreeSet::new();
+        let mut groups = Vec::new();
+        for target in changed {
             match target {
                 PreferenceTarget::Scenario(name) => _ = scenarios.insert(name),
                 PreferenceTarget::Tool(id) => _ = scenarios.insert(&id.scenario),
-                PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => groups.push(target),
+                PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => groups.push(*target),
             }
         }
         if !groups.is_empty() {

@@ -15,16 +15,16 @@
 //!
 //! Never looks at names or at whether a scenario is published.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
     ApprovalPolicy, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope,
     Settings, Tool, ToolId,
 };
+use imbl::OrdMap;
 
 /// One preference. It is shared as the provenance of a value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rule {
     /// Where it stands.
     pub(super) place: Arc<(Scope, PreferenceTarget)>,
@@ -32,13 +32,13 @@ pub(super) struct Rule {
     pub(super) settings: Settings,
 }
 
-/// The preferences of one scope, by target.
-#[derive(Debug, Default)]
+/// The preferences of one scope, by target. A changed clone shares the rules that did not change.
+#[derive(Debug, Clone, Default)]
 pub(super) struct RuleLayer {
-    scenarios: BTreeMap<ScenarioName, Rule>,
-    categories: BTreeMap<String, Rule>,
-    tags: BTreeMap<String, Rule>,
-    tools: BTreeMap<ToolId, Rule>,
+    scenarios: OrdMap<ScenarioName, Rule>,
+    categories: OrdMap<String, Rule>,
+    tags: OrdMap<String, Rule>,
+    tools: OrdMap<ToolId, Rule>,
 }
 
 /// The scopes that apply to a client, narrowest first.
@@ -80,15 +80,21 @@ impl RuleLayer {
     pub(super) fn for_scope(preferences: &PreferenceSet, scope: &Scope) -> Self {
         let mut layer = Self::default();
         for (target, settings) in preferences.scope(scope) {
-            let rule = Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() };
-            match target {
-                PreferenceTarget::Scenario(name) => layer.scenarios.insert(name.clone(), rule),
-                PreferenceTarget::Category(id) => layer.categories.insert(id.clone(), rule),
-                PreferenceTarget::Tag(tag) => layer.tags.insert(tag.clone(), rule),
-                PreferenceTarget::Tool(id) => layer.tools.insert(id.clone(), rule),
-            };
+            layer.set(scope, target, Some(settings));
         }
         layer
+    }
+
+    /// Sets or removes the rule for a target.
+    fn set(&mut self, scope: &Scope, target: &PreferenceTarget, settings: Option<&Settings>) {
+        let rule = settings
+            .map(|settings| Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() });
+        match target {
+            PreferenceTarget::Scenario(name) => set_rule(&mut self.scenarios, name, rule),
+            PreferenceTarget::Category(id) => set_rule(&mut self.categories, id, rule),
+            PreferenceTarget::Tag(tag) => set_rule(&mut self.tags, tag, rule),
+            PreferenceTarget::Tool(id) => set_rule(&mut self.tools, id, rule),
+        }
     }
 
     /// Whether the layer has no rules.
@@ -130,7 +136,20 @@ impl RuleLayer {
 impl RuleStack {
     /// The global scope alone.
     pub(super) fn global(preferences: &PreferenceSet) -> Self {
-        let layers = vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))];
+        Self::of_global(RuleLayer::for_scope(preferences, &Scope::Global), preferences)
+    }
+
+    /// This stack of the global scope after these targets changed in it.
+    pub(super) fn changed_global(&self, preferences: &PreferenceSet, targets: &[&PreferenceTarget]) -> Self {
+        let mut layer = self.layers.first().map(|layer| RuleLayer::clone(layer)).unwrap_or_default();
+        for target in targets {
+            layer.set(&Scope::Global, target, preferences.get(&Scope::Global, target));
+        }
+        Self::of_global(layer, preferences)
+    }
+
+    fn of_global(layer: RuleLayer, preferences: &PreferenceSet) -> Self {
+        let layers = vec![Arc::new(layer)];
         let assumed_tags = preferences.assumed_tags().into();
         Self { layers, unannotated: preferences.unannotated().into(), assumed_tags }
     }
@@ -203,6 +222,14 @@ impl RuleStack {
             Some((rule.settings.alias.as_ref()?, rule))
         })
     }
+}
+
+/// Sets or removes one rule.
+fn set_rule<K: Ord + Clone>(rules: &mut OrdMap<K, Rule>, key: &K, rule: Option<Rule>) {
+    match rule {
+        Some(rule) => rules.insert(key.clone(), rule),
+        None => rules.remove(key),
+    };
 }
 
 /// Applies a rule to one setting. The module's head has the order of precedence.

@@ -84,11 +84,20 @@ Examples:
 
 #[derive(Debug, Args)]
 struct ResetPrefsArgs {
-    #[command(flatten)]
-    place: PreferenceKeyArgs,
-    /// Only this setting; all of them by default.
+    /// `tool:<scenario>/<tool>`, `scenario:<name>`, `category:<id>` or `tag:<tag>`; all targets of
+    /// the scope when left out.
+    #[arg(required_unless_present = "scope")]
+    target: Option<String>,
+    /// Its scope: `global`, `profile:<name>` or `chat:<id>`; `global` for a target. Without a
+    /// target, a `*` at the end stands for any ending: `chat:*`.
     #[arg(long)]
+    scope: Option<String>,
+    /// Only this setting; all of them by default.
+    #[arg(long, requires = "target")]
     setting: Option<SettingArg>,
+    /// Only count the preferences of the scope.
+    #[arg(long, conflicts_with = "target")]
+    preview: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -161,14 +170,35 @@ impl SetPrefsArgs {
 
 impl ResetPrefsArgs {
     async fn run(self) -> Result<(), CommandError> {
-        let mut query = vec![("scope", self.place.scope), ("target", self.place.target.clone())];
+        let Some(target) = self.target else {
+            return reset_scope(&self.remote, &self.scope.unwrap_or_default(), self.preview).await;
+        };
+        let scope = self.scope.unwrap_or_else(|| "global".to_owned());
+        let mut query = vec![("scope", scope), ("target", target.clone())];
         query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let sent = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await;
-        let answer = or_meant(sent, &daemon, &self.place.target).await?;
+        let answer = or_meant(sent, &daemon, &target).await?;
         done(&answer, self.remote.json);
         Ok(())
     }
+}
+
+/// Resets or counts all preferences of a scope.
+async fn reset_scope(remote: &RemoteArgs, scope: &str, preview: bool) -> Result<(), CommandError> {
+    let body = json!({ "scope": scope, "preview": preview });
+    let daemon = DaemonClient::for_operator(remote)?;
+    let path = ["preferences", "reset"];
+    let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), Some(&body), "preferences").await?;
+    if remote.json {
+        output::answer(&answer.body, &answer.value);
+        return Ok(());
+    }
+    let count = answer.value["preferences"].as_u64().unwrap_or_default();
+    let what = if count == 1 { "1 preference".to_owned() } else { format!("{count} preferences") };
+    let done = if preview { "would be reset" } else { "reset" };
+    output::line(&format!("{what} in scope {} {done}", output::sanitize(scope)));
+    Ok(())
 }
 
 /// The answer, or the refusal with the target that was meant where the name of a tool was written.

@@ -1,7 +1,7 @@
 //! Errors of requests to the engine.
 
 use crate::model::{ScenarioName, ScenarioState};
-use crate::state::{PREFERENCES_MAX, StateError};
+use crate::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, StateError};
 
 /// Why a request to the engine failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -29,6 +29,14 @@ pub enum EngineError {
         "there are {PREFERENCES_MAX} preferences already, as many as are kept; reset some that are not needed first"
     )]
     TooManyPreferences,
+    /// The largest number of preferences that clients without the right made is reached, and none
+    /// of them may give way.
+    #[error(
+        "there are {CLIENT_PREFERENCES_MAX} preferences of clients without the operator's token already, as many as \
+         are kept, and none may give way because they disable tools or require approvals; make the change with the \
+         token, or have an operator reset some (`callsheet prefs reset --scope 'chat:*'`)"
+    )]
+    TooManyClientPreferences,
     /// The change could not be stored, so it was not made.
     #[error(transparent)]
     State(#[from] StateError),

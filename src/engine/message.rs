@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::error::EngineError;
+use super::persist::kept_preferences::GaveWay;
 use super::poll_task::PollResult;
 use super::routes::CallReport;
 use super::sessions::news::SessionNews;
@@ -63,7 +64,16 @@ pub(super) enum EngineEvent {
         awaited: Box<Awaited>,
     },
     /// Preferences changed, and are durable.
-    PreferencesChanged(Arc<PreferenceSet>, Vec<Settings>, ReplySender<Vec<Settings>>),
+    PreferencesChanged {
+        /// All of them.
+        preferences: Arc<PreferenceSet>,
+        /// Those that gave way to others since the start.
+        gave_way: GaveWay,
+        /// The settings after each change.
+        settings: Vec<Settings>,
+        /// Where the settings are sent when they are published.
+        reply: ReplySender<Vec<Settings>>,
+    },
     /// An operator decided, and it is durable.
     Decided(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
     /// A session reported something by itself.

@@ -15,7 +15,8 @@ use crate::config::Config;
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch,
+    ConfigState, Health, PreferenceAuthor, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings,
+    SettingsPatch,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
@@ -50,6 +51,7 @@ mod sources;
 
 use message::{EngineCommand, ReplySender};
 use parts::EngineParts;
+use persist::kept_preferences::{GaveWay, KeptPreferences};
 use persist::manifest_writer::ManifestWriter;
 use persist::mutations::{Mutation, MutationWriter};
 use poller::Poller;
@@ -126,7 +128,8 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let Setup { config, store, restored, client, children, protocols, clock, tasks, readiness, sources } = setup;
     let keeper = MutationWriter {
         store: Arc::clone(&store),
-        preferences: Arc::new(restored.preferences.clone()),
+        preferences: KeptPreferences::restored(&restored),
+        gave_way: GaveWay::default(),
         operations,
         events: events.clone(),
     };
@@ -321,13 +324,22 @@ impl EngineHandle {
         Ok(settings.into_iter().next().unwrap_or_default())
     }
 
-    /// Makes several changes as one: all of them become durable and are published together, or none
-    /// is made. Returns the settings after them, in the order of the changes.
+    /// Makes several changes of an operator as one: all of them become durable and are published
+    /// together, or none is made. Returns the settings after them, in the order of the changes.
     pub async fn prefer_all(
         &self,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
     ) -> Result<Vec<Settings>, EngineError> {
-        self.operate(|reply| Mutation::Prefer(changes, reply)).await
+        self.prefer_all_as(PreferenceAuthor::Operator, changes).await
+    }
+
+    /// The same for changes of this author: those of clients have a limit of their own.
+    pub async fn prefer_all_as(
+        &self,
+        author: PreferenceAuthor,
+        changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
+    ) -> Result<Vec<Settings>, EngineError> {
+        self.operate(|reply| Mutation::Prefer { author, changes, reply }).await
     }
 
     async fn operate<T>(&self, make: impl FnOnce(ReplySender<T>) -> Mutation) -> Result<T, EngineError> {

@@ -200,8 +200,9 @@ impl Core {
                 self.give(&name, ScenarioInput::Waits { generation, awaited }, now);
             }
             EngineEvent::Session(news) => self.spoke(news, now),
-            EngineEvent::PreferencesChanged(preferences, settings, reply) => {
+            EngineEvent::PreferencesChanged { preferences, gave_way, settings, reply } => {
                 self.publisher.prefer(preferences, &self.parts.config);
+                self.publisher.preferences_gave_way(gave_way);
                 self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));

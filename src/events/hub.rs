@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::cursor::{Cursor, Epoch};
 use super::message::{Event, EventType, Message};
+use super::places::{PlaceHolder, SubscriberPlaces};
 use super::seen::CallsSeen;
 use super::snapshot_diff::SnapshotDiff;
 use super::subscription::{Subscription, SubscriptionParts};
@@ -49,7 +50,7 @@ struct HubInner {
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
-    places: Arc<Semaphore>,
+    places: SubscriberPlaces,
     openings: WorkQueue,
     reader: CatalogReader,
     events: mpsc::Sender<Event>,
@@ -114,7 +115,7 @@ impl Hub {
         let topics = HashMap::from([(ViewQuery::default(), plain)]);
         // A semaphore has an upper limit of its own, far above this number.
         let readers_max = config.max_subscribers.min(Semaphore::MAX_PERMITS / 2);
-        let places = Arc::new(Semaphore::new(readers_max));
+        let places = SubscriberPlaces::new(config.max_subscribers, clock);
         let openings = WorkQueue::new(OPENINGS_AT_ONCE, readers_max);
         let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
@@ -139,13 +140,15 @@ impl Hub {
         Self(shared)
     }
 
-    /// Adds a reader. Everything that was published before is in its snapshot or in the ring. If a
-    /// snapshot was published just now, this waits for it, which takes some milliseconds.
+    /// Adds a reader. If there is no place left, another one gives way (see
+    /// [`Ending::GaveWay`](super::Ending::GaveWay)). Everything that was published before is in its
+    /// snapshot or in the ring. If a snapshot was published just now, this waits for it, which
+    /// takes some milliseconds.
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
-        let place = Arc::clone(&shared.places).try_acquire_owned();
         let config = shared.config.load_full();
-        let place = place.map_err(|_| SubscribeError::Full(config.max_subscribers))?;
+        let place = shared.places.take(PlaceHolder::of(&request.query, &request.calls));
+        let place = place.ok_or(SubscribeError::Full(config.max_subscribers))?;
         let published = shared.reader.snapshot().sequence;
         let mut followed = shared.published.subscribe();
         tokio::select! {
@@ -159,6 +162,7 @@ impl Hub {
         let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
         let topic = Arc::clone(topic);
         let begun = topic.begin(cursor, config.reader_queue);
+        place.used_by(&begun.reader);
         state.forget_idle(shared);
         let parts = SubscriptionParts {
             kinds,
@@ -199,8 +203,7 @@ impl Hub {
 
     /// How many readers are subscribed now.
     pub fn subscribers(&self) -> usize {
-        let places = self.0.config.load().max_subscribers.min(Semaphore::MAX_PERMITS / 2);
-        places.saturating_sub(self.0.places.available_permits())
+        self.0.places.taken()
     }
 
     /// How many bytes of events are remembered for all filters, roughly.

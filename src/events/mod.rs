@@ -14,6 +14,7 @@
 pub mod cursor;
 pub mod hub;
 pub mod message;
+mod places;
 mod seen;
 mod snapshot_diff;
 mod subscription;

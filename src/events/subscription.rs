@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::message::{Event, EventType, Message};
+use super::places::SubscriberPlace;
 use super::seen::CallsSeen;
 use super::topic::{Opening, ReadNext, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
@@ -18,6 +19,7 @@ pub struct Subscription {
     reader: Arc<TopicReader>,
     opening: Option<Arc<Opening>>,
     pushed: watch::Receiver<u64>,
+    fate: watch::Receiver<ReaderState>,
     kinds: BTreeSet<EventType>,
     calls: CallsSeen,
     clock: Clock,
@@ -26,7 +28,7 @@ pub struct Subscription {
     stop: Stop,
     counts: Arc<EventCounts>,
     /// Held as long as the subscription: there is a limit of subscribers.
-    _place: OwnedSemaphorePermit,
+    _place: SubscriberPlace,
 }
 
 /// The result of waiting for the next message.
@@ -45,6 +47,8 @@ pub enum Ending {
     Stopping,
     /// The reader was too slow. It may resume from the last message that it has.
     Overrun,
+    /// There was no place left for another reader. It may resume like that, too.
+    GaveWay,
 }
 
 /// Watches a subscription from another task without keeping it alive.
@@ -63,7 +67,7 @@ pub(super) struct SubscriptionParts {
     /// Where snapshots for readers wait to be made; it has a place for each subscriber.
     pub(super) openings: WorkQueue,
     pub(super) stop: Stop,
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) place: SubscriberPlace,
     pub(super) counts: Arc<EventCounts>,
 }
 
@@ -71,7 +75,8 @@ impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
         let ReaderStart { reader, opening, pushed } = begun;
         let SubscriptionParts { kinds, calls, clock, tasks, openings, stop, place, counts } = parts;
-        Self { topic, reader, opening, pushed, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
+        let fate = reader.fate.subscribe();
+        Self { topic, reader, opening, pushed, fate, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
     }
 
     /// Waits for the next message. Cancel-safe.
@@ -99,8 +104,8 @@ impl Subscription {
             if self.stop.is_stopped() {
                 return Next::Ended(Ending::Stopping);
             }
-            if *self.reader.fate.borrow() == ReaderState::Overrun {
-                return Next::Ended(Ending::Overrun);
+            if let Some(ending) = ending_of(*self.fate.borrow_and_update()) {
+                return Next::Ended(ending);
             }
             match self.topic.read(&self.reader) {
                 Some(ReadNext::Message(message)) if self.wants(&message.event) => {
@@ -115,6 +120,8 @@ impl Subscription {
             }
             tokio::select! {
                 () = self.stop.wait() => {}
+                // Its sender lives in `reader`.
+                _ = self.fate.changed() => {}
                 changed = self.pushed.changed() => {
                     // The topic lives as long as this subscription does.
                     if changed.is_err() {
@@ -159,14 +166,19 @@ impl Drop for Subscription {
 impl DisconnectWatch {
     /// Waits until the reader has to be disconnected, and returns why; `None` if it left by itself.
     pub async fn ended(mut self) -> Option<Ending> {
-        let overrun = tokio::select! {
-            () = self.stop.wait() => false,
-            fate = self.fate.wait_for(|fate| *fate != ReaderState::Reading) => fate.is_ok_and(|fate| *fate == ReaderState::Overrun),
+        let ending = tokio::select! {
+            () = self.stop.wait() => None,
+            fate = self.fate.wait_for(|fate| *fate != ReaderState::Reading) => fate.ok().and_then(|fate| ending_of(*fate)),
         };
-        match (overrun, self.stop.is_stopped()) {
-            (true, _) => Some(Ending::Overrun),
-            (false, true) => Some(Ending::Stopping),
-            (false, false) => None,
-        }
+        ending.or_else(|| self.stop.is_stopped().then_some(Ending::Stopping))
+    }
+}
+
+/// Why no further message comes to a reader in this state, if none does.
+fn ending_of(state: ReaderState) -> Option<Ending> {
+    match state {
+        ReaderState::Reading | ReaderState::Gone => None,
+        ReaderState::Overrun => Some(Ending::Overrun),
+        ReaderState::GaveWay => Some(Ending::GaveWay),
     }
 }

@@ -107,6 +107,8 @@ pub(super) enum ReaderState {
     Gone,
     /// It was too slow.
     Overrun,
+    /// Its place was given to another one.
+    GaveWay,
 }
 
 /// How old what a topic remembers is. The first in order is forgotten first.

@@ -166,6 +166,8 @@ codes! {
     /// A preference names a target that no scenario offers now, or a profile that is not configured
     /// while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
+    /// Preferences that clients without the right made gave way to newer ones.
+    PreferencesGaveWay = "preferences-gave-way", Warning;
     /// A stored file could not be read and was moved aside.
     StateRepaired = "state-repaired", Error;
     /// Data could not be stored.

@@ -55,7 +55,8 @@ pub(crate) use member_texts::MemberTexts;
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
 pub use preference::{
-    ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
+    ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings,
+    SettingsPatch,
 };
 pub use profile::{Permission, Profile, UnknownLevel};
 pub use program_end::{ProgramEnd, RecordedEnd};

@@ -3,9 +3,10 @@
 //! Each setting is set or inherited on its own: changing one never touches another. Preferences
 //! outlive the tools they are about.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+
+use imbl::OrdMap;
 
 use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
 use super::tool::TOOL_NAME_MAX;
@@ -33,6 +34,15 @@ pub enum PreferenceTarget {
     Tag(String),
     /// One tool. Written `tool:<scenario>/<tool>`.
     Tool(ToolId),
+}
+
+/// Who made a preference. Where no operator token is set, every caller counts as an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreferenceAuthor {
+    /// A caller with the right `operate`, or one who changed it later.
+    Operator,
+    /// A caller without that right.
+    Client,
 }
 
 /// Whether a human must approve each call.
@@ -76,10 +86,11 @@ pub struct SettingsPatch {
     pub pinned: Option<Option<bool>>,
 }
 
-/// All preferences, by scope and target. Empty settings are never kept.
+/// All preferences, by scope and target. Empty settings are never kept. Cheap to clone: a changed
+/// clone shares what did not change, so the catalogs that are remembered do not hold a copy each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PreferenceSet {
-    scopes: BTreeMap<Scope, BTreeMap<PreferenceTarget, Settings>>,
+    scopes: OrdMap<Scope, OrdMap<PreferenceTarget, Settings>>,
     /// See [`PreferenceSet::unannotated`].
     unannotated: Vec<String>,
     /// See [`PreferenceSet::assumed_tags`].
@@ -116,6 +127,14 @@ impl Settings {
     /// Whether everything is inherited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether they only say which tools are listed first: without them no tool is called that is
+    /// not called with them, or without approval.
+    pub fn is_hint_only(&self) -> bool {
+        // All settings are named, so that a new one has to be considered here, too.
+        let Self { enabled, approval, alias, priority: _, pinned: _ } = self;
+        enabled.is_none() && approval.is_none() && alias.is_none()
     }
 
     /// These settings with a change applied; settings that the change does not name stay.

@@ -57,6 +57,14 @@ pub struct AnswerBudget {
     large: ByteBudget,
 }
 
+/// The reservation of an answer that is made part by part. As soon as all parts together are no
+/// small answer any more, they have the room of large ones.
+#[derive(Debug)]
+pub struct GrowingAnswer {
+    budget: AnswerBudget,
+    reserved: Option<ReservedBytes>,
+}
+
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
 /// them until the last one lets go. While no client holds them, they are not reserved.
 #[derive(Debug, Default)]
@@ -219,6 +227,31 @@ impl AnswerBudget {
     }
 }
 
+impl GrowingAnswer {
+    /// An answer without a part.
+    pub fn new(budget: AnswerBudget) -> Self {
+        Self { budget, reserved: None }
+    }
+
+    /// Reserves a further part of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room; the earlier parts stay reserved.
+    pub fn grow(&mut self, more: usize) -> Result<(), BudgetExceeded> {
+        let before = self.reserved.as_ref().map_or(0, ReservedBytes::bytes);
+        let all = before.saturating_add(more);
+        let stays_small = (before <= SMALL_ANSWER_BYTES) == (all <= SMALL_ANSWER_BYTES);
+        match &mut self.reserved {
+            Some(reserved) if stays_small => reserved.grow(more),
+            reserved => {
+                *reserved = Some(self.budget.reserve(all)?);
+                Ok(())
+            }
+        }
+    }
+}
+
 impl SharedReservation {
     /// The reservation of an answer that all clients share, see [`AnswerBudget::for_all`].
     pub fn for_all() -> Self {
@@ -375,6 +408,22 @@ mod tests {
         drop(again);
         let longest = shared.hold(1 << 30, &budget).unwrap();
         assert_eq!(longest.bytes(), 200_000, "a very long one takes the whole share");
+    }
+
+    #[test]
+    fn the_parts_of_an_answer_count_together() {
+        let whole = ByteBudget::new(1_000_000);
+        let budget = AnswerBudget::new(whole.clone(), whole.share(100_000));
+        let mut answer = GrowingAnswer::new(budget);
+        answer.grow(SMALL_ANSWER_BYTES).unwrap();
+        assert_eq!(whole.reserved(), SMALL_ANSWER_BYTES);
+        answer.grow(30_000).unwrap();
+        let both = SMALL_ANSWER_BYTES + 30_000;
+        assert_eq!(whole.reserved(), both);
+        assert_eq!(answer.grow(30_000).unwrap_err(), BudgetExceeded::Share { limit: 100_000 });
+        assert_eq!(whole.reserved(), both);
+        drop(answer);
+        assert_eq!(whole.reserved(), 0);
     }
 
     #[test]

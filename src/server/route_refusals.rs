@@ -25,7 +25,8 @@ pub(super) const TOO_MANY_STREAMS: RefusalSpec =
 pub(super) const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or it has no address.");
 /// As many preferences are kept as may be.
 pub(super) const TOO_MANY_PREFERENCES: RefusalSpec =
-    refusal(409, "There are as many preferences as are kept.").with_example(|| EngineError::TooManyPreferences.into());
+    refusal(409, "There are as many preferences of operators, or of clients without the token, as are kept.")
+        .with_example(|| EngineError::TooManyPreferences.into());
 /// The state of the scenario does not allow it.
 pub(super) const NOT_ALLOWED: RefusalSpec =
     refusal(409, "Its state does not allow that now; the answer says what to do first.");

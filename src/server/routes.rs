@@ -152,6 +152,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
             .query(preferences::RESET)
             .stores(),
     ]),
+    route("/api/v1/preferences/reset", &[], &[
+        operation(Post, Operate, Preferences, "resetPreferences", "makes all preferences of scopes inherit again", json::<preferences::ResetCount>("how many there were"), || post(preferences::reset_many))
+            .about("Those of the configuration file stay.")
+            .body::<preferences::ResetManyBody>()
+            .stores(),
+    ]),
     route("/api/v1/findings", &[], &[
         operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list)).query(findings::FILTERS),
     ]),

@@ -13,16 +13,20 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Secret,
-    Settings, StoredTurn, ToolId, ToolUsage,
+    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceAuthor, PreferenceSet, PreferenceTarget, ScenarioName,
+    Scope, Secret, Settings, StoredTurn, ToolId, ToolUsage,
 };
 
 pub mod manifest;
 pub mod sqlite;
 
-/// The largest number of preferences. They outlive their targets, are all kept in memory, and are
-/// read for every answer.
+/// The largest number of operators' preferences. They outlive their targets, are all kept in
+/// memory, and are read for every answer.
 pub const PREFERENCES_MAX: usize = 10_000;
+
+/// The largest number of preferences that clients without the right made, besides those of
+/// operators.
+pub const CLIENT_PREFERENCES_MAX: usize = 1_000;
 
 /// Everything that was stored, read once at the start.
 #[derive(Debug, Default)]
@@ -31,6 +35,9 @@ pub struct Restored {
     pub manifests: Vec<StoredManifest>,
     /// Preferences.
     pub preferences: PreferenceSet,
+    /// Those of the preferences that clients without the right made, in the order in which they
+    /// were written.
+    pub client_preferences: Vec<(Scope, PreferenceTarget)>,
     /// Operator decisions.
     pub decisions: Vec<(ScenarioName, TrustDecision)>,
     /// The peers that had a name while they waited for an operator's approval.
@@ -192,7 +199,7 @@ pub enum Write {
     /// Deletes a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
-    Preference(Scope, PreferenceTarget, Settings),
+    Preference(Scope, PreferenceTarget, Settings, PreferenceAuthor),
     /// Replaces or removes an operator's decision.
     Decision(ScenarioName, Option<TrustDecision>),
     /// Replaces the state of a call that needs approval.

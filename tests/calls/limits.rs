@@ -96,6 +96,31 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
 }
 
 #[tokio::test]
+async fn one_caller_leaves_permits_of_a_provider_to_others() {
+    let (files, gate) = gated(&[tool("read")]).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 4).await;
+    let start = |chat: &str| {
+        let app = Arc::clone(&house.app);
+        let request = Request { chat: Some(chat.to_owned()), ..request("read", &json!({})) };
+        Tasks::new().spawn(async move { app.call(request).await })
+    };
+    let mut calls: Vec<_> = (0..4).map(|_| start("one")).collect();
+    files.until_ran(3).await;
+    while house.app.calls().waiting() < 1 {
+        tokio::task::yield_now().await;
+    }
+    calls.push(start("other"));
+    files.until_ran(4).await;
+    assert_eq!(house.app.calls().waiting(), 1, "the fourth of the first caller waits for its own share");
+    gate.send_replace(true);
+    for call in calls {
+        assert!(call.await.unwrap().is_ok());
+    }
+    assert_eq!(files.ran().len(), 5);
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_turn_that_does_not_come_in_time_is_given_up() {
     let (files, gate) = gated(&[tool("read")]).await;
     let house = House::with(&[("files", files.url())], |config| {

@@ -49,6 +49,21 @@ fn preferences_are_set_listed_and_reset() {
 }
 
 #[test]
+fn all_preferences_of_scopes_are_counted_and_reset() {
+    let (home, daemon, _scenarios) = office();
+    for scope in ["global", "chat:1", "chat:2"] {
+        ask(&home, &daemon, &["prefs", "set", "scenario:mail", "--pinned", "true", "--scope", scope]).ok();
+    }
+    let reset = |more: &[&str]| ask(&home, &daemon, &[&["prefs", "reset"], more].concat());
+    assert_eq!(reset(&["--scope", "chat:*", "--preview"]).ok(), "2 preferences in scope chat:* would be reset\n");
+    assert_eq!(reset(&["--scope", "chat:1"]).ok(), "1 preference in scope chat:1 reset\n");
+    assert_eq!(json(&reset(&["--scope", "chat:*", "--json"]).ok())["preferences"], 1);
+    assert_eq!(rows(&ask(&home, &daemon, &["prefs", "list"]).ok()).len(), 2, "the head and that of the scope `global`");
+    reset(&[]).failed(2);
+    assert!(reset(&["--scope", "team:*"]).failed(1).contains("`team:*`"));
+}
+
+#[test]
 fn preferences_that_cannot_be_are_refused() {
     let (home, daemon, _scenarios) = office();
     for (args, part) in [

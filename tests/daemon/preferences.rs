@@ -1,14 +1,14 @@
 //! Preferences over HTTP: durable, each setting on its own, and in the list at once.
 
 use callsheet::config::Config;
-use callsheet::model::{Secret, Settings};
+use callsheet::model::{PreferenceAuthor, Secret, Settings};
 use callsheet::runtime::Clock;
-use callsheet::state::{PREFERENCES_MAX, Write, sqlite};
+use callsheet::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured, tool};
 use crate::support::mcp_server::{McpServer, modern};
-use crate::support::serving::ask;
+use crate::support::serving::{Answer, ask};
 
 /// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only
 /// once.
@@ -363,7 +363,8 @@ async fn preferences_are_not_without_end() {
     let store = sqlite::open(&home.state(), Clock::system()).unwrap();
     let off = Settings { enabled: Some(false), ..Settings::default() };
     let writes = (0..PREFERENCES_MAX).map(|chat| {
-        Write::Preference(format!("chat:{chat}").parse().unwrap(), "tag:slow".parse().unwrap(), off.clone())
+        let scope = format!("chat:{chat}").parse().unwrap();
+        Write::Preference(scope, "tag:slow".parse().unwrap(), off.clone(), PreferenceAuthor::Operator)
     });
     store.save(writes.collect()).await.unwrap();
     drop(store);
@@ -376,6 +377,133 @@ async fn preferences_are_not_without_end() {
         let changed = daemon.send_json("PUT", "/api/v1/preferences", &set(chat, enabled)).await;
         assert_eq!(changed.status, 200, "one that is there can be changed, and one that went makes room: {changed:?}");
     }
+    daemon.stop().await;
+}
+
+const TOKEN: &str = "a-token-of-sixteen-letters";
+
+/// Stores a preference for each of so many chats, as its author wrote them.
+async fn store_chats(home: &Home, count: usize, author: PreferenceAuthor, settings: impl Fn(usize) -> Settings) {
+    let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+    let writes = (0..count).map(|chat| {
+        let scope = format!("chat:{chat}").parse().unwrap();
+        Write::Preference(scope, "tag:slow".parse().unwrap(), settings(chat), author)
+    });
+    store.save(writes.collect()).await.unwrap();
+}
+
+/// A daemon with an operator token.
+async fn with_token(home: &Home) -> Daemon {
+    let mut config = home.config(&[]);
+    config.server.operator_token = Some(Secret::new(TOKEN));
+    Daemon::start(config).await
+}
+
+/// Sends a change of preferences, by a client or with the token.
+async fn sent(daemon: &Daemon, token: Option<&str>, request: [&str; 2], body: Value) -> Answer {
+    let bearer = format!("Bearer {}", token.unwrap_or_default());
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let headers = if token.is_some() { &headers[..] } else { &headers[..1] };
+    ask(daemon.address, request[0], request[1], headers, &body.to_string()).await
+}
+
+const PUT: [&str; 2] = ["PUT", "/api/v1/preferences"];
+
+fn hint(chat: &str) -> Value {
+    json!({"scope": format!("chat:{chat}"), "target": "tag:slow", "priority": 7})
+}
+
+fn priority() -> Settings {
+    Settings { priority: Some(1), ..Settings::default() }
+}
+
+async fn chats(daemon: &Daemon) -> Vec<String> {
+    let preferences = preferences(daemon).await;
+    let scopes = preferences.as_array().unwrap().iter().map(|each| each["scope"].as_str().unwrap().to_owned());
+    scopes.filter(|scope| scope.starts_with("chat:")).collect()
+}
+
+#[tokio::test]
+async fn hints_of_clients_give_way_to_newer_ones_and_never_keep_out_an_operator() {
+    let home = Home::new();
+    let mixed = |chat| if chat == 1 { Settings { enabled: Some(false), ..priority() } } else { priority() };
+    store_chats(&home, CLIENT_PREFERENCES_MAX, PreferenceAuthor::Client, mixed).await;
+    let daemon = with_token(&home).await;
+    assert!(daemon.findings("preferences-gave-way").await.is_empty());
+    let own = json!({"scope": "chat:own", "target": "tool:files/wipe", "approval": "require"});
+    assert_eq!(sent(&daemon, Some(TOKEN), PUT, own.clone()).await.status, 200);
+    assert_eq!(
+        sent(&daemon, None, PUT, json!({"scope": "chat:own", "target": "tool:files/wipe", "priority": 2})).await.status,
+        200
+    );
+    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_MAX + 1, "what a client adds to it stays an operator's");
+
+    assert_eq!(sent(&daemon, None, PUT, hint("0")).await.status, 200, "it is the newest now");
+    assert_eq!(sent(&daemon, None, PUT, hint("a")).await.status, 200);
+    let left = chats(&daemon).await;
+    assert_eq!(left.len(), CLIENT_PREFERENCES_MAX + 1);
+    assert!(!left.contains(&"chat:2".to_owned()), "chat:1 disables, so the next oldest gives way");
+    let findings = daemon.findings("preferences-gave-way").await;
+    assert_eq!(findings.len(), 1);
+    let message = findings[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("1 preferences that clients") && message.contains("`chat:2 tag:slow`"), "{message}");
+    daemon.stop().await;
+
+    let daemon = with_token(&home).await;
+    assert_eq!(sent(&daemon, None, PUT, hint("b")).await.status, 200);
+    let left = chats(&daemon).await;
+    assert!(!left.contains(&"chat:3".to_owned()), "their order outlives the daemon");
+    assert!(["chat:0", "chat:1", "chat:a", "chat:b", "chat:own"].iter().all(|kept| left.contains(&(*kept).to_owned())));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_clients_tightened_never_gives_way_and_leaves_the_operator_room() {
+    let home = Home::new();
+    let off = |_| Settings { enabled: Some(false), ..Settings::default() };
+    store_chats(&home, CLIENT_PREFERENCES_MAX, PreferenceAuthor::Client, off).await;
+    let daemon = with_token(&home).await;
+    let refused = sent(&daemon, None, PUT, hint("new")).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.problem().contains("none may give way"), "{refused:?}");
+    assert_eq!(sent(&daemon, Some(TOKEN), PUT, hint("new")).await.status, 200);
+    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_MAX + 1);
+
+    let path = ["POST", "/api/v1/preferences/reset"];
+    let all = json!({"scope": "chat:*"});
+    assert_eq!(sent(&daemon, None, path, all.clone()).await.status, 401);
+    let counted = sent(&daemon, Some(TOKEN), path, json!({"scope": "chat:9*", "preview": true})).await;
+    assert_eq!(counted.json(), json!({"scope": "chat:9*", "preferences": 111, "reset": false}));
+    assert_eq!(sent(&daemon, Some(TOKEN), path, json!({"scope": "chat:9*"})).await.json()["reset"], true);
+    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_MAX + 1 - 111);
+    assert_eq!(sent(&daemon, None, PUT, hint("newer")).await.status, 200, "there is room again");
+    let global = json!({"scope": "global", "target": "tag:slow", "enabled": false});
+    assert_eq!(sent(&daemon, Some(TOKEN), PUT, global).await.status, 200);
+    let exact = sent(&daemon, Some(TOKEN), path, json!({"scope": "chat:8"})).await.json();
+    assert_eq!(exact["preferences"], 1, "without a `*` it is one scope");
+    assert_eq!(sent(&daemon, Some(TOKEN), path, all).await.status, 200);
+    let left = preferences(&daemon).await;
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+    daemon.stop().await;
+}
+
+/// An earlier version did not store who made a preference, and had one limit for all.
+#[tokio::test]
+async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operator_room() {
+    let home = Home::new();
+    store_chats(&home, PREFERENCES_MAX, PreferenceAuthor::Operator, |_| priority()).await;
+    let earlier = rusqlite::Connection::open(home.state()).unwrap();
+    earlier.execute_batch("ALTER TABLE preferences DROP COLUMN by_client; PRAGMA user_version = 13").unwrap();
+    drop(earlier);
+    let daemon = with_token(&home).await;
+    assert_eq!(chats(&daemon).await.len(), PREFERENCES_MAX, "an upgrade loses none");
+    let own = json!({"scope": "global", "target": "tool:files/wipe", "approval": "require"});
+    assert_eq!(sent(&daemon, Some(TOKEN), PUT, own).await.status, 200);
+    assert_eq!(chats(&daemon).await.len(), PREFERENCES_MAX);
+    assert_eq!(sent(&daemon, None, PUT, hint("new")).await.status, 200);
+    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_MAX);
+    let findings = daemon.findings("preferences-gave-way").await;
+    assert!(findings[0]["message"].as_str().unwrap().starts_with("9001 preferences"), "{findings:?}");
     daemon.stop().await;
 }
 
@@ -437,7 +565,6 @@ async fn the_first_preference_of_a_profile_has_every_list_refuse_names_that_none
 
 #[tokio::test]
 async fn only_the_token_makes_a_profile_known_or_unknown() {
-    const TOKEN: &str = "a-token-of-sixteen-letters";
     let home = Home::new();
     let files = Scenario::start("files", [tool("read"), tool("wipe")]).await;
     let mut config = home.config(&[&files]);

@@ -1,13 +1,14 @@
 //! The hub as a library: typed messages, found once for all who follow the same, and what happens
 //! at its limits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::catalog::{Catalog, CatalogWriter, Snapshot, StateTransitions, ViewQuery, build, catalog_store};
 use callsheet::config;
 use callsheet::events::{
-    Cursor, Ending, Event, EventType, Hub, Message, Next, SubscribeError, SubscribeRequest, Subscription,
+    CallsSeen, Cursor, Ending, Event, EventType, Hub, Message, Next, SubscribeError, SubscribeRequest, Subscription,
 };
 use callsheet::model::{ScenarioState, StateTransition};
 use callsheet::runtime::{Clock, StopTrigger, Tasks};
@@ -277,4 +278,42 @@ async fn no_more_than_so_many_follow() {
     assert!(refused.to_string().contains("`events.max_subscribers`"));
     drop(first);
     stage.follow(SubscribeRequest::default()).await;
+}
+
+/// A stream that follows, or why it ended.
+async fn ending(stream: &mut Subscription) -> Ending {
+    loop {
+        if let Next::Ended(ending) = stream.next().await {
+            return ending;
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_a_full_table_the_oldest_stream_of_the_largest_holder_gives_way() {
+    let stage = Stage::new(|events| events.max_subscribers = 64);
+    let of_client = |chat: &str| {
+        let query = ViewQuery { chat: Some(chat.to_owned()), ..ViewQuery::default() };
+        let calls = CallsSeen::OwnWithIds("without-token".into(), BTreeSet::new());
+        SubscribeRequest { query, calls, ..SubscribeRequest::default() }
+    };
+    let (mut operator, _) = stage.follow(SubscribeRequest::default()).await;
+    let (mut other, _) = stage.follow(of_client("other")).await;
+    let mut flood = Vec::new();
+    for _ in 0..62 {
+        flood.push(stage.follow(of_client("flood")).await.0);
+    }
+    assert_eq!(stage.hub.subscribers(), 64);
+    let (mut new, _) = stage.follow(of_client("new")).await;
+    assert_eq!(stage.hub.subscribers(), 64);
+    let watch = flood[1].watch();
+    assert_eq!(ending(&mut flood[0]).await, Ending::GaveWay);
+    let (_another, _) = stage.follow(of_client("flood")).await;
+    assert_eq!(watch.ended().await, Some(Ending::GaveWay), "a client that does not read is disconnected");
+    for kept in [&mut operator, &mut other, &mut new, &mut flood[2]] {
+        let next = tokio::time::timeout(Duration::ZERO, kept.next()).await;
+        assert!(!matches!(next, Ok(Next::Ended(_))), "it keeps its place");
+    }
+    flood.clear();
+    assert!(stage.hub.subscribers() < 10, "what gave way frees no place twice");
 }

@@ -83,14 +83,19 @@ async fn bodies_that_do_not_end_are_refused_beyond_the_budget_and_free_again() {
 /// A daemon whose list has some 1.2 MB. All large answers may have 3.5 MiB, and those of one
 /// connection half as much. Hardly any list is kept.
 async fn served_lists() -> Served {
+    served_lists_keeping(1_000).await
+}
+
+/// The same, where lists of so many bytes are kept.
+async fn served_lists_keeping(most: u64) -> Served {
     let mut fleet = Inputs::default();
     for number in 0..20 {
         let text = "It does what its name says, and nothing else. ".repeat(64);
         let tools: Vec<_> = (0..20).map(|at| tool(&format!("tool_{number}_{at}")).about(&text)).collect();
         put(&mut fleet, offer(&format!("scenario-{number}"), &tools));
     }
-    let server = callsheet::config::ServerConfig { held_bytes: 8 << 20, ..serving::configured() };
-    serving::serve_configured(serving::snapshot(&fleet, Vec::new(), Vec::new()), 1_000, server).await
+    let server = callsheet::config::ServerConfig { held_bytes: 8 << 20, max_body: 100_000, ..serving::configured() };
+    serving::serve_configured(serving::snapshot(&fleet, Vec::new(), Vec::new()), most, server).await
 }
 
 /// A client with one connection, of whose answers the daemon can send little before they are read.
@@ -183,4 +188,92 @@ async fn an_event_for_which_there_is_no_memory_ends_its_stream_with_the_reason()
     drop((first, second));
     let mut socket = open(server.address, "", &[]).await.unwrap();
     assert_eq!(socket.next().await.event, "snapshot");
+}
+
+/// A batch of so many requests.
+fn batch(count: usize, method: &str, params: &str) -> String {
+    let one = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    format!("[{}]", (0..count).map(one).collect::<Vec<_>>().join(","))
+}
+
+/// Sends a message to one of the two faces of JSON-RPC. Only the head of the answer is read.
+async fn message(
+    server: &Served,
+    client: &reqwest::Client,
+    path: &str,
+    session: &str,
+    body: String,
+) -> reqwest::Response {
+    let request = client.post(format!("http://{}{path}", server.address)).header("content-type", "application/json");
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = if session.is_empty() { request } else { request.header("mcp-session-id", session) };
+    request.body(body).send().await.unwrap()
+}
+
+/// A session of the one revision of MCP that has batches.
+async fn session(server: &Served, client: &reqwest::Client) -> String {
+    let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let greeted = message(server, client, "/mcp", "", greeting.to_owned()).await;
+    greeted.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_batch_holds_a_list_once_however_often_it_requests_it() {
+    let server = served_lists_keeping(64 << 20).await;
+    for face in ["/rpc", "/mcp"] {
+        let client = client_that_does_not_read();
+        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let path = format!("{face}?max_tools=399");
+        let unread = message(&server, &client, &path, &session, batch(30, "tools/list", "{}")).await;
+        assert_eq!(unread.status(), 200, "{face}");
+        let bytes = held(&server).await;
+        assert!((500_000..1_700_000).contains(&bytes), "{face}: one list, whose answer has thirty: {bytes}");
+        let answers: Vec<serde_json::Value> = serde_json::from_slice(&unread.bytes().await.unwrap()).unwrap();
+        assert_eq!(answers.len(), 30, "{face}");
+        for (id, answer) in answers.iter().enumerate() {
+            assert_eq!(answer["id"], id, "{face}");
+            assert_eq!(answer["result"]["tools"].as_array().map(Vec::len), Some(399), "{face}");
+        }
+        drop(client);
+        until_held(&server, "free again", |bytes| bytes < 100_000).await;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_ends_at_the_first_answer_beyond_the_limit_and_says_which_were_not_run() {
+    let server = served_lists_keeping(64 << 20).await;
+    for face in ["/rpc", "/mcp"] {
+        let client = client_that_does_not_read();
+        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let answer = message(&server, &client, face, &session, batch(100, "tools/list", "{}")).await;
+        assert_eq!(answer.status(), 200, "{face}");
+        let text = answer.text().await.unwrap();
+        assert!(text.len() < 70 << 20, "{face}: {} bytes", text.len());
+        let not_run = text.matches("send the rest in another one; this request was not run").count();
+        assert!((20..60).contains(&not_run), "{face}: {not_run}");
+        assert_eq!(text.matches(r#""jsonrpc":"2.0""#).count(), 100, "{face}");
+    }
+}
+
+#[tokio::test]
+async fn the_answers_of_a_batch_count_together_in_the_share_of_their_connection() {
+    let server = served_lists().await;
+    let client = client_that_does_not_read();
+    let described = batch(1_000, "tools/describe", r#"{"name":"tool_1_1"}"#);
+    let answer = message(&server, &client, "/rpc", "", described.clone()).await;
+    assert_eq!(answer.status(), 200);
+    let bytes = held(&server).await;
+    assert!((1 << 20..2 << 20).contains(&bytes), "a share has 1.75 MiB: {bytes}");
+    let text = answer.text().await.unwrap();
+    let run = text.matches(r#""result":"#).count();
+    assert!((100..500).contains(&run), "{run}");
+    assert!(text.contains("have no room: this client already uses its share"), "{}", &text[text.len() - 300..]);
+    until_held(&server, "free again", |bytes| bytes < 100_000).await;
+
+    let unread = list_without(&server, &client, 1).await;
+    let session = session(&server, &client).await;
+    let refused = message(&server, &client, "/mcp?max_tools=398", &session, batch(3, "tools/list", "{}")).await;
+    let refused: Vec<serde_json::Value> = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+    assert_eq!(refused.iter().filter(|each| each["error"]["code"] == -31_003).count(), 3, "{refused:?}");
+    drop(unread);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callsheet::model::{Finding, FindingCode, Settings};
+use callsheet::model::{Finding, FindingCode, PreferenceAuthor, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{Restored, Write, sqlite};
 use rusqlite::Connection;
@@ -23,7 +23,8 @@ fn place() -> (TempDir, PathBuf) {
 
 fn preference(n: i32) -> Write {
     let settings = Settings { priority: Some(n), ..Settings::default() };
-    Write::Preference(format!("chat:{n}").parse().unwrap(), "tool:kitchen/brew".parse().unwrap(), settings)
+    let scope = format!("chat:{n}").parse().unwrap();
+    Write::Preference(scope, "tool:kitchen/brew".parse().unwrap(), settings, PreferenceAuthor::Operator)
 }
 
 /// Every file in the folder with its bytes.
@@ -111,7 +112,8 @@ async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
         if let Some(finding) = moved(&restored.findings) {
             moved_aside += 1;
             for (scope, target, settings) in restored.preferences.iter() {
-                let kept = Write::Preference(scope.clone(), target.clone(), settings.clone());
+                let author = PreferenceAuthor::Operator;
+                let kept = Write::Preference(scope.clone(), target.clone(), settings.clone(), author);
                 let expected = preference(settings.priority.unwrap_or_default());
                 assert_eq!(
                     format!("{kept:?}"),

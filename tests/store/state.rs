@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use callsheet::model::{
     ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CallerInfo, FindingCode, JsonText, Operation,
-    OperationState, PeerIdentity, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings,
-    StoredAnswer, StoredTurn, ToolUsage,
+    OperationState, PeerIdentity, PreferenceAuthor, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope,
+    Settings, StoredAnswer, StoredTurn, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, StateError, StateStore, StoredManifest, TrustDecision, Write, sqlite};
@@ -142,7 +142,7 @@ fn going(id: &str) -> Operation {
 }
 
 fn prefer(scope: &str, target: &str, settings: Settings) -> Write {
-    Write::Preference(scope.parse().unwrap(), target.parse().unwrap(), settings)
+    Write::Preference(scope.parse().unwrap(), target.parse().unwrap(), settings, PreferenceAuthor::Operator)
 }
 
 fn enabled(enabled: bool) -> Settings {

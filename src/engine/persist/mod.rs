@@ -2,6 +2,7 @@
 //! users (`mutations`), and the data stored before (`restore`). Manifests are written after the
 //! loop has applied them, mutations before.
 
+pub(super) mod kept_preferences;
 pub(super) mod manifest_writer;
 pub(super) mod mutations;
 pub(super) mod restore;

@@ -6,16 +6,20 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::engine::error::EngineError;
 use crate::engine::message::{EngineEvent, ReplySender};
-use crate::model::{Health, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
+use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
+use crate::model::{Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
 use crate::runtime::Stop;
-use crate::state::{PREFERENCES_MAX, StateStore, TrustDecision, Write};
+use crate::state::{StateStore, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
 pub(in crate::engine) enum Mutation {
-    Prefer(Vec<(Scope, PreferenceTarget, SettingsPatch)>, ReplySender<Vec<Settings>>),
+    Prefer {
+        author: PreferenceAuthor,
+        changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
+        reply: ReplySender<Vec<Settings>>,
+    },
     Decide(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
 }
 
@@ -23,7 +27,8 @@ pub(in crate::engine) enum Mutation {
 /// each other.
 pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
-    pub(in crate::engine) preferences: Arc<PreferenceSet>,
+    pub(in crate::engine) preferences: KeptPreferences,
+    pub(in crate::engine) gave_way: GaveWay,
     pub(in crate::engine) operations: mpsc::Receiver<Mutation>,
     pub(in crate::engine) events: mpsc::Sender<EngineEvent>,
 }
@@ -39,7 +44,7 @@ impl MutationWriter {
             };
             let Some(operation) = operation else { return };
             let event = match operation {
-                Mutation::Prefer(changes, reply) => self.prefer(changes, reply).await,
+                Mutation::Prefer { author, changes, reply } => self.prefer(author, changes, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
             };
             let Some(event) = event else { continue };
@@ -52,29 +57,37 @@ impl MutationWriter {
     /// Makes all of the changes in one write, or none of them.
     async fn prefer(
         &mut self,
+        author: PreferenceAuthor,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
         reply: ReplySender<Vec<Settings>>,
     ) -> Option<EngineEvent> {
-        let mut preferences = PreferenceSet::clone(&self.preferences);
-        let (mut settings, mut writes) = (Vec::with_capacity(changes.len()), Vec::with_capacity(changes.len()));
-        let kept = preferences.iter().count();
+        let mut next = self.preferences.clone();
+        let mut writes = Vec::with_capacity(changes.len());
+        let mut keys = Vec::with_capacity(changes.len());
         for (scope, target, patch) in changes {
-            let patched = preferences.get(&scope, &target).cloned().unwrap_or_default().patched(&patch);
-            writes.push(Write::Preference(scope.clone(), target.clone(), patched.clone()));
-            preferences.set(scope, target, patched.clone());
-            settings.push(patched);
+            let key = (scope, target);
+            writes.push(next.change(key.clone(), &patch, author));
+            keys.push(key);
         }
-        let keeps = preferences.iter().count();
-        if keeps > kept && keeps > PREFERENCES_MAX {
-            let _ = reply.send(Err(EngineError::TooManyPreferences));
-            return None;
-        }
+        let gone = match next.make_room(&self.preferences) {
+            Ok(gone) => gone,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return None;
+            }
+        };
+        let deletes = gone.iter().cloned();
+        writes
+            .extend(deletes.map(|key| Write::Preference(key.0, key.1, Settings::default(), PreferenceAuthor::Client)));
         if let Err(error) = self.store.save(writes).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
-        self.preferences = Arc::new(preferences);
-        Some(EngineEvent::PreferencesChanged(Arc::clone(&self.preferences), settings, reply))
+        self.gave_way.add(gone);
+        let settings = keys.iter().map(|key| next.set().get(&key.0, &key.1).cloned().unwrap_or_default()).collect();
+        self.preferences = next;
+        let preferences = Arc::new(self.preferences.set().clone());
+        Some(EngineEvent::PreferencesChanged { preferences, gave_way: self.gave_way.clone(), settings, reply })
     }
 
     async fn decide(

@@ -19,6 +19,7 @@ impl SnapshotPublisher {
             let hint = "the daemon continues; manifests that are not stored are fetched again after a restart";
             findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));
         }
+        findings.extend(self.gave_way.finding());
         findings.extend(self.unarchived.iter().map(|name| {
             Finding::new(FindingCode::StateFailed, "its manifest was not stored: too many wait to be stored")
                 .of_scenario(name)

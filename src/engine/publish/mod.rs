@@ -20,6 +20,7 @@ use crate::catalog::{
 use crate::config::Config;
 use crate::engine::now::Now;
 use crate::engine::parts::EngineParts;
+use crate::engine::persist::kept_preferences::GaveWay;
 use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::routes::CallRoutes;
 use crate::engine::scenario::{Scenario, ScenarioMap, log};
@@ -81,6 +82,8 @@ pub(in crate::engine) struct SnapshotPublisher {
     stored: Vec<Finding>,
     /// The preferences of the store; those of the configuration are below them.
     stored_preferences: Arc<PreferenceSet>,
+    /// The preferences that gave way to others since the start.
+    gave_way: GaveWay,
     sources: Vec<Finding>,
     /// The findings of scenarios that have any.
     scenarios: BTreeMap<ScenarioName, Vec<Finding>>,
@@ -106,11 +109,10 @@ impl SnapshotPublisher {
         now: Now,
     ) -> (Self, CatalogReader) {
         let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
-        let offers = records.values().filter_map(|record| offered(record));
+        let offers = records.values().filter_map(|record| offered(record)).collect();
         let profiles = Arc::new(parts.config.marked_profiles());
         let preferences = parts.config.effective_preferences(&stored_preferences);
-        let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
-        let catalog = catalog::build(&inputs);
+        let catalog = catalog::build(&Inputs { offers, preferences, naming: parts.config.naming, profiles });
         let revisions: VecDeque<_> = revision.into_iter().collect();
         let findings = Arc::new(stored.clone());
         let first = Snapshot {
@@ -144,6 +146,7 @@ impl SnapshotPublisher {
             quiet_until: None,
             stored,
             stored_preferences,
+            gave_way: GaveWay::default(),
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
             findings_changed: true,
@@ -176,6 +179,12 @@ impl SnapshotPublisher {
         self.catalog = self.catalog.with(Change::Preferences(config.effective_preferences(&preferences)));
         self.stored_preferences = preferences;
         self.changed = true;
+    }
+
+    /// Records the preferences that gave way to others since the start.
+    pub(in crate::engine) fn preferences_gave_way(&mut self, gave_way: GaveWay) {
+        self.findings_changed |= self.gave_way != gave_way;
+        self.gave_way = gave_way;
     }
 
     /// Marks a scenario's health to be published again.

@@ -94,6 +94,32 @@ fn aliases(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "null"], "pattern": grammar::PUBLISHED})
 }
 
+/// Which preferences inherit every setting again.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PreferencesReset")]
+pub(in crate::server) struct ResetManyBody {
+    /// The scope, or with a `*` at its end all scopes that begin like that: `chat:*`.
+    #[schemars(regex(pattern = grammar::SCOPE))]
+    scope: String,
+    /// Whether they are only counted.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// How many preferences a reset of scopes concerns.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PreferencesResetCount")]
+pub(in crate::server) struct ResetCount {
+    /// The scope as it was given.
+    scope: String,
+    /// How many preferences there were.
+    preferences: usize,
+    /// Whether they inherit every setting again, durable and published; else they were only
+    /// counted.
+    reset: bool,
+}
+
 /// What users and operators want, by scope and target.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Preferences {
@@ -185,7 +211,7 @@ impl ServerState {
             access.check_change(patch)?;
             access.check_profiles(&snapshot.catalog, scope, patch)
         })?;
-        Ok(self.engine.prefer_all(changes).await?)
+        Ok(self.engine.prefer_all_as(access.preference_author(), changes).await?)
     }
 
     /// Like [`Self::set_preferences`], for one change.
@@ -242,6 +268,31 @@ pub(in crate::server) async fn reset(
     let (scope, target, patch) = parse_reset(raw.as_deref())?;
     let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
     shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
+}
+
+/// `POST /api/v1/preferences/reset`: makes every setting of all preferences of a scope, or of all
+/// scopes that begin alike, inherit again. All of them or none.
+pub(in crate::server) async fn reset_many(
+    State(shared): State<SharedState>,
+    access: Access,
+    _: NoQuery,
+    ApiJson(body): ApiJson<ResetManyBody>,
+) -> Result<Response, Problem> {
+    let ResetManyBody { scope, preview } = body;
+    scope.parse::<Scope>()?;
+    let is_meant = |each: &Scope| match scope.strip_suffix('*') {
+        Some(beginning) => each.to_string().starts_with(beginning),
+        None => each.to_string() == scope,
+    };
+    let snapshot = shared.reader.snapshot();
+    let stored = snapshot.catalog.preferences().iter().filter(|(each, _, _)| is_meant(each));
+    let changes: Vec<ScopedPatch> =
+        stored.map(|(scope, target, _)| (scope.clone(), target.clone(), SettingsPatch::reset())).collect();
+    let preferences = changes.len();
+    if !preview && preferences > 0 {
+        shared.set_preferences(access, changes).await?;
+    }
+    shared_json::json(&ResetCount { scope, preferences, reset: !preview })
 }
 
 fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {

@@ -9,6 +9,7 @@
 //! Never identifies persons (all clients that know the token have the same rights), and never logs
 //! or stores what a caller sends as a token.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -23,7 +24,8 @@ use self::token::TokenCheck;
 use crate::calls::{FULL_ACCESS, Requester};
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::model::{ApprovalPolicy, Scope, SettingsPatch};
+use crate::events::CallsSeen;
+use crate::model::{ApprovalPolicy, PreferenceAuthor, Scope, SettingsPatch};
 use crate::server::http::error::Problem;
 
 mod token;
@@ -46,8 +48,8 @@ pub(super) enum Right {
     Prefer,
     /// To approve and reject calls.
     Approve,
-    /// To add and remove scenarios and to decide about them, to change stored tools, to cancel
-    /// operations and to accept a loss of stored data.
+    /// To add and remove scenarios and to decide about them, to change stored tools, to reset all
+    /// preferences of scopes, to cancel operations and to accept a loss of stored data.
     Operate,
 }
 
@@ -62,8 +64,8 @@ impl Right {
             }
             Self::Approve => Some("approving or rejecting a call"),
             Self::Operate => Some(
-                "adding, removing or deciding about a scenario, changing stored tools, accepting a loss or cancelling \
-                     an operation",
+                "adding, removing or deciding about a scenario, changing stored tools, resetting all preferences of \
+                     scopes, accepting a loss or cancelling an operation",
             ),
         }
     }
@@ -122,6 +124,24 @@ impl Access {
     /// Refuses a caller without this right: 401.
     fn check(self, right: Right) -> Result<(), Problem> {
         if right.is_reserved() { self.check_reserved(right) } else { Ok(()) }
+    }
+
+    /// The calls whose events this caller gets, if it names these. None named are all for an
+    /// operator.
+    pub(super) fn calls_seen(self, ids: BTreeSet<Arc<str>>) -> CallsSeen {
+        match self {
+            Self::Full if ids.is_empty() => CallsSeen::All,
+            Self::Full => CallsSeen::WithIds(ids),
+            Self::WithoutToken | Self::WrongToken => CallsSeen::OwnWithIds(self.owner().into(), ids),
+        }
+    }
+
+    /// Who makes the preferences of this caller.
+    pub(super) fn preference_author(self) -> PreferenceAuthor {
+        match self {
+            Self::Full => PreferenceAuthor::Operator,
+            Self::WithoutToken | Self::WrongToken => PreferenceAuthor::Client,
+        }
     }
 
     /// Refuses a caller who may not make this change of preferences: 401 if the change loosens a
@@ -228,7 +248,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 22] = [
+    const RESERVED: [&str; 23] = [
         "acceptStateLoss",
         "addScenario",
         "approveCall",
@@ -245,6 +265,7 @@ mod tests {
         "putStoredTool",
         "rejectCall",
         "removeScenario",
+        "resetPreferences",
         "restoreBundle",
         "switchBundle",
         "switchStoredTool",

@@ -14,9 +14,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, Version};
 
-use crate::events::{
-    CallsSeen, Cursor, DisconnectWatch, Ending, EventType, Form, Message, Next, SubscribeRequest, Subscription,
-};
+use crate::events::{Cursor, DisconnectWatch, Ending, EventType, Form, Message, Next, SubscribeRequest, Subscription};
 use crate::runtime::{BudgetExceeded, Clock, StopTrigger};
 use crate::server::SharedState;
 use crate::server::api::findings::parse_values;
@@ -123,13 +121,8 @@ pub(in crate::server) fn parse_subscription(
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let cursor = known_to.or_else(|| query.optional("cursor"));
     let ids: BTreeSet<Arc<str>> = query.list("call_id")?.into_iter().map(Into::into).collect();
-    let calls = match access {
-        Access::Full if ids.is_empty() => CallsSeen::All,
-        Access::Full => CallsSeen::WithIds(ids),
-        Access::WithoutToken | Access::WrongToken => CallsSeen::OwnWithIds(access.owner().into(), ids),
-    };
     Ok(SubscribeRequest {
-        calls,
+        calls: access.calls_seen(ids),
         query: views::effective(&list.view, list.format),
         kinds: if kinds.is_empty() { EventType::ALL.into() } else { kinds },
         // An invalid cursor counts as an unknown one: the client gets a snapshot.
@@ -169,6 +162,9 @@ fn held(message: &Message, bytes: &ConnectionBytes) -> Result<Bytes, BudgetExcee
 pub(in crate::server) fn reason(ending: Ending) -> &'static str {
     match ending {
         Ending::Stopping => "the daemon is stopping",
+        Ending::GaveWay => {
+            "too many clients follow events, and another one took this place; resume with the id of the last one you have"
+        }
         Ending::Overrun => "you did not keep up with the events; resume with the id of the last one you have",
     }
 }

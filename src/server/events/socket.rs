@@ -203,7 +203,7 @@ async fn unless_ended(
 fn close_for(ending: Ending) -> SocketEnd {
     let code = match ending {
         Ending::Stopping => close_code::AWAY,
-        Ending::Overrun => close_code::AGAIN,
+        Ending::Overrun | Ending::GaveWay => close_code::AGAIN,
     };
     SocketEnd::Close(code, events::reason(ending))
 }

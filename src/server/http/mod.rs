@@ -2,6 +2,7 @@
 //! resource and no route.
 
 pub(super) mod accept;
+pub(super) mod batch;
 pub(super) mod body;
 pub(super) mod content_coding;
 pub(super) mod error;

@@ -20,6 +20,15 @@ impl SharedBody {
     }
 }
 
+impl IntoIterator for SharedBody {
+    type Item = Bytes;
+    type IntoIter = std::collections::vec_deque::IntoIter<Bytes>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl Body for SharedBody {
     type Data = Bytes;
     type Error = Infallible;

@@ -1,33 +1,30 @@
 //! The methods, and the result of each but `tools/call`.
 
+use bytes::Bytes;
 use callsheet_provide::json_rpc::AnswerError;
 
 use crate::catalog::{NameLookup, find_in_scope, out_of_bounds};
 use crate::formats::native::NativeFormat;
 use crate::formats::{Format, json_rpc_tools};
 use crate::model::{JsonText, NameRef, ViewTool};
+use crate::server::http::held::with_reservation;
 use crate::server::json_rpc::RpcContext;
 use crate::server::json_rpc::calls;
 use crate::views::{Coding, HeldView, ViewRequest};
 
-/// The result of a method as JSON text.
-pub(super) async fn answer(
-    context: &RpcContext,
-    method: &str,
-    params: Option<JsonText>,
-) -> Result<String, AnswerError> {
+/// The result of a method as JSON text. A list is shared by all answers that have it.
+pub(super) async fn answer(context: &RpcContext, method: &str, params: Option<JsonText>) -> Result<Bytes, AnswerError> {
     match method {
         "tools/list" => {
             let list = list(context).await?;
-            // Every list is UTF-8.
-            String::from_utf8(list.prepared.body.to_vec()).map_err(|_| AnswerError::internal())
+            Ok(with_reservation(list.prepared.body.clone(), list.reserved))
         }
-        "tools/call" => calls::call(context, params).await,
-        "tools/describe" => describe(context, params.as_ref()),
+        "tools/call" => calls::call(context, params).await.map(Bytes::from),
+        "tools/describe" => describe(context, params.as_ref()).map(Bytes::from),
         "server/identity" => {
             let identity = context.shared.identities.of(&list(context).await?.prepared);
             let identity = identity.and_then(|identity| serde_json::to_string(&*identity).ok());
-            identity.ok_or_else(AnswerError::internal)
+            identity.map(Bytes::from).ok_or_else(AnswerError::internal)
         }
         _ => Err(AnswerError::method_not_found()),
     }
@@ -40,7 +37,8 @@ async fn list(context: &RpcContext) -> Result<HeldView, AnswerError> {
     held.map_err(|refused| AnswerError::refused(refused.to_string()))
 }
 
-/// `tools/describe`: the tool as in the list, and in `details` as `GET /api/v1/tools/{name}` has it.
+/// `tools/describe`: the tool as in the list, and in `details` as `GET /api/v1/tools/{name}` has
+/// it.
 fn describe(context: &RpcContext, params: Option<&JsonText>) -> Result<String, AnswerError> {
     let name = calls::name(params)?;
     let snapshot = context.shared.reader.snapshot();

@@ -13,14 +13,20 @@ mod methods;
 #[cfg(unix)]
 mod socket;
 
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
-use callsheet_provide::json_rpc;
+use callsheet_provide::json_rpc::{self, AnswerError, IncomingMessage, Received};
+use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use tokio::task::yield_now;
 
 use crate::catalog::ViewQuery;
 use crate::model::JsonText;
@@ -30,16 +36,20 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::http::batch::{BatchAnswer, BatchFull};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
 use crate::server::http::params;
 use crate::server::http::query::{ListQuery, Param, QueryParams, once};
+use crate::server::http::shared_body::SharedBody;
 
 pub(super) use identity::Identities;
 #[cfg(unix)]
 pub(super) use socket::listen;
 
+/// Messages of one batch that are worked on at a time.
+const AT_A_TIME: usize = 8;
 /// The path, for the counters.
 pub(super) const PATH: &str = "/rpc";
 /// The parameters of the address.
@@ -76,7 +86,7 @@ async fn receive(
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
     match context.answer(body).await {
-        Some(answer) => (headers, answer).into_response(),
+        Some(answer) => (headers, Body::new(answer)).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
@@ -89,12 +99,86 @@ fn view(shared: &SharedState, raw: Option<&str>) -> Result<ViewQuery, Problem> {
 }
 
 impl RpcContext {
-    /// The answer to a text; `None` if nothing in it wants one. The text is dropped as soon as its
-    /// messages were read.
-    async fn answer(&self, text: Bytes) -> Option<String> {
-        let run = |method: String, params: Option<String>| async move {
-            methods::answer(self, &method, params.map(JsonText::known)).await
-        };
-        json_rpc::respond(text, run).await
+    /// The answer to a text; `None` if nothing in it wants one. The text of a single message is
+    /// dropped as soon as it was read.
+    async fn answer(&self, text: Bytes) -> Option<SharedBody> {
+        match json_rpc::read(&text) {
+            Received::One(message) => {
+                drop(text);
+                self.run(message).await.map(RpcAnswer::into_body)
+            }
+            Received::Batch(messages) => self.batch(messages).await,
+        }
+    }
+
+    /// The answers to a batch, in the order of its requests.
+    async fn batch(&self, messages: Vec<IncomingMessage>) -> Option<SharedBody> {
+        let mut batch = BatchAnswer::new(&self.answers);
+        let full = &Mutex::new(None);
+        let answers = stream::iter(messages).map(|message| async move {
+            // Other requests have their turn between two messages.
+            yield_now().await;
+            let is_full: Option<BatchFull> = *full.lock().unwrap_or_else(PoisonError::into_inner);
+            match (message, is_full) {
+                (IncomingMessage::Request { id, .. }, Some(full)) => Some(RpcAnswer::not_run(id, full)),
+                (message, _) => self.run(message).await,
+            }
+        });
+        let mut answers = pin!(answers.buffered(AT_A_TIME));
+        while let Some(answered) = answers.next().await {
+            if let Some(answered) = answered {
+                answered.add_to(&mut batch);
+                *full.lock().unwrap_or_else(PoisonError::into_inner) = batch.full();
+            }
+        }
+        batch.finish()
+    }
+
+    /// Runs one message; `None` if it wants no answer.
+    async fn run(&self, message: IncomingMessage) -> Option<RpcAnswer> {
+        match message {
+            IncomingMessage::Request { id, method, params } => {
+                let result = methods::answer(self, &method, params.map(JsonText::known)).await;
+                Some(RpcAnswer { id, result })
+            }
+            IncomingMessage::Notification => None,
+            IncomingMessage::Refused { id, error } => {
+                Some(RpcAnswer { id: id.unwrap_or_else(|| "null".to_owned()), result: Err(error) })
+            }
+        }
+    }
+}
+
+/// The answer to one message.
+struct RpcAnswer {
+    id: String,
+    result: Result<Bytes, AnswerError>,
+}
+
+impl RpcAnswer {
+    /// The answer to a message of a batch that takes no further answers.
+    fn not_run(id: String, full: BatchFull) -> Self {
+        Self { id, result: Err(AnswerError::refused(format!("{full}; this request was not run"))) }
+    }
+
+    fn into_body(self) -> SharedBody {
+        match self.result {
+            Ok(result) => {
+                let around = json_rpc::around_result(&self.id);
+                SharedBody::new([around.0.into(), result, around.1.into()])
+            }
+            Err(error) => SharedBody::new([json_rpc::answer(&self.id, Err(error)).into()]),
+        }
+    }
+
+    fn add_to(self, batch: &mut BatchAnswer) {
+        let added = self.result.and_then(|result| {
+            let around = json_rpc::around_result(&self.id);
+            let added = batch.add((around.0, &around.1), &result);
+            added.map_err(|full| AnswerError::refused(format!("{full}; this request was run, its answer is left out")))
+        });
+        if let Err(error) = added {
+            batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes());
+        }
     }
 }

@@ -24,6 +24,7 @@ use crate::runtime::socket_file;
 use crate::server::SharedState;
 use crate::server::auth::Access;
 use crate::server::http::held::with_reservation;
+use crate::server::http::shared_body::SharedBody;
 use crate::server::json_rpc::RpcContext;
 
 /// The most connections at a time; further ones wait.
@@ -88,30 +89,32 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(&context, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
     while let Some(answer) = answers.next().await {
-        let Some(mut line) = answer else { continue };
-        line.push(b'\n');
-        if writing.write_all(&line).await.is_err() {
-            return;
+        let Some(answer) = answer else { continue };
+        for part in answer.into_iter().chain([Bytes::from_static(b"\n")]) {
+            if writing.write_all(&part).await.is_err() {
+                return;
+            }
         }
     }
 }
 
-async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<Vec<u8>> {
+async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<SharedBody> {
+    let refused = |error| Some(SharedBody::new([json_rpc::answer("null", Err(error)).into()]));
     match line {
         Ok(line) if line.trim().is_empty() => None,
         Ok(line) => match context.shared.bytes.bodies().reserve(line.len()) {
             Ok(reserved) => {
                 let line = with_reservation(Bytes::from(line), reserved);
-                context.answer(line).await.map(String::into_bytes)
+                context.answer(line).await
             }
             Err(exceeded) => {
                 let error = AnswerError::invalid_request("Too busy").with_data(exceeded.to_string().into());
-                Some(json_rpc::answer("null", Err(error)).into_bytes())
+                refused(error)
             }
         },
         Err(_) => {
             let error = AnswerError::invalid_request("Invalid request").with_data("the line is too long".into());
-            Some(json_rpc::answer("null", Err(error)).into_bytes())
+            refused(error)
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::protocols::json_rpc::RpcError;
 use crate::server::http::shared_body::SharedBody;
 use crate::server::mcp::refusal::Refusal;
 
-const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The answer to a request.
 pub(super) enum Answer {
@@ -21,7 +21,7 @@ pub(super) enum Answer {
 }
 
 /// What stands before and behind the result in the answer to a request.
-fn around(id: &str) -> (String, &'static str) {
+pub(super) fn around(id: &str) -> (String, &'static str) {
     (format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#), "}")
 }
 

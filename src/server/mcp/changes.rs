@@ -163,7 +163,9 @@ async fn open(
     let counted = shared.mcp.streams.open(client, shared.config.borrow().mcp_face.max_streams)?;
     let kinds = if wanted.lists.contains(&ListChange::Tools) { [EventType::Catalog].into() } else { BTreeSet::new() };
     let query = views::effective(&list.view, list.format);
-    let request = SubscribeRequest { query, kinds, ..SubscribeRequest::default() };
+    // It gets no events of calls; they say whose stream it is.
+    let calls = context.access.calls_seen(BTreeSet::new());
+    let request = SubscribeRequest { query, kinds, calls, cursor: None };
     let subscription = shared.events.subscribe(request).await.map_err(|full| Refusal::busy(full.to_string()))?;
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));

@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::de::IgnoredAny;
+use tokio::task::yield_now;
 
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
-use crate::server::mcp::answer::{self, Answer, envelope, error_envelope, json, refused};
+use crate::server::http::batch::BatchAnswer;
+use crate::server::mcp::answer::{self, APPLICATION_JSON, Answer, around, error_envelope, refused};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
 use crate::server::mcp::greeting;
 use crate::server::mcp::methods;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sessions::{LiveSession, SESSION_ID};
-use crate::views::ViewRefused;
 
 /// The most messages of one batch.
 const MAX_BATCH: usize = 100;
@@ -121,9 +124,10 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
     if messages.is_empty() || messages.len() > MAX_BATCH {
         return Err(Refusal::no_request(format!("a batch has 1 to {MAX_BATCH} messages")));
     }
-    let mut answers: Vec<Bytes> = Vec::new();
-    let mut reserved = Vec::new();
+    let mut answers = BatchAnswer::new(context.bytes.answers());
     for message in messages {
+        // Other requests have their turn between two messages.
+        yield_now().await;
         let (id, method, params) = match message {
             RpcMessage::Request(RpcRequest { id, method, params }) => (id, method, params),
             other => {
@@ -131,33 +135,34 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
                 continue;
             }
         };
-        let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
-            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, (&id, &method), params).await,
-            Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
+        let answer = match (answers.full(), RequestEra::of(&context.headers, &method, params.as_ref())) {
+            (Some(full), _) => Err(Refusal::busy(format!("{full}; this request was not run"))),
+            (None, Ok(RequestEra::Legacy)) if is_id(&id) => {
+                methods::legacy(context, &session, (&id, &method), params).await
+            }
+            (None, Ok(_)) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
+            (None, Err(refusal)) => Err(refusal),
+        };
+        let added = match answer {
+            Ok(Answer::Result(result)) => add(&mut answers, &id, &result),
+            Ok(Answer::Stream(_)) => continue,
             Err(refusal) => Err(refusal),
         };
-        answers.push(match answer {
-            Ok(Answer::Result(result)) => {
-                // The whole answer has a copy of each, and is reserved by itself once it is made.
-                reserved.push(context.bytes.answers().reserve(result.len()).map_err(ViewRefused::from)?);
-                envelope(id.get(), &result)
-            }
-            Ok(Answer::Stream(_)) => continue,
-            Err(refusal) => error_envelope(Some(id.get()), &refusal.error),
-        });
-    }
-    if answers.is_empty() {
-        return Ok(StatusCode::ACCEPTED.into_response());
-    }
-    let mut body = b"[".to_vec();
-    for (index, answer) in answers.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
+        if let Err(refusal) = added {
+            answers.add_error(&error_envelope(Some(id.get()), &refusal.error));
         }
-        body.extend_from_slice(answer);
     }
-    body.push(b']');
-    Ok(json(StatusCode::OK, body.into()))
+    Ok(match answers.finish() {
+        Some(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
+        None => StatusCode::ACCEPTED.into_response(),
+    })
+}
+
+/// Adds a result to the answers of a batch.
+fn add(answers: &mut BatchAnswer, id: &JsonText, result: &Bytes) -> Result<(), Refusal> {
+    let around = around(id.get());
+    let added = answers.add((&around.0, around.1), result);
+    added.map_err(|full| Refusal::busy(format!("{full}; this request was run, its answer is left out")))
 }
 
 /// Whether this may be the id of a request.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, log, schema, usage};
 use crate::model::{
-    Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
+    Finding, FindingCode, PeerIdentity, PreferenceAuthor, PreferenceTarget, PublishedName, ScenarioName, Scope, Secret,
     Settings,
 };
 use crate::runtime::Clock;
@@ -36,11 +36,13 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             sql("DELETE FROM claims WHERE scenario = ?1")?.execute([scenario.as_str()])?;
             sql("DELETE FROM manifests WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
-        Write::Preference(scope, target, settings) if settings.is_empty() => {
+        Write::Preference(scope, target, settings, _) if settings.is_empty() => {
             sql("DELETE FROM preferences WHERE scope = ?1 AND target = ?2")?
                 .execute([scope.to_string(), target.to_string()])
         }
-        Write::Preference(scope, target, settings) => put_preference(transaction, scope, target, settings, &now),
+        Write::Preference(scope, target, settings, author) => {
+            put_preference(transaction, (scope, target), settings, *author, &now)
+        }
         Write::Decision(scenario, None) => {
             sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
@@ -78,25 +80,26 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
 
 fn put_preference(
     transaction: &Transaction<'_>,
-    scope: &Scope,
-    target: &PreferenceTarget,
+    key: (&Scope, &PreferenceTarget),
     settings: &Settings,
+    author: PreferenceAuthor,
     now: &str,
 ) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at, by_client)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
-            scope.to_string(),
-            target.to_string(),
+            key.0.to_string(),
+            key.1.to_string(),
             settings.enabled,
             settings.approval.map(crate::model::ApprovalPolicy::as_str),
             settings.alias.as_ref().map(PublishedName::as_str),
             settings.priority,
             settings.pinned,
             now,
+            author == PreferenceAuthor::Client,
         ])
 }
 
@@ -161,11 +164,13 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         loss: read(connection, &LOSS, loss, &mut torn)?.pop(),
         ..Restored::default()
     };
-    let mut preferences = PreferenceSet::default();
-    for (scope, target, settings) in read(connection, &PREFERENCES, preference, &mut torn)? {
-        preferences.set(scope, target, settings);
+    for stored in read(connection, &PREFERENCES, preference, &mut torn)? {
+        let StoredPreference { scope, target, settings, author } = stored;
+        if author == PreferenceAuthor::Client {
+            restored.client_preferences.push((scope.clone(), target.clone()));
+        }
+        restored.preferences.set(scope, target, settings);
     }
-    restored.preferences = preferences;
     if let Err(error) = quarantine(connection, &torn, clock.wall()) {
         // They stay where they are and are tried again at the next start; all other rows are used.
         restored.findings.extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
@@ -183,7 +188,9 @@ struct TableQuery {
 }
 
 const MANIFESTS: TableQuery = TableQuery { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
-const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
+/// A row that is written again gets a new number, so they come in the order in which they were
+/// written.
+const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY rowid" };
 const DECISIONS: TableQuery = TableQuery { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
 const CLAIMS: TableQuery = TableQuery { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
 const LOGINS: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key GLOB 'login:*' ORDER BY key" };
@@ -319,11 +326,19 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
     })
 }
 
-pub(super) fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), String> {
+/// A stored preference.
+pub(super) struct StoredPreference {
+    pub(super) scope: Scope,
+    pub(super) target: PreferenceTarget,
+    pub(super) settings: Settings,
+    pub(super) author: PreferenceAuthor,
+}
+
+pub(super) fn preference(row: &Row<'_>) -> Result<StoredPreference, String> {
     let enabled: Option<i64> = column(row, "enabled")?;
     let approval: Option<String> = column(row, "approval")?;
     let alias: Option<String> = column(row, "alias")?;
-    // A file that cannot be written may be older than this column.
+    // A file that cannot be written may be older than these columns.
     let has_pins = row.as_ref().column_index("pinned").is_ok();
     let pinned: Option<i64> = if has_pins { column(row, "pinned")? } else { None };
     let settings = Settings {
@@ -333,7 +348,10 @@ pub(super) fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Sett
         priority: column(row, "priority")?,
         pinned: pinned.map(|value| flag(value, "pinned")).transpose()?,
     };
-    Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
+    let has_authors = row.as_ref().column_index("by_client").is_ok();
+    let is_clients = has_authors && flag(column(row, "by_client")?, "by_client")?;
+    let author = if is_clients { PreferenceAuthor::Client } else { PreferenceAuthor::Operator };
+    Ok(StoredPreference { scope: parsed(row, "scope")?, target: parsed(row, "target")?, settings, author })
 }
 
 pub(super) fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {

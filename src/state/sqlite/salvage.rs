@@ -61,8 +61,8 @@ fn read(path: &Path) -> Salvaged {
         if has_log(path) { &[read_only::WITH_LOG, read_only::WITHOUT_LOG][..] } else { &[read_only::WITHOUT_LOG] };
     let both = |connection: &Connection| Salvaged {
         preferences: table(connection, "preferences", |row| {
-            let (scope, target, settings) = rows::preference(row)?;
-            Ok(Write::Preference(scope, target, settings))
+            let rows::StoredPreference { scope, target, settings, author } = rows::preference(row)?;
+            Ok(Write::Preference(scope, target, settings, author))
         }),
         decisions: table(connection, "decisions", |row| {
             let (scenario, decision) = rows::decision(row)?;

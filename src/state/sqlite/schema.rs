@@ -168,6 +168,11 @@ const STEPS: &[&str] = &["
 ", "
     -- The access that a call was requested with. Rows from before belong to every access.
     ALTER TABLE approvals ADD COLUMN access TEXT;
+", "
+    -- Whether a client without the right made it. Of earlier rows this is not known: in the scope of a chat, what needed no right counts as a client's.
+    ALTER TABLE preferences ADD COLUMN by_client INTEGER NOT NULL DEFAULT 0;
+    UPDATE preferences SET by_client = 1
+        WHERE scope GLOB 'chat:*' AND enabled IS NOT 1 AND approval IS NOT 'skip' AND alias IS NULL;
 "];
 
 /// The owner of a file, according to its header and tables.

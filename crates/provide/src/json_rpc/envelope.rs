@@ -162,11 +162,20 @@ fn is_id(text: &str) -> bool {
     matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
 }
 
+/// What stands before and behind the result in an answer, for a server that does not copy its
+/// results.
+pub fn around_result(id: &str) -> (&'static str, String) {
+    (r#"{"jsonrpc":"2.0","result":"#, format!(r#","id":{id}}}"#))
+}
+
 /// Writes an answer, its members in the order of the protocol's first server. The result is JSON
 /// text and is written as it is.
 pub fn answer(id: &str, result: Result<String, AnswerError>) -> String {
     match result {
-        Ok(result) => format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#),
+        Ok(result) => {
+            let around = around_result(id);
+            format!("{}{result}{}", around.0, around.1)
+        }
         Err(AnswerError { code, message, data }) => {
             let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
             let message = json!(message);

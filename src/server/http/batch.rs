@@ -1,0 +1,111 @@
+//! The answer to a batch of JSON-RPC messages, part by part.
+//!
+//! Bytes are reserved before a part is added to the others. A list that all clients share is a part
+//! as it is: a batch that lists a hundred times holds it once. After the first part without room,
+//! no further message of the batch is run.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::runtime::{AnswerBudget, BudgetExceeded, GrowingAnswer};
+use crate::server::http::held::with_reservation;
+use crate::server::http::shared_body::SharedBody;
+
+/// The most bytes of the answers to one batch, after which its further messages are refused: one
+/// batch could request a large list very often, and its client would wait for gigabytes.
+const BATCH_ANSWERS_MAX_BYTES: usize = 64 << 20;
+/// A result up to so many bytes is copied among what stands around it, so that small ones make few
+/// parts.
+const COPIED_RESULT_MAX_BYTES: usize = 4 * 1024;
+
+/// The answers to the messages of a batch so far.
+pub(in crate::server) struct BatchAnswer {
+    parts: Vec<Bytes>,
+    /// What comes after those parts, and is copied.
+    rest: Vec<u8>,
+    reserved: GrowingAnswer,
+    /// Bytes of all answers, also of what they share.
+    bytes: usize,
+    is_empty: bool,
+    full: Option<BatchFull>,
+}
+
+/// Why a batch takes no further answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in crate::server) enum BatchFull {
+    /// The answers are too long.
+    #[error("the answers to this batch have more than {BATCH_ANSWERS_MAX_BYTES} bytes; send the rest in another one")]
+    Long,
+    /// There is no room for them.
+    #[error("the answers to this batch have no room: {0}; send the rest in another one")]
+    Memory(BudgetExceeded),
+}
+
+impl BatchAnswer {
+    /// No answer yet. They are reserved from `budget`.
+    pub(in crate::server) fn new(budget: &AnswerBudget) -> Self {
+        let reserved = GrowingAnswer::new(budget.clone());
+        Self { parts: Vec::new(), rest: vec![b'['], reserved, bytes: 0, is_empty: true, full: None }
+    }
+
+    /// Why no further message is run, if none is.
+    pub(in crate::server) fn full(&self) -> Option<BatchFull> {
+        self.full
+    }
+
+    /// Adds the answer to a message: its result, and what stands before and behind it.
+    ///
+    /// # Errors
+    /// There is no room for it, nor for any after it. The batch is as it was.
+    pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
+        let around_bytes = around.0.len() + around.1.len() + 1;
+        // What is shared has its own reservation, or stands in the program.
+        let own_bytes = if result.is_unique() { result.len() } else { 0 };
+        self.reserved.grow(around_bytes + own_bytes).map_err(|exceeded| {
+            let full = BatchFull::Memory(exceeded);
+            self.full = Some(full);
+            full
+        })?;
+        self.separate();
+        self.rest.extend_from_slice(around.0.as_bytes());
+        if result.len() <= COPIED_RESULT_MAX_BYTES {
+            self.rest.extend_from_slice(result);
+        } else {
+            self.parts.push(std::mem::take(&mut self.rest).into());
+            self.parts.push(result.clone());
+        }
+        self.rest.extend_from_slice(around.1.as_bytes());
+        self.bytes += around_bytes + result.len();
+        if self.bytes > BATCH_ANSWERS_MAX_BYTES {
+            self.full = Some(BatchFull::Long);
+        }
+        Ok(())
+    }
+
+    /// Adds an error. It is short, so it has no reservation: a client is to know of each message.
+    pub(in crate::server) fn add_error(&mut self, error: &[u8]) {
+        self.separate();
+        self.rest.extend_from_slice(error);
+    }
+
+    /// The whole answer; `None` if no message has one.
+    pub(in crate::server) fn finish(mut self) -> Option<SharedBody> {
+        if self.is_empty {
+            return None;
+        }
+        self.rest.push(b']');
+        self.parts.push(self.rest.into());
+        let reserved = Arc::new(self.reserved);
+        // It is free when the last part was written.
+        let parts = self.parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
+        Some(SharedBody::new(parts.collect::<Vec<_>>()))
+    }
+
+    fn separate(&mut self) {
+        if !self.is_empty {
+            self.rest.push(b',');
+        }
+        self.is_empty = false;
+    }
+}
