@@ -23,7 +23,8 @@ const SHOWN: usize = 400_000;
 pub(super) const MAX_CONCURRENT: usize = 2;
 /// At most this many levels are indented.
 const DEEPEST: usize = 40;
-/// The header fields that are shown: type and caching. Others may contain secrets.
+/// The header fields that are shown: type and caching. Others may contain secrets that were not
+/// sent from here, such as cookies.
 const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
 
 /// `POST /dashboard/scenarios/{name}/raw`: polls it and shows the answer, whatever it is.
