@@ -10,7 +10,7 @@ use crate::engine::error::EngineError;
 use crate::engine::message::{EngineEvent, ReplySender};
 use crate::model::{Health, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
 use crate::runtime::Stop;
-use crate::state::{PREFERENCES_MAX, StateStore, TrustDecision, Write};
+use crate::state::{PREFERENCES_MAX, StateError, StateStore, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
@@ -49,6 +49,14 @@ impl MutationWriter {
         }
     }
 
+    /// Stores a change, and has the engine report if it could not be stored.
+    async fn save(&self, writes: Vec<Write>) -> Result<(), StateError> {
+        let saved = self.store.save(writes).await;
+        // If the engine has ended, no client reads its findings any more.
+        let _ = self.events.send(EngineEvent::Saved(saved.clone(), Vec::new())).await;
+        saved
+    }
+
     /// Makes all of the changes in one write, or none of them.
     async fn prefer(
         &mut self,
@@ -69,7 +77,7 @@ impl MutationWriter {
             let _ = reply.send(Err(EngineError::TooManyPreferences));
             return None;
         }
-        if let Err(error) = self.store.save(writes).await {
+        if let Err(error) = self.save(writes).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
@@ -83,7 +91,7 @@ impl MutationWriter {
         ruling: Option<TrustDecision>,
         reply: ReplySender<Arc<Health>>,
     ) -> Option<EngineEvent> {
-        if let Err(error) = self.store.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
+        if let Err(error) = self.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
