@@ -12,8 +12,11 @@ use crate::catalog::ViewQuery;
 use crate::protocols::Outcome;
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 
-/// All but small answers and small results get so many eighths of the budget: the rest is always
-/// there for an operator who looks.
+/// Clients get so many eighths of the budget: the rest is for operators alone, who so can look and
+/// decide whatever clients hold.
+const CLIENTS_EIGHTHS: usize = 7;
+/// All but small answers and small results get so many eighths of what clients get: the rest is
+/// always there for short answers.
 const LARGE_EIGHTHS: usize = 7;
 /// The arguments of all calls get so many eighths of that, and so do their results.
 const CALLS_EIGHTHS: usize = 4;
@@ -28,6 +31,7 @@ const MOST_IDLE_CALLERS: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct CallBytes {
     whole: ByteBudget,
+    clients: ByteBudget,
     large: ByteBudget,
     arguments: CallerShares,
     results: CallerShares,
@@ -58,10 +62,11 @@ pub(super) fn caller_key(caller: &ViewQuery) -> CallerKey {
 impl CallBytes {
     /// Parts of `whole`.
     pub(super) fn new(whole: ByteBudget) -> Self {
-        let large = whole.part(LARGE_EIGHTHS, 0);
+        let clients = whole.part(CLIENTS_EIGHTHS, 0);
+        let large = clients.part(LARGE_EIGHTHS, 0);
         let arguments = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
         let results = CallerShares::new(large.part(CALLS_EIGHTHS, 0));
-        Self { whole, large, arguments, results }
+        Self { whole, clients, large, arguments, results }
     }
 
     /// The whole budget.
@@ -69,7 +74,12 @@ impl CallBytes {
         &self.whole
     }
 
-    /// The part of it for everything but small answers and results.
+    /// The part of it for everything but what only operators may hold.
+    pub(super) fn clients(&self) -> &ByteBudget {
+        &self.clients
+    }
+
+    /// The part of that for everything but small answers and results.
     pub(super) fn large(&self) -> &ByteBudget {
         &self.large
     }
@@ -82,7 +92,7 @@ impl CallBytes {
     /// Reserves the result of a call of this caller.
     pub(super) fn hold_result(&self, caller: &ViewQuery, result: &Outcome) -> Result<ReservedBytes, BudgetExceeded> {
         let bytes = result.bytes();
-        if bytes <= SMALL_RESULT_BYTES { self.whole.reserve(bytes) } else { self.results.reserve(caller, bytes) }
+        if bytes <= SMALL_RESULT_BYTES { self.clients.reserve(bytes) } else { self.results.reserve(caller, bytes) }
     }
 }
 
@@ -115,8 +125,9 @@ mod tests {
 
     #[test]
     fn one_caller_leaves_room_to_others_and_all_leave_some_to_small_answers() {
-        let whole = ByteBudget::new(128_000);
-        let held = CallBytes::new(whole);
+        let whole = ByteBudget::new(146_286);
+        let held = CallBytes::new(whole.clone());
+        assert_eq!(held.clients().limit(), 128_000);
         let one = held.hold_arguments(&caller(1), 42_000).unwrap();
         let refused = held.hold_arguments(&caller(1), 1).unwrap_err();
         assert_eq!(refused, BudgetExceeded::Share { limit: 42_000 });

@@ -166,7 +166,12 @@ impl Calls {
         self.0.held.whole()
     }
 
-    /// The part of it for everything but small answers and results.
+    /// The part of it for everything but what only operators may hold.
+    pub(crate) fn held_by_clients(&self) -> &ByteBudget {
+        self.0.held.clients()
+    }
+
+    /// The part of that for everything but small answers and results.
     pub(crate) fn held_large(&self) -> &ByteBudget {
         self.0.held.large()
     }

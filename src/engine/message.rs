@@ -78,8 +78,8 @@ pub(super) enum EngineEvent {
     Decided(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
     /// A session reported something by itself.
     Session(SessionNews),
-    /// A save of these scenarios' manifests (and other things) ended.
-    ManifestsSaved(Result<(), StateError>, Vec<ScenarioName>),
+    /// A save ended, also of these scenarios' manifests.
+    Saved(Result<(), StateError>, Vec<ScenarioName>),
 }
 
 /// The result of forgetting a scenario.

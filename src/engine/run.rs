@@ -215,7 +215,7 @@ impl Core {
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
             }
-            EngineEvent::ManifestsSaved(result, scenarios) => {
+            EngineEvent::Saved(result, scenarios) => {
                 if result.is_err() {
                     // They are saved again after their next good answers.
                     for name in &scenarios {

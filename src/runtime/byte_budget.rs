@@ -55,6 +55,8 @@ pub struct ReservedBytes {
 pub struct AnswerBudget {
     small: ByteBudget,
     large: ByteBudget,
+    /// What the client has in addition when the others have no room.
+    spare: Option<ByteBudget>,
 }
 
 /// The reservation of an answer that is made part by part. As soon as all parts together are no
@@ -197,7 +199,14 @@ impl ByteBudget {
 impl AnswerBudget {
     /// Small answers are reserved from `small`, larger ones from `large`.
     pub fn new(small: ByteBudget, large: ByteBudget) -> Self {
-        Self { small, large }
+        Self { small, large, spare: None }
+    }
+
+    /// The same with `spare` in addition: answers for which the others have no room are reserved
+    /// from it.
+    #[must_use]
+    pub fn with_spare(&self, spare: &ByteBudget) -> Self {
+        Self { spare: Some(spare.clone()), ..self.clone() }
     }
 
     /// Reserves an answer of so many bytes.
@@ -206,7 +215,11 @@ impl AnswerBudget {
     ///
     /// [`BudgetExceeded`] if there is no room for it.
     pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        if bytes <= SMALL_ANSWER_BYTES { self.small.reserve(bytes) } else { self.large.reserve(bytes) }
+        let budget = if bytes <= SMALL_ANSWER_BYTES { &self.small } else { &self.large };
+        budget.reserve(bytes).or_else(|exceeded| match &self.spare {
+            Some(spare) => spare.reserve(bytes),
+            None => Err(exceeded),
+        })
     }
 
     /// Reserves an answer of so many bytes. One that is larger than the client's whole share takes
@@ -223,7 +236,7 @@ impl AnswerBudget {
     /// answers of some clients never keep it from the others.
     #[must_use]
     pub fn for_all(&self) -> Self {
-        Self { small: self.small.clone(), large: self.small.clone() }
+        Self { large: self.small.clone(), ..self.clone() }
     }
 }
 

@@ -1,6 +1,8 @@
-//! What the system says about a file without reading it, so that an unchanged file stays unread.
+//! What the system says about a file without reading it, so that an unchanged file stays unread,
+//! and a file that is gone from its path is noticed.
 
 use std::fs::Metadata;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -58,5 +60,34 @@ impl FileStamp {
     #[cfg(not(unix))]
     fn changed(&self) -> Option<SystemTime> {
         Some(self.modified)
+    }
+}
+/// Distinguishes a file from others, also from one that is at its path later. Other systems than
+/// Unix do not, or do not let an open file be moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    #[cfg(unix)]
+    device: u64,
+    #[cfg(unix)]
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// The file at this path, or the one that a link there leads to.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(|found| Self::new(&found))
+    }
+
+    /// The file that this is known of.
+    #[cfg_attr(not(unix), expect(unused_variables, reason = "there all files count as one"))]
+    pub(crate) fn new(found: &Metadata) -> Self {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt as _;
+        Self {
+            #[cfg(unix)]
+            device: found.dev(),
+            #[cfg(unix)]
+            inode: found.ino(),
+        }
     }
 }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
+use super::file_stamp::FileIdentity;
+
 /// Bytes of the path of a socket at most (unix(7), `sun_path` without its last byte).
 const SOCKET_PATH_MAX_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
@@ -30,19 +32,6 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 pub struct SocketFile {
     path: PathBuf,
     identity: FileIdentity,
-}
-
-/// Distinguishes a file from others, also from one that is at its path later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-}
-
-impl FileIdentity {
-    fn new(about: &Metadata) -> Self {
-        Self { device: about.dev(), inode: about.ino() }
-    }
 }
 
 impl Drop for SocketFile {

@@ -22,6 +22,10 @@ use crate::runtime::{Clock, Stop, Tasks};
 /// of the daemon.
 const CONNECTIONS: usize = 32;
 
+/// One of so many of them is in the reserve, so eight: a stream of events, which never rests, holds
+/// a connection of the reserve only until others come, and a command is answered long before.
+const RESERVE_OF: usize = 4;
+
 /// The bound socket.
 pub(super) struct CommandSocket {
     listener: UnixListener,
@@ -57,7 +61,7 @@ impl CommandSocket {
         tasks: &Tasks,
         ways: (&OpenConnections, &Stop),
     ) -> usize {
-        let limits = ConnectionLimits { connections: CONNECTIONS, ..limits };
+        let limits = ConnectionLimits { connections: CONNECTIONS, reserve_of: RESERVE_OF, ..limits };
         let serve = move |_: &UnixStream, let_go, load: &accept::ConnectionLoad| {
             front.connection(local, DisconnectTrigger(Arc::new(let_go)), load)
         };

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
+    CONTENT_LENGTH, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{Either, Full};
@@ -30,6 +31,7 @@ use crate::metrics::requests::{MethodIndex, RouteIndex};
 use crate::runtime::BudgetExceeded;
 use crate::runtime::tasks::panic_text;
 use crate::server::api::tools;
+use crate::server::auth::Access;
 use crate::server::events::DisconnectTrigger;
 use crate::server::http::accept::{ConnectionLoad, TooManyRequests};
 use crate::server::http::error::Problem;
@@ -52,7 +54,11 @@ type HeldResponse = Response<HeldBody<ServiceBody>>;
 
 /// Answers requests. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct HttpService(Arc<HttpServiceInner>);
+pub(super) struct HttpService {
+    inner: Arc<HttpServiceInner>,
+    /// Whether only operators reach it.
+    is_for_operator: bool,
+}
 
 #[derive(Debug)]
 struct HttpServiceInner {
@@ -101,7 +107,13 @@ impl HttpService {
             failed: place(routes::UNMATCHED),
         };
         let bytes = shared.bytes.clone();
-        Self(Arc::new(HttpServiceInner { guard, shared, router, counters: places, bytes }))
+        let inner = Arc::new(HttpServiceInner { guard, shared, router, counters: places, bytes });
+        Self { inner, is_for_operator: false }
+    }
+
+    /// The same where only operators come in: bytes of their requests have room of their own.
+    pub(super) fn for_operator(self) -> Self {
+        Self { is_for_operator: true, ..self }
     }
 
     /// The service of one connection, which came to the address `local`. `let_go` cuts the
@@ -112,8 +124,9 @@ impl HttpService {
         let_go: DisconnectTrigger,
         load: &ConnectionLoad,
     ) -> impl Service<Request<Incoming>, Response = HeldResponse, Error = Infallible, Future: Send> + use<> {
-        let inner = Arc::clone(&self.0);
+        let inner = Arc::clone(&self.inner);
         let bytes = inner.bytes.connection(load.clone());
+        let bytes = if self.is_for_operator { bytes.for_operator() } else { bytes };
         service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go, &bytes))
     }
 }
@@ -129,6 +142,7 @@ impl HttpServiceInner {
     ) -> impl Future<Output = Result<HeldResponse, Infallible>> + Send + use<> {
         let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
         let head_only = request.method() == Method::HEAD;
+        let bytes = &self.bytes_for(request.headers(), bytes);
         let counted = Counted { begun, method, head_only, bytes: bytes.clone() };
         // A request that panics must not end the other requests of its connection. Shared state
         // is immutable or protects itself, so no half-changed state can be seen.
@@ -146,6 +160,12 @@ impl HttpServiceInner {
             Err(panic) => Err(panic),
         };
         future::Either::Left(future::ready(Ok(self.ended(&counted, answered))))
+    }
+
+    /// What bytes of a request with these headers are reserved from.
+    fn bytes_for(&self, headers: &HeaderMap, bytes: &ConnectionBytes) -> ConnectionBytes {
+        let is_operator = headers.contains_key(AUTHORIZATION) && Access::has_token(&self.shared.config, headers);
+        if is_operator { bytes.for_operator() } else { bytes.clone() }
     }
 
     /// Counts an answer under its route.

@@ -182,7 +182,7 @@ impl ServerState {
         } = parts;
         let body_max = config.borrow().server.max_body;
         Self {
-            bytes: http::held::ClientBytes::new(calls.held(), calls.held_large(), body_max),
+            bytes: http::held::ClientBytes::new(&http::held::ClientBudgets::of(&calls), body_max),
             dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
             reader,
             views,
@@ -243,7 +243,11 @@ pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Resul
     #[cfg(unix)]
     let by_socket = async {
         match socket.and_then(|path| command_socket::CommandSocket::bind(&path)) {
-            Some(socket) => socket.serve(front.clone(), local.ip(), limits, clock, &tasks, (&connections, &stop)).await,
+            Some(socket) => {
+                socket
+                    .serve(front.clone().for_operator(), local.ip(), limits, clock, &tasks, (&connections, &stop))
+                    .await
+            }
             None => 0,
         }
     };

@@ -62,6 +62,37 @@ fn commands_are_answered_while_all_connections_are_in_use() {
     assert!(!socket_of(&home).exists(), "the file goes with the daemon");
 }
 
+/// A program that takes every connection of the socket with streams of events, which never rest.
+#[test]
+fn commands_are_answered_while_all_connections_of_the_socket_are_streams() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let home = Home::with(&format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
+    let daemon = home.serve(&[]);
+    let mut streams = Vec::new();
+    for _ in 0..200 {
+        let mut stream = UnixStream::connect(socket_of(&home)).unwrap();
+        write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
+    for _ in 0..3 {
+        assert!(home.run(&["scenarios"]).ok().contains("notes"));
+        home.run(&["approvals"]).ok();
+    }
+    streams[0].set_nonblocking(true).unwrap();
+    let mut rest = vec![0; 1 << 16];
+    loop {
+        match streams[0].read(&mut rest) {
+            Ok(0) => panic!("the first stream was closed"),
+            Ok(_) => {}
+            Err(error) => break assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is still open"),
+        }
+    }
+    drop(daemon);
+}
+
 #[test]
 fn the_socket_carries_no_right_and_names_this_machine() {
     let token = "an-operator-token-of-this-test";

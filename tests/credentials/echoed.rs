@@ -359,6 +359,88 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).filter(|path| path.is_file()).collect()
 }
 
+/// The token that a server quotes in the head of its answers.
+const QUOTED: &str = "m4rk3r-0123456789-abcdef";
+
+/// An answer that quotes what came with the request in every part of its head.
+fn quoting_head(request: &crate::support::upstream_server::Request) -> Vec<u8> {
+    let sent = request.header("authorization").unwrap_or_default();
+    let quoted = sent.split_once(' ').map_or(sent, |(_, credential)| credential);
+    let secret = format!("{QUOTED}+{quoted}");
+    let location = format!("Location: /moved/{secret}");
+    let away = format!("Location: http://127.0.0.9/{secret}");
+    let headers = [
+        format!("ETag: \"{secret}\""),
+        format!("Cache-Control: max-age=1, private=\"{secret}\""),
+        format!("Content-Type: text/{secret}"),
+        format!("Last-Modified: {secret}"),
+        format!("Retry-After: {secret}"),
+        format!("Age: {secret}"),
+        format!("Link: <http://127.0.0.1/{secret}>; rel=\"next\""),
+        format!("WWW-Authenticate: Bearer error=\"{secret}\""),
+    ];
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    let body = manifest("quoting", &["quoting_tool"]).to_string();
+    match request.target() {
+        "/quoting/api/v1/tools" => answer(&format!("200 {secret}"), &headers, body.as_bytes()),
+        "/moved/api/v1/tools" => answer(&format!("302 {secret}"), &[&location], b""),
+        "/away/api/v1/tools" => answer(&format!("302 {secret}"), &[&away], b""),
+        "/coded/api/v1/tools" => answer("200 OK", &[&format!("Content-Encoding: {secret}")], b""),
+        _ => answer(&format!("404 {secret}"), &headers, b"{}"),
+    }
+}
+
+/// What a server quotes in a header, in its words for a status or in the address that it redirects
+/// to is masked as in a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_in_the_head_of_an_answer_is_shown_anywhere() {
+    let server = UpstreamServer::answering(quoting_head).await;
+    let mut config = "discovery.vrooli.enabled = false\n".to_owned();
+    let names = ["quoting", "moved", "away", "coded", "unknown"];
+    for name in names {
+        let url = format!("{}{name}", server.url());
+        config += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = \"{QUOTED}\"\n");
+    }
+    let home = Home::with(&config);
+    let mut serve = home.command(&["serve"]);
+    serve.env("CALLSHEET_LOG", "debug");
+    let mut daemon = Running::start(serve, "callsheet listens on ");
+    let url = daemon.url.clone();
+    until("the tool", || home.run(&["tools", "--url", &url]).out.contains("quoting_tool"));
+    for (name, shown) in [
+        ("quoting", "<dt>etag</dt>"),
+        ("moved", "404 Not Found"),
+        ("away", "redirects to http://127.0.0.9/***"),
+        ("coded", "its content coding"),
+        ("unknown", "404 Not Found"),
+    ] {
+        let page = post(&url, &format!("/dashboard/scenarios/{name}/raw"), "{}");
+        assert!(page.contains(shown), "{name}: {page}");
+        assert!(page.contains("***"), "{name}: {page}");
+        assert_hidden(name, &page);
+        for target in [format!("/api/v1/scenarios/{name}"), format!("/dashboard/scenarios/{name}")] {
+            assert_hidden(&target, &String::from_utf8_lossy(&daemon.get(&target).1));
+        }
+    }
+    let moved = String::from_utf8(daemon.get("/api/v1/scenarios/moved").1).unwrap();
+    assert!(moved.contains("/moved/***"), "{moved}");
+    assert_hidden("/api/v1/findings", &String::from_utf8_lossy(&daemon.get("/api/v1/findings").1));
+    for args in [&["scenarios"][..], &["explain", "quoting_tool"], &["findings", "--json"], &["logs"]] {
+        let ran = run(home.command(args).env("CALLSHEET_URL", &url));
+        assert_hidden(&args.join(" "), &[ran.out, ran.err].concat());
+    }
+    for name in names {
+        let address = format!("{}{name}", server.url()).replace("http://", &format!("http://me:{QUOTED}@"));
+        let checked = home.run(&["check", &address]);
+        assert_hidden(&format!("check of {name}"), &[checked.out, checked.err].concat());
+    }
+    daemon.signal("TERM");
+    assert_hidden("the log", &daemon.ended().1);
+    for file in walk(&home.path(".state")) {
+        assert_hidden(&file.display().to_string(), &String::from_utf8_lossy(&fs::read(&file).unwrap()));
+    }
+}
+
 fn upstream(server: &UpstreamServer, secret: &str) -> Upstream {
     let auth = Some(Auth::Bearer(Secret::new(secret).into()));
     client(limits(), 1).upstream_to(&HttpTarget { auth, ..HttpTarget::at(server.url()) }).unwrap()

@@ -116,6 +116,24 @@ fn an_operators_token_is_needed_where_one_is_set() {
     assert_eq!(delete(&daemon, "x").status, 401);
 }
 
+/// The folders of programs say which software a machine has.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_programs_are_found_is_shown_to_operators_only() {
+    let home = Home::with("server.operator_token = \"0123456789abcdef-hush\"\n");
+    let mut serve = home.command(&["serve"]);
+    serve.env("PATH", "/folder/of/programs");
+    let daemon = Running::start(serve, "callsheet listens on ");
+    let address = daemon.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let shown = async |headers: &[(&str, &str)]| {
+        let ready = crate::support::serving::ask(address, "GET", "/readyz", headers, "").await.json();
+        assert!(ready["configuration"]["file"].is_string(), "{ready}");
+        ready["configuration"]["search_path"].clone()
+    };
+    assert_eq!(shown(&[]).await, Value::Null);
+    assert_eq!(shown(&[("authorization", "Bearer 0123456789abcdef-hash")]).await, Value::Null);
+    assert_eq!(shown(&[("authorization", "Bearer 0123456789abcdef-hush")]).await, "/folder/of/programs");
+}
+
 #[test]
 fn changes_at_the_same_time_are_all_written() {
     let home = Home::with("");

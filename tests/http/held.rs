@@ -6,11 +6,15 @@
 use std::time::Duration;
 
 use callsheet::catalog::Inputs;
+use callsheet::model::Secret;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::support::callee::{self, Callee};
+use crate::support::house::House;
 use crate::support::offers::{offer, put, tool};
-use crate::support::serving::{self, Served};
+use crate::support::serving::{self, Answer, Served, ask};
 use crate::support::socket::{Came, open};
 
 /// No condition of these tests takes this long unless it never comes.
@@ -276,4 +280,115 @@ async fn the_answers_of_a_batch_count_together_in_the_share_of_their_connection(
     let refused: Vec<serde_json::Value> = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
     assert_eq!(refused.iter().filter(|each| each["error"]["code"] == -31_003).count(), 3, "{refused:?}");
     drop(unread);
+}
+
+const TOKEN: &str = "0123456789abcdef-hush";
+
+/// A daemon with a token, whose tool set has some 600 KB, and 20 calls of 10 KB that wait for an
+/// approval. All large answers have some 3 MB.
+async fn waiting_calls() -> (Callee, House, std::net::SocketAddr) {
+    let text = "It does what its name says, and nothing else. ".repeat(40);
+    let mut tools: Vec<_> = (0..300).map(|at| callee::tool(&format!("tool_{at}"))).collect();
+    for tool in &mut tools {
+        tool["description"] = json!(text);
+    }
+    let callee = Callee::echo(callee::manifest("files", &tools)).await;
+    let house = House::with(&[("files", callee.url())], |config| {
+        config.server.held_bytes = 8 << 20;
+        config.server.operator_token = Some(Secret::new(TOKEN));
+    })
+    .await;
+    let address = house.serve().await;
+    let json = [("content-type", "application/json")];
+    let body = json!({"scope": "global", "target": "tool:files/tool_0", "approval": "require"}).to_string();
+    assert_eq!(ask(address, "PUT", "/api/v1/preferences", &json, &body).await.status, 200);
+    for chat in 0..20 {
+        let arguments = json!({"text": "y".repeat(10_000)});
+        let body = json!({"tool_name": "tool_0", "chat_id": chat.to_string(), "arguments": arguments}).to_string();
+        let waits = ask(address, "POST", "/api/v1/tools/execute", &json, &body).await;
+        assert_eq!(waits.status, 202, "{waits:?}");
+    }
+    (callee, house, address)
+}
+
+/// Twelve connections that leave large answers unread, until there is room for none.
+async fn large_answers_unread(address: std::net::SocketAddr) -> Vec<(reqwest::Client, Vec<reqwest::Response>)> {
+    let mut held = Vec::new();
+    for connection in 0..12 {
+        let client = client_that_does_not_read();
+        let mut unread = Vec::new();
+        loop {
+            let chat = unread.len();
+            let target = format!("http://{address}/api/v1/tools/set?chat_id={connection}-{chat}");
+            let answer = client.get(target).send().await.unwrap();
+            if answer.status() != 200 {
+                assert!([429, 503].contains(&answer.status().as_u16()), "{answer:?}");
+                break;
+            }
+            unread.push(answer);
+        }
+        held.push((client, unread));
+    }
+    assert!(held[0].1.len() > 1 && held[11].1.is_empty(), "all room for large answers is in use");
+    held
+}
+
+async fn by_operator(address: std::net::SocketAddr, method: &str, target: &str) -> Answer {
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    ask(address, method, target, &headers, if method == "POST" { "{}" } else { "" }).await
+}
+
+#[tokio::test]
+async fn an_operator_can_look_and_decide_while_large_answers_of_others_are_not_read() {
+    let (_callee, house, address) = waiting_calls().await;
+    let unread = large_answers_unread(address).await;
+    let all = "/api/v1/approvals";
+    let without_token = ask(address, "GET", all, &[], "").await;
+    assert_eq!(without_token.status, 503, "it is large: {}", without_token.body.len());
+    for target in [all, "/dashboard/calls", "/dashboard/calls/now", "/api/v1/findings", "/dashboard/findings", "/docs"]
+    {
+        let answer = by_operator(address, "GET", target).await;
+        assert_eq!(answer.status, 200, "{target}: {}", String::from_utf8_lossy(&answer.body));
+    }
+    let listed = by_operator(address, "GET", all).await;
+    assert!(listed.body.len() > 200_000, "{}", listed.body.len());
+    let id = listed.json()["approvals"][0]["id"].as_str().unwrap().to_owned();
+    let approved = by_operator(address, "POST", &format!("{all}/{id}/approve")).await;
+    assert_eq!(approved.status, 200, "{approved:?}");
+    drop(unread);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_of_approvals_has_room_among_small_answers() {
+    let (_callee, house, address) = waiting_calls().await;
+    let unread = large_answers_unread(address).await;
+    let whole = by_operator(address, "GET", "/api/v1/approvals").await.json();
+    assert_eq!(whole["more"], false, "all are there without `limit`");
+    let mut listed = Vec::new();
+    let mut target = "/api/v1/approvals?state=waiting&limit=100".to_owned();
+    loop {
+        let page = ask(address, "GET", &target, &[], "").await;
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(page.body.len() <= 64 * 1024, "{}", page.body.len());
+        let page = page.json();
+        assert_eq!(page["waiting"], 20);
+        listed.extend(page["approvals"].as_array().unwrap().clone());
+        if page["more"] == false {
+            break;
+        }
+        let last = listed.last().unwrap()["id"].as_str().unwrap().to_owned();
+        target = format!("/api/v1/approvals?state=waiting&limit=100&after={last}");
+    }
+    assert_eq!(json!(listed), whole["approvals"], "each once, in order");
+    let two = ask(address, "GET", "/api/v1/approvals?limit=2", &[], "").await.json();
+    assert_eq!(two["approvals"].as_array().unwrap().len(), 2);
+    assert_eq!(two["more"], true);
+    for refused in ["limit=0", "limit=1001", "after=unknown"] {
+        let answer = ask(address, "GET", &format!("/api/v1/approvals?{refused}"), &[], "").await;
+        assert_eq!(answer.status, 400, "{refused}: {answer:?}");
+    }
+    drop(unread);
+    house.finish().await;
 }

@@ -59,14 +59,14 @@ async fn until_held(address: std::net::SocketAddr, what: &str, condition: impl F
 #[tokio::test]
 async fn arguments_that_wait_are_reserved_and_every_face_says_why_a_call_has_no_room() {
     let (callee, gate) = gated().await;
-    let house = house(&callee, 1 << 20).await;
+    let house = house(&callee, 1_200_000).await;
     let address = house.serve().await;
     let waiting = |chat: Option<&'static str>| {
         callsheet::runtime::Tasks::new()
             .spawn(async move { post(address, "/api/v1/tools/execute", &body(200_000, chat)).await })
     };
-    // One caller has three quarters of the arguments, which have half of what is not kept for small
-    // answers.
+    // One caller has three quarters of the arguments, which have half of what is kept for neither
+    // operators nor small answers.
     let first = waiting(None);
     callee.until_ran(1).await;
     let refused = post(address, "/api/v1/tools/execute", &body(200_000, None)).await;

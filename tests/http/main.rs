@@ -38,6 +38,8 @@ mod provide;
 mod provide_json_rpc;
 mod rendered;
 mod search;
+#[cfg(unix)]
+mod state_file;
 mod tool_selection;
 mod tools;
 mod turns;

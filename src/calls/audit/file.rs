@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::runtime::file_stamp::FileIdentity;
+
 /// The latest lines are at the path, earlier ones at the path with `.1` (the latest) to `.N` behind
 /// it.
 #[derive(Debug, Default)]
@@ -114,14 +116,8 @@ fn gone_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-#[cfg(unix)]
+/// Whether this file is at the path.
 fn is_at(path: &Path, file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let place = |found: fs::Metadata| (found.dev(), found.ino());
-    matches!((fs::metadata(path).map(place), file.metadata().map(place)), (Ok(there), Ok(open)) if there == open)
-}
-
-#[cfg(not(unix))]
-fn is_at(path: &Path, _file: &File) -> bool {
-    path.exists()
+    let Ok(there) = FileIdentity::at(path) else { return false };
+    file.metadata().is_ok_and(|found| FileIdentity::new(&found) == there)
 }

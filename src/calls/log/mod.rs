@@ -407,8 +407,13 @@ impl ActivityLog {
     /// The latest lines that are wanted.
     pub(super) fn page(&self, wanted: &LogWanted, now: Timestamp) -> LogPage {
         let rings = self.rings();
-        let mut calls = rings.calls.iter().rev().cloned().map(LogEntry::Call).peekable();
-        let mut changes = rings.changes.iter().rev().cloned().peekable();
+        let is_looked_at =
+            |kinds: &[LogKind]| wanted.kinds.is_empty() || wanted.kinds.iter().any(|kind| kinds.contains(kind));
+        // A ring of which no line is wanted is not read: there may be many calls.
+        let most_calls = if is_looked_at(&[LogKind::Call]) { usize::MAX } else { 0 };
+        let most_changes = if is_looked_at(&[LogKind::State, LogKind::End, LogKind::Start]) { usize::MAX } else { 0 };
+        let mut calls = rings.calls.iter().rev().take(most_calls).cloned().map(LogEntry::Call).peekable();
+        let mut changes = rings.changes.iter().rev().take(most_changes).cloned().peekable();
         let mut page = LogPage {
             last: rings.last.line,
             last_call: rings.last.call,

@@ -198,7 +198,13 @@ impl LogWriter {
             LogLine::Change(change) => Some(change.clone()),
             LogLine::Trim => None,
         };
-        let kept = |entry: &LogEntry| entry.line() >= self.log.first(entry.kind());
+        // Read once for all lines: each reading takes the lock under which calls add theirs.
+        let first_call = self.log.first(LogKind::Call);
+        let first_change = self.log.first(LogKind::State);
+        let kept = |entry: &LogEntry| match entry.kind() {
+            LogKind::Call => entry.line() >= first_call,
+            LogKind::State | LogKind::End | LogKind::Start => entry.line() >= first_change,
+        };
         let rows: Vec<_> =
             lines.iter().filter_map(entry).filter(kept).map(|entry| document::entry_row(&entry)).collect();
         let stored = rows.len();

@@ -113,6 +113,6 @@ impl ManifestWriter {
         let Ok(writes) = written.await else { return };
         let result = self.store.save(writes).await;
         // Fails only when the engine is gone; the remaining writes are still stored.
-        let _ = self.events.send(EngineEvent::ManifestsSaved(result, scenarios)).await;
+        let _ = self.events.send(EngineEvent::Saved(result, scenarios)).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::message::{EngineEvent, ReplySender};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
 use crate::model::{Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
 use crate::runtime::Stop;
-use crate::state::{StateStore, TrustDecision, Write};
+use crate::state::{StateError, StateStore, TrustDecision, Write};
 
 /// A change that a client requested.
 #[derive(Debug)]
@@ -54,6 +54,14 @@ impl MutationWriter {
         }
     }
 
+    /// Stores a change, and has the engine report if it could not be stored.
+    async fn save(&self, writes: Vec<Write>) -> Result<(), StateError> {
+        let saved = self.store.save(writes).await;
+        // If the engine has ended, no client reads its findings any more.
+        let _ = self.events.send(EngineEvent::Saved(saved.clone(), Vec::new())).await;
+        saved
+    }
+
     /// Makes all of the changes in one write, or none of them.
     async fn prefer(
         &mut self,
@@ -79,7 +87,7 @@ impl MutationWriter {
         let deletes = gone.iter().cloned();
         writes
             .extend(deletes.map(|key| Write::Preference(key.0, key.1, Settings::default(), PreferenceAuthor::Client)));
-        if let Err(error) = self.store.save(writes).await {
+        if let Err(error) = self.save(writes).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
@@ -96,7 +104,7 @@ impl MutationWriter {
         ruling: Option<TrustDecision>,
         reply: ReplySender<Arc<Health>>,
     ) -> Option<EngineEvent> {
-        if let Err(error) = self.store.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
+        if let Err(error) = self.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }

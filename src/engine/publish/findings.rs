@@ -15,7 +15,9 @@ impl SnapshotPublisher {
             let hint = "check this machine's network; the list does not change meanwhile, see `health.isolation_max`";
             findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
         }
-        if let Some(error) = &self.save_failed {
+        // Of a store that cannot be written from the start on there is a finding already.
+        let is_read_only = self.stored.iter().any(|finding| finding.code == FindingCode::StateFailed);
+        if let Some(error) = self.save_failed.as_ref().filter(|_| !is_read_only) {
             let hint = "the daemon continues; manifests that are not stored are fetched again after a restart";
             findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));
         }

@@ -268,9 +268,10 @@ impl SnapshotPublisher {
         self.findings_changed |= before.unwrap_or_default() != findings;
     }
 
-    /// Records the result of a save of manifests.
+    /// Records the result of a save.
     pub(in crate::engine) fn record_save_result(&mut self, error: Option<StateError>) {
-        self.findings_changed |= self.save_failed.is_some() != error.is_some();
+        let message = |error: &Option<StateError>| error.as_ref().map(ToString::to_string);
+        self.findings_changed |= message(&self.save_failed) != message(&error);
         self.save_failed = error;
     }
 

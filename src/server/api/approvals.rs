@@ -15,13 +15,14 @@ use crate::calls::approval::{Approvals, DecideError, DecisionRefusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
 use crate::server::api::findings::parse_values;
+use crate::server::api::recent_calls::count;
 use crate::server::api::{call_json, shared_json};
 use crate::server::auth::Access;
 use crate::server::http::body::bad_member;
 use crate::server::http::error::Problem;
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{Param, ParamType, grammar};
-use crate::server::http::query::{NoQuery, QueryParams, many, once};
+use crate::server::http::query::{NoQuery, QueryParams, bad_value, many, once};
 use crate::server::http::typed_body::ApiJson;
 use crate::server::{ServerState, SharedState};
 
@@ -41,13 +42,29 @@ pub(in crate::server) const FILTERS: &[Param] = &[
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
     once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("Only calls of this conversation.", "42"),
     once("profile").takes(ParamType::Matching(grammar::FREE)).about("Only calls with this profile.", "coder"),
+    once("after").about(
+        "Only calls that were requested after the one with this id: the last one of the page before.",
+        "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b",
+    ),
+    once("limit").takes(ParamType::Count(1, PAGE_CALLS_MAX)).about(
+        "A page of at most so many calls, the first ones, and fewer where they are long: a page is a small answer, \
+         for which there is nearly always room. All calls without it.",
+        "20",
+    ),
 ];
+/// The most calls of one page.
+const PAGE_CALLS_MAX: u32 = 1_000;
+/// A page ends before the call that would make it longer than so many bytes, unless it is the first
+/// one. With it the answer stays below the 64 KiB that small answers have.
+const PAGE_BYTES: usize = 56 * 1024;
 
 /// Calls that need approval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approvals")]
 pub(in crate::server) struct ApprovalList<'a> {
     approvals: Vec<call_json::ApprovalRow<'a>>,
+    /// Whether there are later calls that match; `after` with the id of the last one gets them.
+    more: bool,
     /// The number of all waiting calls, whatever the filters.
     waiting: usize,
     /// Whether deciding needs the token of `server.operator_token`; without one every caller may
@@ -81,7 +98,8 @@ pub(in crate::server) struct RejectBody {
 }
 
 /// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}`, in the order in which they were
-/// requested. Filters: `state` with several values, `scenario`, `chat_id`, `profile`.
+/// requested. Filters: `state` with several values, `scenario`, `chat_id`, `profile`. With `limit`
+/// a page of them, which begins after the call `after`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -96,9 +114,47 @@ pub(in crate::server) async fn list(
             && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
             && request.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request)).collect();
+    let later = &all[first_place(&all, query.optional("after"))?..];
+    let rows = later.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request));
+    let ApprovalPage { rows, more } = match count(&query, "limit")? {
+        Some(limit) if limit == 0 || limit > PAGE_CALLS_MAX.into() => {
+            return Err(bad_value("limit", &limit.to_string(), "a whole number from 1 to 1000"));
+        }
+        Some(limit) => page(rows, usize::try_from(limit).unwrap_or(usize::MAX))?,
+        None => ApprovalPage { rows: rows.collect(), more: false },
+    };
     let token_needed = shared.config.borrow().operator_token().is_some();
-    shared_json::json(&ApprovalList { approvals: shown, waiting, token_needed })
+    shared_json::json(&ApprovalList { approvals: rows, more, waiting, token_needed })
+}
+
+/// Some of the calls that match.
+struct ApprovalPage<'a> {
+    rows: Vec<call_json::ApprovalRow<'a>>,
+    /// Whether there are later ones.
+    more: bool,
+}
+
+/// The first calls, as many as fit.
+fn page<'a>(rows: impl Iterator<Item = call_json::ApprovalRow<'a>>, limit: usize) -> Result<ApprovalPage<'a>, Problem> {
+    let mut page = ApprovalPage { rows: Vec::new(), more: false };
+    let mut bytes = 0;
+    for row in rows {
+        bytes += shared_json::bytes(&row, 0)?.len();
+        if page.rows.len() == limit || (bytes > PAGE_BYTES && !page.rows.is_empty()) {
+            page.more = true;
+            break;
+        }
+        page.rows.push(row);
+    }
+    Ok(page)
+}
+
+/// The place in the list behind the call with this id; the first one without an id.
+fn first_place(all: &[Arc<ApprovalRequest>], after: Option<&str>) -> Result<usize, Problem> {
+    let Some(after) = after else { return Ok(0) };
+    let place = all.iter().position(|request| *request.id == *after);
+    let expected = "the id of a call that is known; begin again without it";
+    place.map(|place| place + 1).ok_or_else(|| bad_value("after", after, expected))
 }
 
 /// `GET /api/v1/approvals/{id}`: one approval with all its members, and with the answer of its

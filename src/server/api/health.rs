@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::runtime::tasks;
 use crate::server::SharedState;
 use crate::server::api::shared_json;
+use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 
 /// That the daemon lives.
@@ -65,7 +66,7 @@ pub(in crate::server) async fn live() -> Result<Response, Problem> {
 /// since when the active configuration is used, what the last reload changed, which keys wait for a
 /// restart, and what is wrong with the file if it cannot be used. The daemon stays ready then, too,
 /// with the configuration before it.
-pub(in crate::server) async fn ready(State(shared): State<SharedState>) -> Result<Response, Problem> {
+pub(in crate::server) async fn ready(State(shared): State<SharedState>, access: Access) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
     let (status, text) =
         if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
@@ -74,7 +75,7 @@ pub(in crate::server) async fn ready(State(shared): State<SharedState>) -> Resul
         status: text,
         awaited,
         isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
-        configuration: snapshot.configuration.as_ref().map(|state| shared_json::configuration(state)),
+        configuration: snapshot.configuration.as_ref().map(|state| shared_json::configuration(state, access)),
     };
     Ok((status, shared_json::json(&answer)?).into_response())
 }

@@ -14,6 +14,7 @@ use crate::engine::Forgotten;
 use crate::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
 use crate::server::api::findings::parse_values;
 use crate::server::api::shared_json;
+use crate::server::auth::Access;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::ParamType;
@@ -74,6 +75,7 @@ pub(in crate::server) struct ExaminedScenario<'a> {
 /// `configuration` says so, as in `/readyz`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
+    access: Access,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = QueryParams::parse(raw.as_deref(), STATES)?;
@@ -88,7 +90,7 @@ pub(in crate::server) async fn list(
     shared_json::json(&ScenarioList {
         scenarios: shown.collect(),
         isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
-        configuration: deviating.map(|state| shared_json::configuration(state)),
+        configuration: deviating.map(|state| shared_json::configuration(state, access)),
     })
 }
 

@@ -16,6 +16,7 @@ use crate::model::{
     ApprovalPolicy, Awaited, ConfigState, Health, Isolated, JsonText, PreferenceTarget, ScenarioChanges, ScenarioState,
     Scope, Settings,
 };
+use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 pub(in crate::server) use crate::views::{FindingJson, finding};
 
@@ -341,7 +342,8 @@ pub(in crate::server) struct ConfigurationJson<'a> {
     file: Option<&'a str>,
     /// Since when it is active.
     since: Time,
-    /// The `PATH` in which the daemon finds programs that it starts.
+    /// The `PATH` in which the daemon finds programs that it starts; `null` for clients without the
+    /// token, where `server.operator_token` is set.
     search_path: Option<String>,
     /// The number of reloads since the start.
     reloads: u64,
@@ -381,7 +383,7 @@ struct ConfigProblemJson<'a> {
 }
 
 /// The state of the daemon's configuration in JSON.
-pub(in crate::server) fn configuration(state: &ConfigState) -> ConfigurationJson<'_> {
+pub(in crate::server) fn configuration(state: &ConfigState, access: Access) -> ConfigurationJson<'_> {
     let ScenarioChanges { added, removed, changed } = state.scenarios;
     let refused = state.refused.as_ref().map(|refused| {
         let problems = refused.problems.iter();
@@ -391,7 +393,7 @@ pub(in crate::server) fn configuration(state: &ConfigState) -> ConfigurationJson
     ConfigurationJson {
         file: state.file.as_deref(),
         since: Time(state.since),
-        search_path: std::env::var("PATH").ok(),
+        search_path: std::env::var("PATH").ok().filter(|_| access == Access::Full),
         reloads: state.reloads,
         changed: &state.changed,
         scenarios: ScenarioChangesJson { added, removed, changed },

@@ -94,6 +94,13 @@ impl Access {
         Self::new(&config.borrow(), headers)
     }
 
+    /// Whether a request with these headers has the configured token. Without a configured one no
+    /// request has it, though every caller may do everything.
+    pub(super) fn has_token(config: &ConfigWatch, headers: &HeaderMap) -> bool {
+        let config = config.borrow();
+        config.operator_token().is_some_and(|token| token::check_token(headers, token) == TokenCheck::Valid)
+    }
+
     /// The identity that calls and turns of this caller belong to.
     pub(super) fn owner(self) -> &'static str {
         match self {

@@ -22,7 +22,8 @@ use crate::server::shown_json::indented;
 const SHOWN: usize = 400_000;
 /// At most this many answers are fetched at once, since each may be as large as `refresh.max_body`.
 pub(super) const MAX_CONCURRENT: usize = 2;
-/// The header fields that are shown: type and caching. Others may contain secrets.
+/// The header fields that are shown: type and caching. Others may contain secrets that were not
+/// sent from here, such as cookies.
 const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
 
 /// `POST /dashboard/scenarios/{name}/raw`: polls it and shows the answer, whatever it is.

@@ -39,15 +39,16 @@ pub(super) async fn page(
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
+    let past = ScenarioHistory::read(&shared.calls, &health.name);
     let main = html! {
         p { a href="/" { "All scenarios" } }
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
-            (present(&shared, health, now))
+            (present(&shared, health, &past, now))
         }
         // Outside of the part that is fetched again, so that the zoom stays.
         (plots::interactive_plot())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
-            (offer(&shared, &snapshot, health, &findings, now))
+            (offer(&shared, &snapshot, health, &findings, &past, now))
         }
         (model_box(health))
     };
@@ -63,7 +64,8 @@ pub(super) async fn now(
 ) -> Result<Response, ErrorPage> {
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
-    html_response(&asked, present(&shared, health, now))
+    let past = ScenarioHistory::read(&shared.calls, &health.name);
+    html_response(&asked, present(&shared, health, &past, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/offer`: its findings and tools.
@@ -75,7 +77,8 @@ pub(super) async fn offer_part(
     let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
-    html_response(&asked, offer(&shared, &snapshot, health, &findings, now))
+    let past = ScenarioHistory::read(&shared.calls, &health.name);
+    html_response(&asked, offer(&shared, &snapshot, health, &findings, &past, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
@@ -99,9 +102,8 @@ pub(super) async fn model(
     html_response(&asked, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
 }
 
-fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
+fn present(shared: &ServerState, health: &Health, past: &ScenarioHistory, now: Timestamp) -> Markup {
     let latencies = shared.dashboard.history.latencies(&health.name);
-    let past = ScenarioHistory::read(&shared.calls, &health.name);
     let since = past.since.unwrap_or(health.since);
     html! {
         h1 { (health.name) " " (badge(health.state)) }
@@ -109,7 +111,7 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
         div class="actions wide row" { (actions(health, shared.load_options.is_some())) (login::buttons(shared, &health.name)) }
         section class="card" aria-labelledby="timeline-title" {
             h2 id="timeline-title" { "The last " (plots::timeline_span(since, now).words) }
-            (plots::timeline(&past, health, since, now))
+            (plots::timeline(past, health, since, now))
             p class="quiet" {
                 @if past.since.is_some() { "From the log, which begins " (relative_time(since, now, AGO)) ". Grey: callsheet did not run, or has no record." }
                 @else { "Changes of states are not kept (" code { "calls.log_states" } "), so only the present state is shown." }
@@ -198,10 +200,17 @@ fn program_end(end: &RecordedEnd, now: Timestamp) -> Markup {
     }
 }
 
-fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, findings: &[Finding], now: Timestamp) -> Markup {
+fn offer(
+    shared: &ServerState,
+    snapshot: &Snapshot,
+    health: &Health,
+    findings: &[Finding],
+    past: &ScenarioHistory,
+    now: Timestamp,
+) -> Markup {
     let entry = snapshot.catalog.entry(&health.name);
     html! {
-        (turns(&ScenarioHistory::read(&shared.calls, &health.name), now))
+        (turns(past, now))
         (errors(&recent_errors(shared, health)))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }

@@ -38,6 +38,9 @@ pub(in crate::server) use frames::FrameAllowance;
 use frames::MeteredStream;
 pub(in crate::server) use listener::Listener;
 
+/// One of so many connections is in the reserve, of which the first is closed for a new one.
+const RESERVE_OF: usize = 64;
+
 /// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
 /// retry without a wait would only use CPU.
 const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
@@ -91,6 +94,8 @@ pub(in crate::server) struct ConnectionLimits {
     /// first of a small reserve. If the system allows fewer open files, that limit is reached
     /// first, and accepting waits until files are free.
     pub(in crate::server) connections: usize,
+    /// One of so many connections is in that reserve.
+    pub(in crate::server) reserve_of: usize,
     /// How long a client may take for the head of a request, and may keep a connection without any
     /// request. 30 s is what proxies and client pools expect.
     pub(in crate::server) head_timeout: Duration,
@@ -109,6 +114,7 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            reserve_of: RESERVE_OF,
             head_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
@@ -206,7 +212,7 @@ where
 {
     let (cut_trigger, cut) = StopTrigger::new();
     let builder = builder(limits, clock, tasks);
-    let table = ConnectionTable::new(limits.connections, clock);
+    let table = ConnectionTable::new(limits.connections, limits.reserve_of, clock);
     while let Some((stream, slot)) = next_connection(&listener, &table, clock, stop).await {
         let (disconnect, disconnected) = cut.child();
         let admitted = table.admit(slot, disconnect.clone());

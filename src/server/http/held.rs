@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::Response;
 use hyper::body::{Body, Frame, SizeHint};
 
+use crate::calls::Calls;
 use crate::runtime::{AnswerBudget, BudgetExceeded, ByteBudget};
 use crate::server::http::accept::{ClientWait, ConnectionLoad};
 
@@ -24,15 +25,27 @@ pub(in crate::server) const BODY_STEP_BYTES: usize = 16 * 1024;
 const BODIES_EIGHTHS: usize = 2;
 /// Large answers, and archives of bundles, get so many eighths of the budget.
 const LARGE_EIGHTHS: usize = 4;
+/// Requests of operators get so many eighths of the whole budget, besides what all clients get.
+const OPERATORS_EIGHTHS: usize = 1;
 /// One connection gets so many eighths of the bodies of all.
 const CONNECTION_BODIES_EIGHTHS: usize = 2;
 /// One connection gets so many eighths of the large answers of all.
 const CONNECTION_ANSWERS_EIGHTHS: usize = 4;
 
+/// The budget of all bytes that are held for clients, and its parts.
+pub(in crate::server) struct ClientBudgets<'a> {
+    whole: &'a ByteBudget,
+    /// All of it but what only operators may hold.
+    clients: &'a ByteBudget,
+    /// All of that but what is for small answers only.
+    large: &'a ByteBudget,
+}
+
 /// The parts of the budget for bodies and answers of all connections.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct ClientBytes {
-    whole: ByteBudget,
+    clients: ByteBudget,
+    operators: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
     answers: ByteBudget,
@@ -43,21 +56,30 @@ pub(in crate::server) struct ClientBytes {
 #[derive(Debug, Clone)]
 pub(in crate::server) struct ConnectionBytes(Arc<ConnectionShares>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ConnectionShares {
     load: ConnectionLoad,
+    operators: ByteBudget,
     bodies: ByteBudget,
     archives: ByteBudget,
     answers: AnswerBudget,
 }
 
+impl<'a> ClientBudgets<'a> {
+    /// Those that calls reserve from, too.
+    pub(in crate::server) fn of(calls: &'a Calls) -> Self {
+        Self { whole: calls.held(), clients: calls.held_by_clients(), large: calls.held_large() }
+    }
+}
+
 impl ClientBytes {
-    /// Parts of `whole`, and of `large`, which leaves room for small answers in it. One body of
-    /// `body_max` bytes fits into a share.
-    pub(in crate::server) fn new(whole: &ByteBudget, large: &ByteBudget, body_max: usize) -> Self {
+    /// Parts of these budgets. One body of `body_max` bytes fits into a share.
+    pub(in crate::server) fn new(budgets: &ClientBudgets<'_>, body_max: usize) -> Self {
         let body_max = body_max.next_multiple_of(BODY_STEP_BYTES);
+        let large = budgets.large;
         Self {
-            whole: whole.clone(),
+            clients: budgets.clients.clone(),
+            operators: budgets.whole.part(OPERATORS_EIGHTHS, body_max),
             bodies: large.part(BODIES_EIGHTHS, body_max),
             archives: large.part(LARGE_EIGHTHS, 0),
             answers: large.part(LARGE_EIGHTHS, 0),
@@ -70,9 +92,10 @@ impl ClientBytes {
         let answers = self.answers.client_part(CONNECTION_ANSWERS_EIGHTHS, 0);
         ConnectionBytes(Arc::new(ConnectionShares {
             load,
+            operators: self.operators.clone(),
             bodies: self.bodies.client_part(CONNECTION_BODIES_EIGHTHS, self.body_max),
             archives: self.archives.clone(),
-            answers: AnswerBudget::new(self.whole.clone(), answers),
+            answers: AnswerBudget::new(self.clients.clone(), answers),
         }))
     }
 
@@ -83,11 +106,22 @@ impl ClientBytes {
 
     /// What answers are reserved from that go to no connection of HTTP.
     pub(in crate::server) fn answers(&self) -> AnswerBudget {
-        AnswerBudget::new(self.whole.clone(), self.answers.clone())
+        AnswerBudget::new(self.clients.clone(), self.answers.clone())
     }
 }
 
 impl ConnectionBytes {
+    /// The same for requests of an operator: answers that find no room among those of all clients
+    /// have room of their own, and bodies have it in any case.
+    pub(in crate::server) fn for_operator(&self) -> Self {
+        let shares = &*self.0;
+        Self(Arc::new(ConnectionShares {
+            bodies: shares.operators.clone(),
+            answers: shares.answers.with_spare(&shares.operators),
+            ..shares.clone()
+        }))
+    }
+
     /// What the bodies of requests are reserved from.
     pub(in crate::server) fn bodies(&self) -> &ByteBudget {
         &self.0.bodies
@@ -235,7 +269,8 @@ mod tests {
     fn large_answers_of_a_connection_have_a_share_and_small_ones_do_not_count_in_it() {
         let bytes = 100 * 1024;
         let whole = ByteBudget::new(10 * bytes);
-        let connection = ClientBytes::new(&whole, &whole, BODY_STEP_BYTES).connection(ConnectionLoad::for_tests());
+        let budgets = ClientBudgets { whole: &whole, clients: &whole, large: &whole };
+        let connection = ClientBytes::new(&budgets, BODY_STEP_BYTES).connection(ConnectionLoad::for_tests());
         let held = |bytes: usize| connection.hold_frame(Frame::data(Bytes::from(vec![0; bytes])));
         let large = [held(bytes).unwrap(), held(bytes).unwrap()];
         assert_eq!(held(bytes).unwrap_err(), BudgetExceeded::Share { limit: 5 * bytes / 2 });

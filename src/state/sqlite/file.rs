@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::failure::{OPEN, failed};
 use super::schema::{self, FileOwner};
 use crate::runtime::Clock;
+use crate::runtime::file_stamp::FileIdentity;
 use crate::state::StateError;
 
 /// How long a write waits while another program, such as a `sqlite3` shell, has the file locked.
@@ -312,6 +313,48 @@ fn has_traces(path: &Path) -> bool {
 /// is still there, and is a new one.
 pub(super) fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// The files of a database that is open, as they were found at their paths when it was opened. A
+/// file that is moved or deleted then stays open: what is written to it is not at its path, where
+/// the next start looks.
+pub(super) struct OpenFiles(Vec<OpenStateFile>);
+
+/// See [`OpenFiles`].
+struct OpenStateFile {
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+impl OpenFiles {
+    /// The database at this path and the log beside it, as far as there is one.
+    pub(super) fn of(path: &Path) -> Self {
+        let paths = [path.to_owned(), beside(path, "-wal")];
+        let known = |path: PathBuf| Some(OpenStateFile { identity: FileIdentity::at(&path).ok()?, path });
+        Self(paths.into_iter().filter_map(known).collect())
+    }
+
+    /// What is wrong if one of them is not at its path any more.
+    pub(super) fn lost(&self) -> Option<String> {
+        self.0.iter().find_map(OpenStateFile::lost)
+    }
+}
+
+impl OpenStateFile {
+    fn lost(&self) -> Option<String> {
+        let what = match FileIdentity::at(&self.path) {
+            Ok(there) if there == self.identity => return None,
+            Ok(_) => "was replaced by another file",
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => "was moved or deleted",
+            // A folder that cannot be looked into does not say that the file is gone.
+            Err(_) => return None,
+        };
+        Some(format!(
+            "`{}` {what} while callsheet runs, so a change would be lost at the next start; move the same file back, or \
+             restart callsheet to begin with what is there",
+            self.path.display()
+        ))
+    }
 }
 
 /// The path with `ending` added to its file name.

@@ -70,7 +70,8 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
     let findings = Vec::from_iter(damage);
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
-    let writer = StoreWriter { connection, lock, place: path.into(), findings, clock };
+    let files = file::OpenFiles::of(path);
+    let writer = StoreWriter { connection, lock, place: path.into(), files, findings, clock };
     let thread = tasks::start_thread("state-writer", move || writer.run(queue))
         .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))

@@ -10,11 +10,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::failure::{LOAD, SAVE, failed};
-use super::file::Lock;
+use super::file::{Lock, OpenFiles};
 use super::rows;
 use crate::model::Finding;
 use crate::runtime::Clock;
-use crate::state::{Restored, StateError, Write};
+use crate::state::{Restored, StateError, StateErrorKind, Write};
 
 /// The largest number of saves that share one transaction.
 const GROUP: usize = 128;
@@ -36,6 +36,8 @@ pub(super) struct StoreWriter {
     #[expect(dead_code, reason = "held, never used: the lock lasts as long as the file is open")]
     pub(super) lock: Lock,
     pub(super) place: PathBuf,
+    /// The files that are open.
+    pub(super) files: OpenFiles,
     /// Findings about repairs while the file was opened.
     pub(super) findings: Vec<Finding>,
     pub(super) clock: Clock,
@@ -95,6 +97,11 @@ impl StoreWriter {
         for write in writes {
             // Dropping the transaction rolls it back.
             rows::apply(&transaction, write, now).map_err(|cause| TransactionError::Apply(error(cause)))?;
+        }
+        // Before the commit: a refused change must not be there when the file is moved back.
+        if let Some(lost) = self.files.lost() {
+            let error = StateError::new(SAVE, place, lost).with_kind(StateErrorKind::Unwritable);
+            return Err(TransactionError::Whole(error));
         }
         transaction.commit().map_err(|cause| TransactionError::Whole(error(cause)))
     }

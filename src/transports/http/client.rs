@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    WWW_AUTHENTICATE,
-};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{Method, Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
@@ -39,6 +36,9 @@ const CLOSE: Duration = Duration::from_secs(1);
 /// Bytes of a body that is masked beside other requests of this thread; a larger one has a thread
 /// of its own.
 const MASKED_AT_ONCE: usize = 128 * 1024;
+
+/// Headers that later requests need as they are. They are neither shown nor stored.
+const UNMASKED: [&str; 2] = ["location", "mcp-session-id"];
 
 /// Which answers are returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,19 +177,6 @@ impl Client {
         };
         Ok(upstream.with_dial(target.dial))
     }
-
-    /// Splits a response whose request was sent at `requested`.
-    pub(super) fn received<B>(&self, response: Response<B>, requested: Instant) -> (B, ResponseHead) {
-        let (head, body) = response.into_parts();
-        let head = ResponseHead {
-            status: head.status,
-            headers: head.headers,
-            requested,
-            received: self.clock.now(),
-            received_at: self.clock.wall(),
-        };
-        (body, head)
-    }
 }
 
 impl fmt::Debug for Client {
@@ -221,6 +208,22 @@ impl Upstream {
         validators: Option<&HttpValidators>,
     ) -> Result<HttpResponse, TransportError> {
         self.send_get(path, validators, Take::Any).await
+    }
+
+    /// Splits a response whose request was sent at `requested`, and masks the secrets in its
+    /// headers that were sent there. Headers are read from here only. The server's own words for
+    /// the status (the reason phrase) are dropped.
+    pub(super) fn received<B>(&self, response: Response<B>, requested: Instant) -> (B, ResponseHead) {
+        let (mut head, body) = response.into_parts();
+        mask_headers(&mut head.headers, &self.credentials.mask());
+        let head = ResponseHead {
+            status: head.status,
+            headers: head.headers,
+            requested,
+            received: self.client.clock.now(),
+            received_at: self.client.clock.wall(),
+        };
+        (body, head)
     }
 
     async fn send_get(
@@ -320,8 +323,9 @@ impl Upstream {
             let requested = self.client.clock.now();
             let request = request(Method::GET, address, headers, Bytes::new())?;
             match self.connections.poll(request).await {
-                Ok(response) => return Ok(self.client.received(response, requested)),
+                Ok(response) => return Ok(self.received(response, requested)),
                 Err(error) if *may_retry && failure::closed_before_answer(&error) => {
+                    let address = self.masked(address.to_string());
                     tracing::debug!(%address, "the connection was closed before an answer; the request is sent once more");
                     *may_retry = false;
                 }
@@ -344,7 +348,7 @@ impl Upstream {
         limit: usize,
         address: &Address,
         body: B,
-        mut head: ResponseHead,
+        head: ResponseHead,
     ) -> Result<HttpResponse, TransportError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>>,
@@ -364,9 +368,6 @@ impl Upstream {
         if mask.is_empty() {
             return Ok(HttpResponse { head, body });
         }
-        for name in [CONTENT_TYPE, WWW_AUTHENTICATE] {
-            mask_header(&mut head.headers, &name, &mask);
-        }
         let body = if body.len() <= MASKED_AT_ONCE {
             mask.body(body)
         } else {
@@ -376,10 +377,15 @@ impl Upstream {
     }
 }
 
-/// Masks secrets in a header that messages show.
-fn mask_header(headers: &mut HeaderMap, name: &HeaderName, mask: &Mask) {
-    let http::header::Entry::Occupied(mut values) = headers.entry(name) else { return };
-    for value in values.iter_mut() {
+/// Masks secrets in all headers but those that later requests need as they are.
+fn mask_headers(headers: &mut HeaderMap, mask: &Mask) {
+    if mask.is_empty() {
+        return;
+    }
+    for (name, value) in headers {
+        if UNMASKED.iter().any(|unmasked| name == unmasked) {
+            continue;
+        }
         if let Cow::Owned(masked) = mask.document(value.as_bytes()) {
             // Visible letters replace visible ones.
             *value = HeaderValue::try_from(masked).unwrap_or(HeaderValue::from_static("***"));

@@ -71,7 +71,7 @@ impl Upstream {
                 sent: !failure::unsent(&error),
                 error: failure::explain(&address, &error, settings.limits.connect),
             })?;
-            let (answer, head) = self.client.received(answered, requested);
+            let (answer, head) = self.received(answered, requested);
             if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
                 continue;
             }

@@ -110,7 +110,7 @@ impl Upstream {
                     sent: !failure::unsent(&error),
                     error: failure::explain(address, &error, connect),
                 })?;
-                let (body, head) = self.client.received(answered, requested);
+                let (body, head) = self.received(answered, requested);
                 if attempt.is_refused(head.status, &head.headers).await.map_err(Unanswered::sent)? {
                     continue;
                 }

@@ -103,22 +103,23 @@ impl Upstream {
                 // Without content coding: what is packed together arrives together.
                 let answer = self.connections.call(request).await;
                 let answer = answer.map_err(|error| failure::explain(&address, &error, connect))?;
-                if !attempt.is_refused(answer.status(), answer.headers()).await? {
-                    return Ok((answer, requested));
+                let (body, head) = self.received(answer, requested);
+                if !attempt.is_refused(head.status, &head.headers).await? {
+                    return Ok((body, head));
                 }
             }
         };
         let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: whole });
         let cover = |error: TransportError| error.masked(&self.credentials.mask());
-        let (answer, requested) = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout).map_err(cover)?;
-        if answer.status() != StatusCode::OK {
-            let (_, head) = self.client.received(answer, requested);
+        let opened = tokio::time::timeout(whole, opening).await.unwrap_or_else(timeout);
+        let (body, head) = opened.map_err(cover)?;
+        if head.status != StatusCode::OK {
             return Err(cover(status::refused(address.to_string(), &head, b"")));
         }
-        if !is_event_stream(answer.headers()) {
+        if !is_event_stream(&head.headers) {
             return Ok(None);
         }
-        Ok(Some(EventStream::new(self, &address, answer.into_body(), limits)))
+        Ok(Some(EventStream::new(self, &address, body, limits)))
     }
 
     /// The present time, by the client's clock.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::switches;
 use crate::bundles::{StoredBundle, StoredDocument, StoredTool, time};
+use crate::catalog::Catalog;
 use crate::model::{MemberTexts, ToolId};
 use crate::protocols::bundle::left_out;
 use crate::server::ServerState;
@@ -246,10 +247,15 @@ pub(super) fn bundle(bundle: &StoredBundle) -> Result<BundleJson, Problem> {
 }
 
 /// The document of a tool, with its name in the list of tools and what was counted of it.
-pub(super) fn tool(shared: &ServerState, bundle: &StoredBundle, tool: &StoredTool) -> Result<StoredToolJson, Problem> {
+pub(super) fn tool(
+    shared: &ServerState,
+    catalog: &Catalog,
+    bundle: &StoredBundle,
+    tool: &StoredTool,
+) -> Result<StoredToolJson, Problem> {
     let id = ToolId { scenario: bundle.scenario.clone(), tool: tool.name().into() };
     let usage = shared.calls.usage(&id);
-    let preferred = switches::preferred(&shared.reader.snapshot().catalog, bundle, tool);
+    let preferred = switches::preferred(catalog, bundle, tool);
     let mut own = vec![
         ("bundleID", json!(bundle.definition.id)),
         ("modifiedAt", time(tool.modified_at)),

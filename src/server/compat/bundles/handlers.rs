@@ -165,7 +165,8 @@ pub(super) async fn get_tool(
 
 fn show(shared: &ServerState, key: &(Uuid, Slug, ToolVersion), status: StatusCode) -> Result<Response, Problem> {
     let (bundle, tool) = shared.bundles.tool((key.0, &key.1, &key.2))?;
-    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &bundle, &tool)?)?, status))
+    let snapshot = shared.reader.snapshot();
+    Ok(with_status(shared_json::json(&bundle_json::tool(shared, &snapshot.catalog, &bundle, &tool)?)?, status))
 }
 
 fn show_bundle(shared: &ServerState, id: Uuid, status: StatusCode) -> Result<Response, Problem> {

@@ -115,6 +115,9 @@ pub(super) fn tools(shared: &ServerState, raw: Option<&str>) -> Result<Response,
     // A character below all of the grammar's stands between the parts, so that the order is theirs.
     let (page, next) =
         page.cut(all, |(bundle, tool)| format!("{}\u{1}{}\u{1}{}", bundle.definition.id, tool.slug, tool.version));
-    let tools = page.iter().map(|(bundle, tool)| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
+    let tools = page
+        .iter()
+        .map(|(bundle, tool)| bundle_json::tool(shared, &snapshot.catalog, bundle, tool))
+        .collect::<Result<_, _>>()?;
     shared_json::json(&ToolListJson { tools, next_page_token: next })
 }

@@ -38,10 +38,13 @@ pub(super) async fn answer(shared: &SharedState, raw: Option<&str>) -> Result<Re
     let WantedTools { typed, with_disabled, page } = parse(raw)?;
     let set = shared.bundles.set();
     let snapshot = shared.reader.snapshot();
-    let found = shared.tasks.off_thread(move || find(&set, &snapshot.catalog, &typed, with_disabled)).await;
+    let searched = Arc::clone(&snapshot);
+    let found = shared.tasks.off_thread(move || find(&set, &searched.catalog, &typed, with_disabled)).await;
     let (page, next) = page.cut(found.into_iter().enumerate(), |(at, _)| format!("{at:08}"));
-    let tools =
-        page.iter().map(|(_, (bundle, tool))| bundle_json::tool(shared, bundle, tool)).collect::<Result<_, _>>()?;
+    let tools = page
+        .iter()
+        .map(|(_, (bundle, tool))| bundle_json::tool(shared, &snapshot.catalog, bundle, tool))
+        .collect::<Result<_, _>>()?;
     shared_json::json(&ToolListJson { tools, next_page_token: next })
 }
 

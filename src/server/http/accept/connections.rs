@@ -22,9 +22,6 @@ use crate::runtime::{Clock, StopTrigger};
 /// How many of the longest resting connections are found in one pass over all.
 const FOUND_AT_ONCE: usize = 64;
 
-/// One of so many connections is in the reserve.
-const RESERVE_OF: usize = 64;
-
 /// So many requests may be under way for each connection that is allowed, over all connections
 /// together. One of HTTP/2 alone may have more.
 const REQUESTS_EACH_CONNECTION: usize = 4;
@@ -40,6 +37,8 @@ const FULL_NOTE: Duration = Duration::from_secs(60);
 pub(super) struct ConnectionTable {
     slots: Arc<Semaphore>,
     size: usize,
+    /// So many connections, those that came last, are the reserve.
+    reserve: usize,
     open: Mutex<OpenEntries>,
     opened: AtomicU64,
     /// Requests under way on all connections, also those that rest.
@@ -126,11 +125,12 @@ pub(in crate::server) struct OpenRequest {
 }
 
 impl ConnectionTable {
-    /// A table for so many connections.
-    pub(super) fn new(size: usize, clock: Clock) -> Arc<Self> {
+    /// A table for so many connections, of which one of `reserve_of` is in the reserve.
+    pub(super) fn new(size: usize, reserve_of: usize, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(size)),
             size,
+            reserve: size / reserve_of,
             open: Mutex::default(),
             opened: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
@@ -216,9 +216,9 @@ impl ConnectionTable {
     /// Closes the first of the connections that came last, whatever it does. Returns whether there
     /// is one.
     fn close_first_of_reserve(&self) -> bool {
-        let reserve = self.size / RESERVE_OF;
         let mut open = self.open();
-        let Some(kept) = open.by_number.len().checked_sub(reserve).filter(|_| reserve > 0) else { return false };
+        let kept = open.by_number.len().checked_sub(self.reserve);
+        let Some(kept) = kept.filter(|_| self.reserve > 0) else { return false };
         let mut numbers: Vec<u64> = open.by_number.keys().copied().collect();
         let number = *numbers.select_nth_unstable(kept).1;
         let Some(entry) = open.by_number.remove(&number) else { return false };
@@ -426,11 +426,12 @@ impl Drop for OpenRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::http::accept::RESERVE_OF;
 
     impl ConnectionLoad {
         /// That of a connection without a request.
         pub(in crate::server) fn for_tests() -> Self {
-            let table = ConnectionTable::new(1, Clock::system());
+            let table = ConnectionTable::new(1, RESERVE_OF, Clock::system());
             let work = ConnectionWork {
                 under_way: 0,
                 requests: 0,
