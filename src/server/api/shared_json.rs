@@ -431,6 +431,7 @@ mod tests {
             last_success: None,
             last_attempt: None,
             last_error: None,
+            program_end: None,
             next_attempt: None,
             awaited: None,
             failures_in_a_row: 0,
