@@ -22,7 +22,7 @@ pub mod stop;
 pub mod tasks;
 pub mod work_queue;
 
-pub use byte_budget::{AnswerBudget, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation};
+pub use byte_budget::{AnswerBudget, BudgetExceeded, ByteBudget, ExpectedBytes, ReservedBytes, SharedReservation};
 pub use clock::Clock;
 pub use ready::{Latch, Readiness};
 pub use stop::{Stop, StopTrigger};
