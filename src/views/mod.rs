@@ -304,6 +304,22 @@ impl ViewCache {
         Ok(HeldView { prepared: found.prepared, reserved })
     }
 
+    /// The same for a client that gets no body, as for `HEAD`: it is reserved only while it is
+    /// made.
+    ///
+    /// # Errors
+    /// [`ViewRefused`] if it has to be made, and there is no room for it, or too many lists wait.
+    pub async fn prepare_without_body(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        list: ViewRequest<'_>,
+        coding: Coding,
+        budget: &AnswerBudget,
+    ) -> Result<Arc<Prepared>, ViewRefused> {
+        let wanted = WantedView::of_client(snapshot, list, budget);
+        self.prepare_as(&wanted, coding).await.map(|found| found.prepared)
+    }
+
     async fn prepare_as(&self, wanted: &WantedView<'_>, coding: Coding) -> Result<CacheLookup, ViewRefused> {
         let WantedView { snapshot, query, format, report, .. } = wanted;
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
@@ -344,11 +360,11 @@ impl ViewCache {
             let mut turn = None;
             let attempt = async {
                 is_own = true;
-                let made = make().await.map_err(NotKept::Refused)?;
+                let view = make().await.map_err(NotKept::Refused)?;
                 // Before the requests that wait get the body, so that they hold these bytes too.
-                reserved = made.reserved.map(|bytes| made.prepared.reservation.begin(bytes));
-                turn = made.turn;
-                let prepared = Arc::new(made.prepared);
+                reserved = view.reserved.map(|bytes| view.prepared.reservation.begin(bytes));
+                turn = view.turn;
+                let prepared = Arc::new(view.prepared);
                 // An error is shared with the waiting requests, like a value, and is not kept.
                 let too_large = u64::from(weight(key, &prepared)) > self.max_bytes;
                 if too_large { Err(NotKept::TooLarge(prepared)) } else { Ok(prepared) }

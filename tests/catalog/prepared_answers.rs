@@ -295,6 +295,18 @@ fn with_one_blocking_thread(test: impl Future<Output = ()>) {
     runtime.max_blocking_threads(1).enable_all().build().unwrap().block_on(test);
 }
 
+/// Looks at requests while the thread is held, and then waits until it has done what they gave it.
+/// Gives those that were ready.
+async fn looked_at<R: Future + Unpin>(tasks: &Tasks, requests: &mut [R]) -> Vec<Option<R::Output>> {
+    let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
+    let blocked = tasks.spawn_blocking(move || held.recv().is_err());
+    let ready = requests.iter_mut().map(FutureExt::now_or_never).collect();
+    drop(release);
+    assert!(blocked.await.unwrap());
+    tasks.blocking(|| ()).await;
+    ready
+}
+
 fn with_max_tools(most: usize) -> ViewQuery {
     ViewQuery { max_tools: Some(most), ..ViewQuery::default() }
 }
@@ -306,22 +318,22 @@ fn of_query(query: &ViewQuery) -> ViewRequest<'_> {
 #[test]
 fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
     with_one_blocking_thread(async {
-        let (whole, tasks) = (ByteBudget::new(1 << 20), Tasks::new());
+        let whole = ByteBudget::new(1 << 20);
+        let tasks = Tasks::new();
         let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
         let views = ViewCache::new(MANY, tasks.clone());
         let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
         for coding in [Coding::Identity, Coding::Gzip] {
             let query = with_max_tools(if coding == Coding::Identity { 40 } else { 39 });
-            let mut request = Box::pin(views.prepare_for(&snapshot, of_query(&query), coding, &budget));
-            assert!((&mut request).now_or_never().is_none());
-            // This is done after the list was made, and before its request is looked at again.
-            tasks.blocking(|| ()).await;
+            let mut requests = [Box::pin(views.prepare_for(&snapshot, of_query(&query), coding, &budget))];
+            assert!(looked_at(&tasks, &mut requests).await[0].is_none());
             if coding == Coding::Gzip {
-                assert!((&mut request).now_or_never().is_none(), "it is coded now");
-                tasks.blocking(|| ()).await;
+                assert!(looked_at(&tasks, &mut requests).await[0].is_none(), "it was made, and is coded");
             }
+            // The list is there, and its request has not looked.
+            let [request] = requests;
             let held = whole.reserved();
-            assert!(held > 1_000, "{held}");
+            assert!(held > 100, "{held}");
             let others = whole.reserve(whole.limit() - held).unwrap();
             let made = request.await.unwrap();
             let bytes = made.prepared.body.len();
@@ -336,24 +348,20 @@ fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
 #[test]
 fn a_coded_list_is_made_and_coded_in_one_turn() {
     with_one_blocking_thread(async {
-        let (whole, tasks) = (ByteBudget::new(1 << 20), Tasks::new());
+        let whole = ByteBudget::new(1 << 20);
+        let tasks = Tasks::new();
         let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
         let views = ViewCache::new(MANY, tasks.clone());
         let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
         let queries: Vec<_> = (40..44).map(with_max_tools).collect();
         let request = |query| Box::pin(views.prepare_for(&snapshot, of_query(query), Coding::Gzip, &budget));
         let mut requests: Vec<_> = queries.iter().map(request).collect();
-        for request in &mut requests {
-            assert!(request.now_or_never().is_none());
+        for step in ["made", "coded"] {
+            let ready = looked_at(&tasks, &mut requests).await;
+            assert!(ready.iter().all(Option::is_none), "two are {step}");
+            assert!(whole.reserved() > 0);
         }
-        tasks.blocking(|| ()).await;
-        let reserved = whole.reserved();
-        for request in &mut requests {
-            assert!(request.now_or_never().is_none(), "two were made, and are coded now");
-        }
-        assert!(whole.reserved() > reserved, "a list is reserved while it is coded");
-        tasks.blocking(|| ()).await;
-        let ready: Vec<_> = requests.iter_mut().map(|request| request.now_or_never()).collect();
+        let ready = looked_at(&tasks, &mut requests).await;
         let is_ready: Vec<_> = ready.iter().map(Option::is_some).collect();
         assert_eq!(is_ready, [true, true, false, false], "no others were made before these were coded");
         for (made, request) in ready.into_iter().zip(requests) {
@@ -381,4 +389,21 @@ async fn a_long_list_is_coded_though_it_takes_the_whole_share_of_its_client() {
     let coded = views.prepare_for(&snapshot, of_query(&query), Coding::Gzip, &budget).await.unwrap();
     assert_eq!(coded.reserved.bytes(), coded.prepared.body.len());
     assert_eq!(whole.reserved(), coded.reserved.bytes());
+}
+
+#[tokio::test]
+async fn a_client_without_a_body_needs_no_room_for_a_list_that_is_there() {
+    let whole = ByteBudget::new(1 << 20);
+    let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
+    let views = ViewCache::new(MANY, Tasks::new());
+    let snapshot = snapshot(catalog(&[("a", 20)]), 1);
+    let query = with_max_tools(19);
+    let made = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    assert_eq!(whole.reserved(), 0);
+    let others = whole.reserve(whole.limit()).unwrap();
+    let again = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    assert!(Arc::ptr_eq(&made, &again));
+    let refused = views.prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget).await;
+    assert!(refused.is_err());
+    drop(others);
 }

@@ -116,7 +116,7 @@ pub(in crate::server) async fn tool_set(
 fn kept_set(shared: &ServerState, raw: &str, bytes: &ConnectionBytes) -> Option<Result<Response, Problem>> {
     let snapshot = shared.reader.snapshot();
     // It has no entity tag, so what the client has does not matter.
-    let kept = shared.tool_sets.answer(&snapshot, raw, Coding::Identity, &HeaderMap::new(), bytes.answers())?;
+    let kept = shared.tool_sets.answer(&snapshot, raw, Coding::Identity, &HeaderMap::new(), Some(bytes.answers()))?;
     Some(kept.map(|answer| answer.map(Body::new)).map_err(Problem::from))
 }
 
