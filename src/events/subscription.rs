@@ -3,20 +3,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::message::{Event, EventType, Message};
 use super::seen::CallsSeen;
 use super::topic::{Opening, ReadNext, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
-use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
+use crate::runtime::{Clock, QueueFull, Stop, Tasks, WorkQueue};
+
+/// A snapshot that is made for a reader.
+type MakingOpening = BoxFuture<'static, Result<Arc<Message>, QueueFull>>;
 
 /// A subscription. Dropping it ends it.
-#[derive(Debug)]
 pub struct Subscription {
     topic: Arc<Topic>,
     reader: Arc<TopicReader>,
-    opening: Option<Arc<Opening>>,
+    /// The snapshot that comes next. It is kept while its reader does other things, so that it is
+    /// made once and keeps its turn.
+    opening: Option<MakingOpening>,
     pushed: watch::Receiver<u64>,
     kinds: BTreeSet<EventType>,
     calls: CallsSeen,
@@ -71,6 +77,7 @@ impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
         let ReaderStart { reader, opening, pushed } = begun;
         let SubscriptionParts { kinds, calls, clock, tasks, openings, stop, place, counts } = parts;
+        let opening = opening.map(|opening| make(opening, tasks.clone(), openings.clone()));
         Self { topic, reader, opening, pushed, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
     }
 
@@ -85,16 +92,10 @@ impl Subscription {
 
     async fn wait(&mut self) -> Next {
         loop {
-            if let Some(opening) = self.opening.clone() {
-                let Ok(turn) = self.openings.turn().await else { return Next::Ended(Ending::Overrun) };
-                let make = move || {
-                    let message = opening.message();
-                    drop(turn);
-                    message
-                };
-                let message = self.tasks.blocking(make).await;
+            if let Some(opening) = &mut self.opening {
+                let made = opening.await;
                 self.opening = None;
-                return Next::Message(message);
+                return made.map_or(Next::Ended(Ending::Overrun), Next::Message);
             }
             if self.stop.is_stopped() {
                 return Next::Ended(Ending::Stopping);
@@ -108,7 +109,7 @@ impl Subscription {
                 }
                 Some(ReadNext::Message(_)) => continue,
                 Some(ReadNext::Snapshot(opening)) => {
-                    self.opening = Some(opening);
+                    self.opening = Some(make(opening, self.tasks.clone(), self.openings.clone()));
                     continue;
                 }
                 None => {}
@@ -140,6 +141,26 @@ impl Subscription {
     /// not awaited.
     pub fn watch(&self) -> DisconnectWatch {
         DisconnectWatch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
+    }
+}
+
+/// Makes a snapshot when it is its turn, on another thread.
+fn make(opening: Arc<Opening>, tasks: Tasks, openings: WorkQueue) -> MakingOpening {
+    let made = async move {
+        let turn = openings.turn().await?;
+        let make = move || {
+            let message = opening.message();
+            drop(turn);
+            message
+        };
+        Ok(tasks.blocking(make).await)
+    };
+    made.boxed()
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").field("reader", &self.reader).finish_non_exhaustive()
     }
 }
 
