@@ -205,7 +205,7 @@ impl Calls {
         }
         tokio::select! {
             () = stop.wait() => {}
-            () = self.0.clock.sleep(turns.limits().keep) => turns.forget_left_out(&turn.id).await,
+            () = self.0.clock.sleep(turns.limits().keep) => turns.forget_left_out(&turn).await,
         }
     }
 

@@ -97,12 +97,10 @@ impl Turns {
         &self.0.left_out
     }
 
-    /// Deletes a stored turn for which there was no room. One that was begun anew is kept.
-    pub(super) async fn forget_left_out(&self, id: &Arc<str>) {
-        if self.0.kept.table().get(id).is_none() {
-            self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(id))], &[]).await;
-        }
-        self.0.left_out.remove(id);
+    /// Deletes a stored turn for which there was no room. One that was begun anew stays.
+    pub(super) async fn forget_left_out(&self, turn: &LeftOutTurn) {
+        self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(&turn.id), turn.begun_at)], &[]).await;
+        self.0.left_out.remove(&turn.id);
     }
 
     /// The limits.
@@ -226,7 +224,7 @@ impl Keepable for Arc<Turn> {
     }
 
     fn deletion(&self) -> Option<Write> {
-        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id)))
+        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id), self.begun_at))
     }
 
     fn release(&self) {
