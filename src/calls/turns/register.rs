@@ -159,11 +159,12 @@ impl Turns {
         self.0.kept.table().remove(id);
     }
 
-    /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
+    /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again, and a
+    /// turn that was forgotten meanwhile is not stored.
     pub(super) async fn save(&self, turn: &Arc<Turn>) -> Result<(), StateError> {
         let mut saved = turn.saved.lock().await;
         let version = turn.version();
-        if saved.is_some_and(|saved| saved >= version) {
+        if saved.is_some_and(|saved| saved >= version) || !self.keeps(turn) {
             return Ok(());
         }
         let own = Arc::clone(turn);
@@ -177,7 +178,16 @@ impl Turns {
         self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;
         turn.set_stored();
         *saved = Some(version);
+        if !self.keeps(turn) {
+            // It was forgotten meanwhile, and may have been deleted before it was written.
+            self.0.kept.store(turn.deletion().into_iter().collect(), &[]).await;
+        }
         Ok(())
+    }
+
+    /// Whether this turn has not been forgotten.
+    fn keeps(&self, turn: &Arc<Turn>) -> bool {
+        self.0.kept.table().get(&turn.id).is_some_and(|kept| Arc::ptr_eq(kept, turn))
     }
 
     /// Forgets turns that are over, so that so many bytes more can be reserved.
