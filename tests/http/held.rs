@@ -135,24 +135,6 @@ async fn lists_that_are_not_read_are_reserved_once_each_and_refused_beyond_the_b
 }
 
 #[tokio::test]
-async fn lists_that_one_connection_does_not_read_are_refused_beyond_its_share() {
-    let server = served_lists().await;
-    let client = client_that_does_not_read();
-    let first = list_without(&server, &client, 1).await;
-    let second = list_without(&server, &client, 2).await;
-    assert_eq!([first.status(), second.status()], [200, 429]);
-    let again = list_without(&server, &client, 1).await;
-    assert_eq!(again.status(), 200, "the list that it holds already");
-    let other = list_without(&server, &client_that_does_not_read(), 2).await;
-    assert_eq!(other.status(), 200, "another connection has a share of its own");
-    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let rpc = client.post(format!("http://{}/rpc?max_tools=397", server.address));
-    let rpc = rpc.header("content-type", "application/json").body(message).send().await.unwrap();
-    let text = rpc.text().await.unwrap();
-    assert!(text.contains("this client already uses its share"), "{}", &text[..text.len().min(300)]);
-}
-
-#[tokio::test]
 async fn a_head_of_a_list_needs_no_room() {
     let server = served_lists().await;
     let known = list_without(&server, &client_that_does_not_read(), 2).await;
@@ -168,4 +150,22 @@ async fn a_head_of_a_list_needs_no_room() {
     assert_eq!(head.status(), 200);
     assert_eq!(head.headers()["content-length"], length);
     drop(first);
+}
+
+#[tokio::test]
+async fn lists_that_one_connection_does_not_read_are_refused_beyond_its_share() {
+    let server = served_lists().await;
+    let client = client_that_does_not_read();
+    let first = list_without(&server, &client, 1).await;
+    let second = list_without(&server, &client, 2).await;
+    assert_eq!([first.status(), second.status()], [200, 429]);
+    let again = list_without(&server, &client, 1).await;
+    assert_eq!(again.status(), 200, "the list that it holds already");
+    let other = list_without(&server, &client_that_does_not_read(), 2).await;
+    assert_eq!(other.status(), 200, "another connection has a share of its own");
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let rpc = client.post(format!("http://{}/rpc?max_tools=397", server.address));
+    let rpc = rpc.header("content-type", "application/json").body(message).send().await.unwrap();
+    let text = rpc.text().await.unwrap();
+    assert!(text.contains("this client already uses its share"), "{}", &text[..text.len().min(300)]);
 }
