@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::message::{Event, EventType, Message};
@@ -10,14 +12,18 @@ use super::places::SubscriberPlace;
 use super::seen::CallsSeen;
 use super::topic::{Opening, ReadNext, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
-use crate::runtime::{Clock, Stop, Tasks, WorkQueue};
+use crate::runtime::{Clock, QueueFull, Stop, Tasks, WorkQueue};
+
+/// A snapshot that is made for a reader.
+type MakingOpening = BoxFuture<'static, Result<Arc<Message>, QueueFull>>;
 
 /// A subscription. Dropping it ends it.
-#[derive(Debug)]
 pub struct Subscription {
     topic: Arc<Topic>,
     reader: Arc<TopicReader>,
-    opening: Option<Arc<Opening>>,
+    /// The snapshot that comes next. It is kept while its reader does other things, so that it is
+    /// made once and keeps its turn.
+    opening: Option<MakingOpening>,
     pushed: watch::Receiver<u64>,
     fate: watch::Receiver<ReaderState>,
     kinds: BTreeSet<EventType>,
@@ -76,6 +82,7 @@ impl Subscription {
         let ReaderStart { reader, opening, pushed } = begun;
         let SubscriptionParts { kinds, calls, clock, tasks, openings, stop, place, counts } = parts;
         let fate = reader.fate.subscribe();
+        let opening = opening.map(|opening| make(opening, tasks.clone(), openings.clone()));
         Self { topic, reader, opening, pushed, fate, kinds, calls, clock, tasks, openings, stop, counts, _place: place }
     }
 
@@ -90,16 +97,16 @@ impl Subscription {
 
     async fn wait(&mut self) -> Next {
         loop {
-            if let Some(opening) = self.opening.clone() {
-                let Ok(turn) = self.openings.turn().await else { return Next::Ended(Ending::Overrun) };
-                let make = move || {
-                    let message = opening.message();
-                    drop(turn);
-                    message
+            if let Some(opening) = &mut self.opening {
+                let made = tokio::select! {
+                    biased;
+                    made = opening => made,
+                    Ok(_) = self.fate.wait_for(|fate| ending_of(*fate) == Some(Ending::GaveWay)) => {
+                        return Next::Ended(Ending::GaveWay);
+                    }
                 };
-                let message = self.tasks.blocking(make).await;
                 self.opening = None;
-                return Next::Message(message);
+                return made.map_or(Next::Ended(Ending::Overrun), Next::Message);
             }
             if self.stop.is_stopped() {
                 return Next::Ended(Ending::Stopping);
@@ -113,7 +120,7 @@ impl Subscription {
                 }
                 Some(ReadNext::Message(_)) => continue,
                 Some(ReadNext::Snapshot(opening)) => {
-                    self.opening = Some(opening);
+                    self.opening = Some(make(opening, self.tasks.clone(), self.openings.clone()));
                     continue;
                 }
                 None => {}
@@ -147,6 +154,26 @@ impl Subscription {
     /// not awaited.
     pub fn watch(&self) -> DisconnectWatch {
         DisconnectWatch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
+    }
+}
+
+/// Makes a snapshot when it is its turn, on another thread.
+fn make(opening: Arc<Opening>, tasks: Tasks, openings: WorkQueue) -> MakingOpening {
+    let made = async move {
+        let turn = openings.turn().await?;
+        let make = move || {
+            let message = opening.message();
+            drop(turn);
+            message
+        };
+        Ok(tasks.blocking(make).await)
+    };
+    made.boxed()
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription").field("reader", &self.reader).finish_non_exhaustive()
     }
 }
 

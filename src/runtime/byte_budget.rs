@@ -67,6 +67,15 @@ pub struct GrowingAnswer {
     reserved: Option<ReservedBytes>,
 }
 
+/// What is reserved for an answer until it is made and its length is known.
+#[derive(Debug)]
+pub struct ExpectedBytes {
+    budget: AnswerBudget,
+    reserved: ReservedBytes,
+    /// What it is made from.
+    source: Option<Arc<ReservedBytes>>,
+}
+
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
 /// them until the last one lets go. While no client holds them, they are not reserved.
 #[derive(Debug, Default)]
@@ -232,6 +241,26 @@ impl AnswerBudget {
         self.reserve(bytes.min(self.large.limit()))
     }
 
+    /// Reserves an answer that is expected to have so many bytes, as [`Self::reserve_up_to`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub fn reserve_expected(&self, bytes: usize) -> Result<ExpectedBytes, BudgetExceeded> {
+        Ok(ExpectedBytes { reserved: self.reserve_up_to(bytes)?, budget: self.clone(), source: None })
+    }
+
+    /// The same for an answer that is made from another one, whose bytes stay reserved until then:
+    /// both together take at most the client's whole share.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for it.
+    pub fn reserve_beside(&self, source: Arc<ReservedBytes>, bytes: usize) -> Result<ExpectedBytes, BudgetExceeded> {
+        let most = self.large.limit().saturating_sub(source.bytes());
+        Ok(ExpectedBytes { source: Some(source), ..self.reserve_expected(bytes.min(most))? })
+    }
+
     /// The same for an answer that all clients share: it has the room of small ones, so that large
     /// answers of some clients never keep it from the others.
     #[must_use]
@@ -265,6 +294,32 @@ impl GrowingAnswer {
     }
 }
 
+impl ExpectedBytes {
+    /// The reservation of the answer, which has so many bytes. One that is larger than the client's
+    /// whole share has all of it. What it was made from is free, unless other clients hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if the answer is longer than expected and there is no room for it.
+    pub fn resized(self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        let Self { budget, mut reserved, source } = self;
+        let bytes = bytes.min(budget.large.limit());
+        // The larger one of both is enlarged, so that no other client gets between.
+        match source.and_then(Arc::into_inner) {
+            Some(source) if source.bytes() > reserved.bytes() => reserved = source,
+            _ => {}
+        }
+        if reserved.bytes() <= SMALL_ANSWER_BYTES && bytes > SMALL_ANSWER_BYTES {
+            return budget.reserve(bytes);
+        }
+        if bytes > reserved.bytes() {
+            reserved.grow(bytes - reserved.bytes())?;
+        }
+        reserved.shrink_to(bytes);
+        Ok(reserved)
+    }
+}
+
 impl SharedReservation {
     /// The reservation of an answer that all clients share, see [`AnswerBudget::for_all`].
     pub fn for_all() -> Self {
@@ -284,9 +339,14 @@ impl SharedReservation {
         }
         let reserved =
             if self.is_for_all { budget.for_all().reserve_up_to(bytes) } else { budget.reserve_up_to(bytes) };
-        let reserved = Arc::new(reserved?);
+        Ok(self.begin(reserved?))
+    }
+
+    /// Has the bytes of a first client, which were reserved before they were made.
+    pub fn begin(&self, reserved: ReservedBytes) -> Arc<ReservedBytes> {
+        let reserved = Arc::new(reserved);
         self.held.store(Arc::new(Arc::downgrade(&reserved)));
-        Ok(reserved)
+        reserved
     }
 }
 
@@ -436,6 +496,28 @@ mod tests {
         assert_eq!(answer.grow(30_000).unwrap_err(), BudgetExceeded::Share { limit: 100_000 });
         assert_eq!(whole.reserved(), both);
         drop(answer);
+        assert_eq!(whole.reserved(), 0);
+    }
+
+    #[test]
+    fn an_expected_answer_is_resized_and_takes_the_place_of_what_it_was_made_from() {
+        let whole = ByteBudget::new(400_000);
+        let budget = AnswerBudget::new(whole.clone(), whole.share(200_000));
+        let plain = Arc::new(budget.reserve_expected(100_000).unwrap().resized(150_000).unwrap());
+        assert_eq!(whole.reserved(), 150_000);
+        let coded = budget.reserve_beside(plain, 150_000).unwrap();
+        assert_eq!(whole.reserved(), 200_000, "both together take the share");
+        let others = whole.reserve(200_000).unwrap();
+        let coded = coded.resized(70_000).unwrap();
+        assert_eq!(whole.reserved(), 270_000);
+        drop((coded, others));
+        let short = budget.reserve_expected(1_000).unwrap();
+        let long = short.resized(70_000).unwrap();
+        assert_eq!(budget.reserve(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 }, "it is a large one");
+        let further = budget.reserve_expected(120_000).unwrap();
+        assert_eq!(further.resized(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 });
+        drop(long);
+        assert_eq!(budget.reserve_expected(70_000).unwrap().resized(1 << 30).unwrap().bytes(), 200_000);
         assert_eq!(whole.reserved(), 0);
     }
 

@@ -257,17 +257,6 @@ impl Tasks {
         }
     }
 
-    /// Runs a future to its end on a thread of the blocking pool, for one whose steps take so long
-    /// that they would hold up an async thread. As [`Self::blocking`] otherwise.
-    pub async fn future_off_thread<F>(&self, future: F) -> F::Output
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let runtime = tokio::runtime::Handle::current();
-        self.blocking(move || runtime.block_on(future)).await
-    }
-
     /// Waits until every task has ended, for at most `limit`.
     pub async fn finish(&self, limit: Duration) -> Finish {
         self.0.close();

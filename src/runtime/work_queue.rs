@@ -1,11 +1,16 @@
 //! Blocking work of one kind for requests: so much of it runs at once, on threads that hold up no
 //! other request, and so many requests wait for their turn. A further one is refused.
 //!
-//! Never decides what the work is, or what becomes of a request that is refused.
+//! Work that waits in between lets others work meanwhile: it has a turn only while it works. Never
+//! decides what the work is, or what becomes of a request that is refused.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::tasks::Tasks;
 
 /// The queue of one kind of work. Clones share it.
 #[derive(Debug, Clone)]
@@ -23,6 +28,22 @@ pub struct WorkQueue {
 pub struct WorkTurn {
     _place: Arc<OwnedSemaphorePermit>,
     _turn: Arc<OwnedSemaphorePermit>,
+}
+
+/// The place of a request, which may have several turns.
+#[derive(Debug)]
+struct WorkPlace {
+    place: Arc<OwnedSemaphorePermit>,
+    turns: Arc<Semaphore>,
+}
+
+/// Notes that work which waited can go on.
+struct WorkWaker(Notify);
+
+impl Wake for WorkWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
 }
 
 /// Too many requests wait for their turn.
@@ -46,11 +67,54 @@ impl WorkQueue {
     ///
     /// [`QueueFull`], at once, if too many requests wait.
     pub async fn turn(&self) -> Result<WorkTurn, QueueFull> {
+        self.place()?.turn().await
+    }
+
+    /// Does work that may wait in between, such as for other work: each step of it has a turn of
+    /// its own, on a thread of the blocking pool, and while it waits it has none. Once it has its
+    /// place it is not refused any more. If this future is dropped, the step under way is the last
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueFull`], at once, if too many requests wait.
+    pub async fn run<F>(&self, tasks: &Tasks, work: F) -> Result<F::Output, QueueFull>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let place = self.place()?;
+        let mut work = Box::pin(work);
+        let woken = Arc::new(WorkWaker(Notify::new()));
+        loop {
+            let turn = place.turn().await?;
+            let waker = Waker::from(Arc::clone(&woken));
+            let step = move || {
+                let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+                drop(turn);
+                (work, polled)
+            };
+            let (rest, polled) = tasks.blocking(step).await;
+            if let Poll::Ready(output) = polled {
+                return Ok(output);
+            }
+            work = rest;
+            woken.0.notified().await;
+        }
+    }
+
+    fn place(&self) -> Result<WorkPlace, QueueFull> {
         let full = |_| QueueFull { waiting: self.waiting_max };
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
+        Ok(WorkPlace { place: Arc::new(place), turns: Arc::clone(&self.turns) })
+    }
+}
+
+impl WorkPlace {
+    async fn turn(&self) -> Result<WorkTurn, QueueFull> {
         // It is never closed.
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| QueueFull { waiting: 0 })?;
-        Ok(WorkTurn { _place: Arc::new(place), _turn: Arc::new(turn) })
+        Ok(WorkTurn { _place: Arc::clone(&self.place), _turn: Arc::new(turn) })
     }
 }
 
@@ -75,5 +139,17 @@ mod tests {
         drop(third);
         drop(second);
         assert!(queue.turn().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_lets_others_work() {
+        let queue = WorkQueue::new(1, 1);
+        let tasks = Tasks::new();
+        let (open, gate) = tokio::sync::oneshot::channel();
+        let mut first = Box::pin(queue.run(&tasks, async move { gate.await.unwrap() }));
+        assert!((&mut first).now_or_never().is_none());
+        assert_eq!(queue.run(&tasks, async { 2 }).await, Ok(2));
+        open.send(1).unwrap();
+        assert_eq!(first.await, Ok(1));
     }
 }

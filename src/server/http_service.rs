@@ -200,7 +200,8 @@ impl HttpServiceInner {
         let (answer, route) = if preflight && pass.origin.is_some() {
             (Some(preflight_answer()), self.counters.preflight)
         } else if is_list(&head.method, head.uri.path()) {
-            let answer = tools::list_again(&self.shared, head.uri.query(), &head.headers, bytes.answers());
+            let budget = (head.method != Method::HEAD).then(|| bytes.answers());
+            let answer = tools::list_again(&self.shared, head.uri.query(), &head.headers, budget);
             (answer, self.counters.list)
         } else {
             (None, self.counters.failed)
@@ -222,7 +223,8 @@ impl HttpServiceInner {
         let (answer, route) = if is_list(request.method(), request.uri().path()) {
             // Boxed, because it is large and other requests do not need the space.
             let uri = request.uri();
-            let list = Box::pin(tools::list(&self.shared, uri.query(), request.headers(), bytes.answers()));
+            let head_only = request.method() == Method::HEAD;
+            let list = Box::pin(tools::list(&self.shared, uri.query(), request.headers(), bytes.answers(), head_only));
             (into_full_body(list.await), self.counters.list)
         } else {
             self.answer_by_router(request, let_go, bytes).await

@@ -16,8 +16,8 @@ pub(in crate::server) fn queue() -> WorkQueue {
     WorkQueue::new(WRITTEN_AT_ONCE, WAITING_MAX)
 }
 
-/// Makes an answer when it is its turn, on another thread. It is made to its end, also when its
-/// request is gone.
+/// Makes an answer when it is its turn, on another thread. While it waits, as for a list or for a
+/// check of schemas, others have the turn.
 ///
 /// # Errors
 /// [`QueueFull`] if too many requests wait.
@@ -26,11 +26,5 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let turn = shared.rendering.turn().await?;
-    let made = async move {
-        let answer = answer.await;
-        drop(turn);
-        answer
-    };
-    Ok(shared.tasks.future_off_thread(made).await)
+    shared.rendering.run(&shared.tasks, answer).await
 }

@@ -212,8 +212,8 @@ pub enum Write {
     ForgetOperation(Arc<str>),
     /// Replaces the state of a turn.
     Turn(Arc<StoredTurn>),
-    /// Deletes the turn with this id.
-    ForgetTurn(Arc<str>),
+    /// Deletes the turn with this id that began at this time. One that has its id since then stays.
+    ForgetTurn(Arc<str>, Timestamp),
     /// Replaces the usage counts of a tool.
     Usage(ToolId, ToolUsage),
     /// Deletes the usage counts of all tools except this many, those called last.

@@ -129,7 +129,13 @@ struct WantedView<'a> {
     budget: Option<&'a AnswerBudget>,
 }
 
-impl WantedView<'_> {
+impl<'a> WantedView<'a> {
+    /// The list that a client requests.
+    fn of_client(snapshot: &'a Arc<Snapshot>, list: ViewRequest<'_>, budget: &'a AnswerBudget) -> Self {
+        let ViewRequest { query, format, report } = list;
+        Self { snapshot, query: effective(query, format), format, report, budget: Some(budget) }
+    }
+
     /// Whether it is a list that all clients share.
     fn is_plain(&self) -> bool {
         !self.report && self.query == effective(&ViewQuery::default(), self.format)
@@ -152,13 +158,31 @@ enum NotKept {
     Refused(ViewRefused),
 }
 
+/// An answer that was made for a request.
+struct MadeView {
+    prepared: Prepared,
+    /// Has its body; `None` if it was made for the daemon itself.
+    reserved: Option<ReservedBytes>,
+    /// The turn in which it was made.
+    turn: Option<WorkTurn>,
+}
+
 /// The result of a lookup.
 struct CacheLookup {
     prepared: Arc<Prepared>,
-    /// The reservation of its body for the client, if there is one.
+    /// The reservation of its body, if it was made for this request.
     reserved: Option<Arc<ReservedBytes>>,
+    /// The turn in which it was made, if it was made for this request.
+    turn: Option<WorkTurn>,
     /// Whether the answer was in the cache.
     kept: bool,
+}
+
+impl CacheLookup {
+    /// The reservation of its body for the client.
+    fn hold(&mut self, budget: &AnswerBudget) -> Result<Arc<ReservedBytes>, BudgetExceeded> {
+        self.reserved.take().map_or_else(|| self.prepared.hold(budget), Ok)
+    }
 }
 
 /// One content at one time. A revision that comes back later has another `generated_at` in its
@@ -274,15 +298,30 @@ impl ViewCache {
         coding: Coding,
         budget: &AnswerBudget,
     ) -> Result<HeldView, ViewRefused> {
-        let ViewRequest { query, format, report } = list;
-        let wanted = WantedView { snapshot, query: effective(query, format), format, report, budget: Some(budget) };
-        let CacheLookup { prepared, reserved, .. } = self.prepare_as(&wanted, coding).await?;
-        let reserved = reserved.map_or_else(|| prepared.hold(budget), Ok)?;
-        Ok(HeldView { prepared, reserved })
+        let wanted = WantedView::of_client(snapshot, list, budget);
+        let mut found = self.prepare_as(&wanted, coding).await?;
+        let reserved = found.hold(budget)?;
+        Ok(HeldView { prepared: found.prepared, reserved })
+    }
+
+    /// The same for a client that gets no body, as for `HEAD`: it is reserved only while it is
+    /// made.
+    ///
+    /// # Errors
+    /// [`ViewRefused`] if it has to be made, and there is no room for it, or too many lists wait.
+    pub async fn prepare_without_body(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        list: ViewRequest<'_>,
+        coding: Coding,
+        budget: &AnswerBudget,
+    ) -> Result<Arc<Prepared>, ViewRefused> {
+        let wanted = WantedView::of_client(snapshot, list, budget);
+        self.prepare_as(&wanted, coding).await.map(|found| found.prepared)
     }
 
     async fn prepare_as(&self, wanted: &WantedView<'_>, coding: Coding) -> Result<CacheLookup, ViewRefused> {
-        let WantedView { snapshot, query, format, report, budget } = wanted;
+        let WantedView { snapshot, query, format, report, .. } = wanted;
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
         if self.forget_older(snapshot.sequence, stamp) {
             // Otherwise the cache would hold the memory of dropped entries until some requests
@@ -302,7 +341,7 @@ impl ViewCache {
             self.identity(wanted, &identity).await?
         } else {
             let key = ViewKey { coding, ..identity.clone() };
-            self.once(&key, *budget, || self.encode(wanted, &identity, coding).boxed()).await?
+            self.once(&key, || self.encode(wanted, &identity, coding).boxed()).await?
         };
         self.counts.looked_up(found.kept);
         Ok(found)
@@ -313,45 +352,48 @@ impl ViewCache {
     async fn once<'a>(
         &self,
         key: &ViewKey,
-        budget: Option<&AnswerBudget>,
-        make: impl Fn() -> BoxFuture<'a, Result<Prepared, ViewRefused>>,
+        make: impl Fn() -> BoxFuture<'a, Result<MadeView, ViewRefused>>,
     ) -> Result<CacheLookup, ViewRefused> {
         loop {
             let mut is_own = false;
+            let mut reserved = None;
+            let mut turn = None;
             let attempt = async {
                 is_own = true;
-                let prepared = Arc::new(make().await.map_err(NotKept::Refused)?);
+                let view = make().await.map_err(NotKept::Refused)?;
+                // Before the requests that wait get the body, so that they hold these bytes too.
+                reserved = view.reserved.map(|bytes| view.prepared.reservation.begin(bytes));
+                turn = view.turn;
+                let prepared = Arc::new(view.prepared);
                 // An error is shared with the waiting requests, like a value, and is not kept.
                 let too_large = u64::from(weight(key, &prepared)) > self.max_bytes;
                 if too_large { Err(NotKept::TooLarge(prepared)) } else { Ok(prepared) }
             };
             // Boxed, since the cache's own future is large. A separate lookup before would let two
             // requests make the same body twice.
-            let mut found = match Box::pin(self.bodies.entry_by_ref(key).or_try_insert_with(attempt)).await {
-                Ok(entry) => CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value(), reserved: None },
+            return match Box::pin(self.bodies.entry_by_ref(key).or_try_insert_with(attempt)).await {
+                Ok(entry) => Ok(CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value(), reserved, turn }),
                 Err(not_kept) => match &*not_kept {
                     NotKept::TooLarge(prepared) => {
-                        CacheLookup { kept: false, prepared: Arc::clone(prepared), reserved: None }
+                        Ok(CacheLookup { kept: false, prepared: Arc::clone(prepared), reserved, turn })
                     }
-                    NotKept::Refused(refused) if is_own => return Err(*refused),
+                    NotKept::Refused(refused) if is_own => Err(*refused),
                     NotKept::Refused(_) => continue,
                 },
             };
-            found.reserved = budget.map(|budget| found.prepared.hold(budget)).transpose()?;
-            return Ok(found);
         }
     }
 
     /// The body without coding, from which the codings are made.
     async fn identity(&self, wanted: &WantedView<'_>, key: &ViewKey) -> Result<CacheLookup, ViewRefused> {
-        let found = self.once(key, wanted.budget, || self.make(wanted).boxed()).await?;
+        let found = self.once(key, || self.make(wanted).boxed()).await?;
         if !found.kept {
             self.tagged.note(&found.prepared.etag, key.scoped.unwrap_or(key.stamp.revision));
         }
         Ok(found)
     }
 
-    async fn make(&self, wanted: &WantedView<'_>) -> Result<Prepared, ViewRefused> {
+    async fn make(&self, wanted: &WantedView<'_>) -> Result<MadeView, ViewRefused> {
         let turn = self.turn(wanted).await?;
         let views = self.clone();
         let snapshot = Arc::clone(wanted.snapshot);
@@ -359,61 +401,67 @@ impl ViewCache {
         let format = wanted.format;
         let report = wanted.report;
         let budget = wanted.budget.cloned();
+        // Also if the request is gone, another one waits until this work is done and has dropped
+        // the turn.
         let render = move || {
             let wanted = WantedView { snapshot: &snapshot, query, format, report, budget: budget.as_ref() };
-            let made = views.render(&wanted);
-            // Also if the request is gone, another one waits until this work is done.
-            drop(turn);
-            made
+            views.render(&wanted, turn)
         };
         self.tasks.blocking(render).await
     }
 
-    /// Renders a list on this thread. Its bytes are reserved as they are expected until it is made;
-    /// the caller reserves those that it has.
-    fn render(&self, wanted: &WantedView<'_>) -> Result<Prepared, ViewRefused> {
+    /// Renders a list on this thread. Its bytes are reserved from before it is made, first as they
+    /// are expected.
+    fn render(&self, wanted: &WantedView<'_>, turn: Option<WorkTurn>) -> Result<MadeView, ViewRefused> {
         let WantedView { snapshot, query, format, report, budget } = wanted;
         let format = *format;
         let view = View::select_for(&snapshot.catalog, query, &FormatEstimator(format));
         let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: self.own_id.as_deref() };
         let builder = report::ReportBuilder { view: &view, query, format };
         let known = self.latest.get(format.id());
-        let expected = expected_bytes(&view, known.as_deref(), *report);
-        let _expected = budget.map(|budget| wanted.budget_of(budget).reserve_up_to(expected)).transpose()?;
+        let bytes = expected_bytes(&view, known.as_deref(), *report);
+        let expected = budget.map(|budget| wanted.budget_of(budget).reserve_expected(bytes)).transpose()?;
         let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
         if *report {
             rendered.body = builder.report(&snapshot.catalog, &rendered);
-            return Ok(prepared(rendered, &builder));
         }
-        let mut prepared = prepared(rendered, &builder);
-        prepared.reservation = wanted.reservation();
-        if prepared.body.len() as u64 <= self.max_bytes {
+        let prepared = prepared(rendered, &builder, wanted.reservation());
+        if !*report && prepared.body.len() as u64 <= self.max_bytes {
             self.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
         }
-        Ok(prepared)
+        let reserved = expected.map(|expected| expected.resized(prepared.body.len())).transpose()?;
+        Ok(MadeView { prepared, reserved, turn })
     }
 
-    /// The list in a coding.
+    /// The list in a coding. One that is made for it has one turn for both, so that no more lists
+    /// are there without a coding than are made at once.
     async fn encode(
         &self,
         wanted: &WantedView<'_>,
         identity: &ViewKey,
         coding: Coding,
-    ) -> Result<Prepared, ViewRefused> {
-        let plain = self.identity(wanted, identity).await?.prepared;
-        let turn = self.turn(wanted).await?;
-        let _expected =
-            wanted.budget.map(|budget| wanted.budget_of(budget).reserve_up_to(plain.body.len())).transpose()?;
-        let reservation = wanted.reservation();
-        let encode = move || {
-            let mut made = encoded(&plain, coding);
-            if made.coding == coding {
-                made.reservation = reservation;
-            }
-            drop(turn);
-            made
+    ) -> Result<MadeView, ViewRefused> {
+        let mut found = self.identity(wanted, identity).await?;
+        let held = wanted.budget.map(|budget| found.hold(budget)).transpose()?;
+        let turn = match found.turn {
+            Some(turn) => Some(turn),
+            None => self.turn(wanted).await?,
         };
-        Ok(self.tasks.blocking(encode).await)
+        let expected = match (wanted.budget, held) {
+            (Some(client), Some(held)) => {
+                Some(wanted.budget_of(client).reserve_beside(held, found.prepared.body.len())?)
+            }
+            _ => None,
+        };
+        let reservation = wanted.reservation();
+        let plain = found.prepared;
+        let encode = move || {
+            let prepared = encoded(&plain, coding, reservation);
+            drop(plain);
+            let reserved = expected.map(|expected| expected.resized(prepared.body.len())).transpose()?;
+            Ok(MadeView { prepared, reserved, turn })
+        };
+        self.tasks.blocking(encode).await
     }
 
     /// Waits until a list may be made. Plain lists do not wait: there are as many as formats and
@@ -496,7 +544,8 @@ mod tests {
         };
         let (view, query) = (View::default(), ViewQuery::default());
         let builder = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
-        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &NativeFormat), &builder);
+        let rendered = render(&view, Timestamp::UNIX_EPOCH, &NativeFormat);
+        let answer = prepared(rendered, &builder, Arc::default());
         let short = weight(&key(ViewQuery::default()), &answer);
         let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
         assert!(short < 1_000 && long > 70_000, "{short} and {long}");

@@ -56,8 +56,12 @@ impl Prepared {
     }
 }
 
-/// The answer for a rendered list.
-pub(super) fn prepared(rendered: Rendered, report: &ReportBuilder<'_>) -> Prepared {
+/// The answer for a rendered list. `reservation` is for its body.
+pub(super) fn prepared(
+    rendered: Rendered,
+    report: &ReportBuilder<'_>,
+    reservation: Arc<SharedReservation>,
+) -> Prepared {
     let etag = etag::strong(&rendered.body, Coding::Identity);
     Prepared {
         body: rendered.body.into(),
@@ -70,20 +74,20 @@ pub(super) fn prepared(rendered: Rendered, report: &ReportBuilder<'_>) -> Prepar
         tokens: rendered.tokens,
         notes: report.notes(&rendered.lines),
         selection: rendered.selection.filter(|_| report.query.chooses()).map(Into::into),
-        reservation: Arc::default(),
+        reservation,
     }
 }
 
-/// The same answer in another coding.
-pub(super) fn encoded(plain: &Prepared, coding: Coding) -> Prepared {
+/// The same answer in another coding. `reservation` is for its body.
+pub(super) fn encoded(plain: &Prepared, coding: Coding, reservation: Arc<SharedReservation>) -> Prepared {
     match coding.encode(&plain.body) {
         Ok(body) => {
             let etag = etag::strong(&plain.body, coding);
-            Prepared { body: body.into(), coding, etag, reservation: Arc::default(), ..plain.clone() }
+            Prepared { body: body.into(), coding, etag, reservation, ..plain.clone() }
         }
         Err(error) => {
             tracing::warn!(%coding, %error, "a list could not be encoded; it is sent as it is");
-            plain.clone()
+            Prepared { reservation, ..plain.clone() }
         }
     }
 }

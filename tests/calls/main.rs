@@ -24,5 +24,6 @@ mod properties;
 mod routes;
 mod several;
 mod shown;
+mod turns_stored;
 mod unset;
 mod usage;

@@ -8,8 +8,8 @@ use callsheet::formats::native::NativeFormat;
 use callsheet::formats::openai::OpenAiFormat;
 use callsheet::formats::{Encoded, Format, FormatLimits, ListFrame, ListHead};
 use callsheet::model::{Digest, FindingCode, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, ViewTool};
-use callsheet::runtime::Tasks;
-use callsheet::views::{Coding, Prepared, ViewCache, render};
+use callsheet::runtime::{AnswerBudget, ByteBudget, Tasks};
+use callsheet::views::{Coding, Prepared, ViewCache, ViewRequest, render};
 use futures_util::FutureExt;
 use futures_util::future::join;
 use serde_json::Value;
@@ -287,4 +287,123 @@ async fn a_preference_of_one_chat_shows_in_that_chat_at_once() {
     assert_eq!(names(&whole(&second)), ["a_001"]);
     let other = views.prepare(&after, &ViewQuery::default(), &NativeFormat, Coding::Identity).await;
     assert_eq!(other.etag, first.etag);
+}
+
+/// A runtime with one thread for work that blocks: what is given to it is done in that order.
+fn with_one_blocking_thread(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.max_blocking_threads(1).enable_all().build().unwrap().block_on(test);
+}
+
+/// Looks at requests while the thread is held, and then waits until it has done what they gave it.
+/// Gives those that were ready.
+async fn looked_at<R: Future + Unpin>(tasks: &Tasks, requests: &mut [R]) -> Vec<Option<R::Output>> {
+    let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
+    let blocked = tasks.spawn_blocking(move || held.recv().is_err());
+    let ready = requests.iter_mut().map(FutureExt::now_or_never).collect();
+    drop(release);
+    assert!(blocked.await.unwrap());
+    tasks.blocking(|| ()).await;
+    ready
+}
+
+fn with_max_tools(most: usize) -> ViewQuery {
+    ViewQuery { max_tools: Some(most), ..ViewQuery::default() }
+}
+
+fn of_query(query: &ViewQuery) -> ViewRequest<'_> {
+    ViewRequest { query, format: &NativeFormat, report: false }
+}
+
+#[test]
+fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
+    with_one_blocking_thread(async {
+        let whole = ByteBudget::new(1 << 20);
+        let tasks = Tasks::new();
+        let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
+        let views = ViewCache::new(MANY, tasks.clone());
+        let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+        for coding in [Coding::Identity, Coding::Gzip] {
+            let query = with_max_tools(if coding == Coding::Identity { 40 } else { 39 });
+            let mut requests = [Box::pin(views.prepare_for(&snapshot, of_query(&query), coding, &budget))];
+            assert!(looked_at(&tasks, &mut requests).await[0].is_none());
+            if coding == Coding::Gzip {
+                assert!(looked_at(&tasks, &mut requests).await[0].is_none(), "it was made, and is coded");
+            }
+            // The list is there, and its request has not looked.
+            let [request] = requests;
+            let held = whole.reserved();
+            assert!(held > 100, "{held}");
+            let others = whole.reserve(whole.limit() - held).unwrap();
+            let made = request.await.unwrap();
+            let bytes = made.prepared.body.len();
+            assert_eq!(made.reserved.bytes(), bytes);
+            assert_eq!(whole.reserved(), others.bytes() + bytes, "{coding}");
+            drop((made, others));
+            assert_eq!(whole.reserved(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_coded_list_is_made_and_coded_in_one_turn() {
+    with_one_blocking_thread(async {
+        let whole = ByteBudget::new(1 << 20);
+        let tasks = Tasks::new();
+        let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
+        let views = ViewCache::new(MANY, tasks.clone());
+        let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+        let queries: Vec<_> = (40..44).map(with_max_tools).collect();
+        let request = |query| Box::pin(views.prepare_for(&snapshot, of_query(query), Coding::Gzip, &budget));
+        let mut requests: Vec<_> = queries.iter().map(request).collect();
+        for step in ["made", "coded"] {
+            let ready = looked_at(&tasks, &mut requests).await;
+            assert!(ready.iter().all(Option::is_none), "two are {step}");
+            assert!(whole.reserved() > 0);
+        }
+        let ready = looked_at(&tasks, &mut requests).await;
+        let is_ready: Vec<_> = ready.iter().map(Option::is_some).collect();
+        assert_eq!(is_ready, [true, true, false, false], "no others were made before these were coded");
+        for (made, request) in ready.into_iter().zip(requests) {
+            let made = match made {
+                Some(made) => made,
+                None => request.await,
+            };
+            assert_eq!(made.unwrap().prepared.coding, Coding::Gzip);
+        }
+        assert_eq!(whole.reserved(), 0);
+    });
+}
+
+#[tokio::test]
+async fn a_long_list_is_coded_though_it_takes_the_whole_share_of_its_client() {
+    let whole = ByteBudget::new(1 << 20);
+    let budget = AnswerBudget::new(whole.clone(), whole.share(70_000));
+    let views = ViewCache::new(0, Tasks::new());
+    let snapshot = snapshot(catalog(&[("a", 400)]), 1);
+    let query = with_max_tools(399);
+    let plain = views.prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    assert!(plain.prepared.body.len() > 70_000);
+    assert_eq!(plain.reserved.bytes(), 70_000);
+    drop(plain);
+    let coded = views.prepare_for(&snapshot, of_query(&query), Coding::Gzip, &budget).await.unwrap();
+    assert_eq!(coded.reserved.bytes(), coded.prepared.body.len());
+    assert_eq!(whole.reserved(), coded.reserved.bytes());
+}
+
+#[tokio::test]
+async fn a_client_without_a_body_needs_no_room_for_a_list_that_is_there() {
+    let whole = ByteBudget::new(1 << 20);
+    let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
+    let views = ViewCache::new(MANY, Tasks::new());
+    let snapshot = snapshot(catalog(&[("a", 20)]), 1);
+    let query = with_max_tools(19);
+    let made = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    assert_eq!(whole.reserved(), 0);
+    let others = whole.reserve(whole.limit()).unwrap();
+    let again = views.prepare_without_body(&snapshot, of_query(&query), Coding::Identity, &budget).await.unwrap();
+    assert!(Arc::ptr_eq(&made, &again));
+    let refused = views.prepare_for(&snapshot, of_query(&query), Coding::Identity, &budget).await;
+    assert!(refused.is_err());
+    drop(others);
 }

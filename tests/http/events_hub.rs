@@ -12,7 +12,9 @@ use callsheet::events::{
 };
 use callsheet::model::{ScenarioState, StateTransition};
 use callsheet::runtime::{Clock, StopTrigger, Tasks};
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
+use tokio::sync::oneshot;
 
 use crate::support::offers::{change, inputs, offer, scenario, tool};
 
@@ -316,4 +318,28 @@ async fn in_a_full_table_the_oldest_stream_of_the_largest_holder_gives_way() {
     }
     flood.clear();
     assert!(stage.hub.subscribers() < 10, "what gave way frees no place twice");
+}
+
+/// As in a connection that waits for other things at the same time.
+#[test]
+fn a_snapshot_is_made_once_though_its_reader_stops_waiting_for_it_meanwhile() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.max_blocking_threads(1).enable_all().build().unwrap().block_on(async {
+        let stage = Stage::new(|_| {});
+        let mut subscription = stage.hub.subscribe(SubscribeRequest::default()).await.unwrap();
+        assert!(subscription.next().now_or_never().is_none(), "it is made now");
+        // The only thread for such work comes to this when the snapshot was made, and makes no
+        // other.
+        let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
+        let (begin, begun) = oneshot::channel();
+        let blocked = stage.tasks.spawn_blocking(move || {
+            begin.send(()).unwrap();
+            held.recv().is_err()
+        });
+        begun.await.unwrap();
+        let next = subscription.next().now_or_never();
+        assert!(matches!(&next, Some(Next::Message(message)) if is_snapshot(message)), "{next:?}");
+        drop(release);
+        assert!(blocked.await.unwrap());
+    });
 }

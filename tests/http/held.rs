@@ -146,6 +146,24 @@ async fn lists_that_are_not_read_are_reserved_once_each_and_refused_beyond_the_b
 }
 
 #[tokio::test]
+async fn a_head_of_a_list_needs_no_room() {
+    let server = served_lists().await;
+    let known = list_without(&server, &client_that_does_not_read(), 2).await;
+    let length = known.headers()["content-length"].clone();
+    drop(known.bytes().await.unwrap());
+    let client = client_that_does_not_read();
+    let first = list_without(&server, &client, 1).await;
+    assert_eq!(first.status(), 200);
+    let refused = list_without(&server, &client, 2).await;
+    assert_eq!(refused.status(), 429, "the share is in use");
+    let target = format!("http://{}/api/v1/tools?max_tools=398", server.address);
+    let head = client.head(target).send().await.unwrap();
+    assert_eq!(head.status(), 200);
+    assert_eq!(head.headers()["content-length"], length);
+    drop(first);
+}
+
+#[tokio::test]
 async fn lists_that_one_connection_does_not_read_are_refused_beyond_its_share() {
     let server = served_lists().await;
     let client = client_that_does_not_read();

@@ -1,6 +1,8 @@
 //! Pages and other answers that take long to write: they never hold the threads that serve
 //! requests, and beyond a short queue they are refused.
 
+use std::time::Duration;
+
 use callsheet::runtime::Tasks;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -51,4 +53,25 @@ fn pages_that_wait_to_be_written_let_other_requests_pass() {
 #[test]
 fn a_tool_set_is_written_once_for_a_snapshot_and_lets_other_requests_pass() {
     answered_beside("/api/v1/tools/set?chat_id=7");
+}
+
+/// A page that kept its thread while another thread makes a list for it would never be answered
+/// here.
+#[test]
+fn pages_that_wait_for_lists_and_checks_leave_their_threads_to_these() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    let answered = runtime.block_on(async {
+        let server = serving::serve_inputs(&inputs(&[("a", &["x", "y"])])).await;
+        let mut answered = Vec::new();
+        for target in ["/dashboard/tools/formats", "/dashboard/findings", "/dashboard/findings/now"] {
+            let part = [("hx-request", "true")];
+            let answer = tokio::time::timeout(Duration::from_secs(30), server.ask("GET", target, &part, "")).await;
+            answered.push(answer.map(|answer| answer.status).ok());
+        }
+        answered
+    });
+    // Waits for no thread that a page holds.
+    runtime.shutdown_background();
+    assert_eq!(answered, [Some(200); 3]);
 }

@@ -185,3 +185,21 @@ async fn the_results_of_one_turn_together_are_bounded() {
     assert!(said.contains("262144 bytes together. Call it again alone"), "{said}");
     house.finish().await;
 }
+
+/// The answers of one connection may have some 229,000 bytes, and those of this turn have more.
+#[tokio::test]
+async fn a_turn_whose_results_are_larger_than_the_share_of_a_connection_is_answered() {
+    let callee =
+        Callee::start(manifest("files", &[tool("dump")]), |_| async { done(&json!("x".repeat(60_000))) }).await;
+    let house = House::with(&[("files", callee.url())], |config| config.server.held_bytes = 1 << 20).await;
+    let address = house.serve().await;
+    let calls: Vec<Value> = (0..5).map(|_| json!({"_tool": "dump"})).collect();
+    let body = json!({"calls": calls, "parallel": 1}).to_string();
+    let answer = ask(address, "POST", "/api/v1/turns?format=calls", &[JSON], &body).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.body.len() > 300_000, "{}", answer.body.len());
+    let target = format!("/api/v1/turns/{}", answer.json()["turn_id"].as_str().unwrap());
+    let again = ask(address, "GET", &target, &[], "").await;
+    assert!(again.body == answer.body, "its bytes are free again");
+    house.finish().await;
+}

@@ -6,9 +6,10 @@ use std::time::Duration;
 use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{HttpTarget, Interaction, JsonText};
 use callsheet::protocols::{CallIo, CallerOffers, InputWanted};
-use callsheet::runtime::Clock;
+use callsheet::runtime::{Clock, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::support::house::{House, request, scenario};
 use crate::support::mcp_server::{Answer, Came, McpServer, legacy, modern, tool};
@@ -252,5 +253,67 @@ async fn a_modern_server_gets_the_folders_of_the_configuration_within_the_call()
     let outcome = house.call("work", &json!({})).await.unwrap().outcome;
     assert_eq!(outcome.code.as_deref(), Some("input_required"));
     assert!(outcome.error.unwrap().contains("sampling/createMessage"));
+    house.finish().await;
+}
+
+/// A caller that gives its input when the test lets it.
+struct Slow(watch::Receiver<bool>);
+
+impl CallIo for Slow {
+    fn offers(&self) -> CallerOffers {
+        CallerOffers { elicitation_form: true, ..CallerOffers::default() }
+    }
+
+    fn input<'a>(&'a self, _: &'a InputWanted) -> BoxFuture<'a, Option<JsonText>> {
+        let mut may_answer = self.0.clone();
+        Box::pin(async move {
+            may_answer.wait_for(|may| *may).await.unwrap();
+            Some(JsonText::parse(r#"{"action":"accept","content":{}}"#).unwrap())
+        })
+    }
+}
+
+#[tokio::test]
+async fn every_request_of_a_server_is_answered_however_much_comes_while_the_caller_is_waited_for() {
+    let mut own = legacy("2025-11-25", &json!([tool("work")]));
+    let server = Arc::new(McpServer::start(|_: &Came| Answer::Silence).await);
+    let pushing = Arc::downgrade(&server);
+    let mut call_id = Value::Null;
+    let mut answered = 0;
+    server.script(move |came: &Came| {
+        let request = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"message": "Name?"}});
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
+        if came.method() == "tools/call" {
+            call_id = came.message["id"].clone();
+            let mut messages = vec![request(0)];
+            messages.extend(std::iter::repeat_n(note, 100));
+            messages.push(json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"}));
+            messages.extend((1..=20).map(request));
+            return Answer::Stream(messages);
+        }
+        answered += usize::from(came.message.get("result").is_some());
+        if answered == 22
+            && let Some(server) = pushing.upgrade()
+        {
+            server.push(json!({"jsonrpc": "2.0", "id": call_id, "result": {"content": []}}));
+        }
+        own(came)
+    });
+    let house = house(&server, Interaction::default()).await;
+    let (may_answer, caller) = watch::channel(false);
+    let calls = house.app.calls().clone();
+    let call = Tasks::new()
+        .spawn(async move { calls.execute_for(request("work", &json!({})), Some(Arc::new(Slow(caller)))).await });
+    // The ping and four requests are answered while the caller is waited for, and 16 wait for it.
+    server.until("POST", 5).await;
+    let mut ids: Vec<_> = answers(&server).iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [json!("ping"), json!(17), json!(18), json!(19), json!(20)]);
+    assert_eq!(answers(&server)[1]["result"], json!({"action": "decline"}));
+    may_answer.send_replace(true);
+    assert!(call.await.unwrap().unwrap().outcome.success);
+    let answers = answers(&server);
+    ids.extend((0..=16).map(|id| json!(id)));
+    assert_eq!(answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(), ids);
+    assert_eq!(answers[5]["result"]["action"], "accept");
     house.finish().await;
 }

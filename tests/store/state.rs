@@ -534,7 +534,11 @@ async fn turns_survive_a_reopen_in_their_order_and_are_forgotten_by_their_ids() 
     let (_folder, path) = place();
     save(&path, vec![write(turn("b", "{}")), write(turn("a", "{}")), write(turn("b", "{\"over\":true}"))]).await;
     assert_eq!(load(&path).await.turns, [turn("b", "{\"over\":true}"), turn("a", "{}")]);
-    save(&path, vec![Write::ForgetTurn("b".into())]).await;
+    let begun_at = turn("b", "{}").begun_at;
+    let earlier = "2026-02-03T04:05:05.999999999Z".parse().unwrap();
+    save(&path, vec![Write::ForgetTurn("b".into(), earlier)]).await;
+    assert_eq!(load(&path).await.turns.len(), 2, "it was begun anew since then");
+    save(&path, vec![Write::ForgetTurn("b".into(), begun_at)]).await;
     assert_eq!(load(&path).await.turns, [turn("a", "{}")]);
 }
 

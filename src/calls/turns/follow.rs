@@ -19,8 +19,8 @@ use crate::calls::{CallEnd, Calls, WaitLimits};
 use crate::model::{ApprovalState, ToolId};
 use crate::runtime::Stop;
 
-/// How long one look at an approval or operation lasts. Both end, so this only bounds the wait.
-const LOOK: Duration = Duration::from_secs(600);
+/// Approvals expire and operations have a deadline, so waiting for their end needs no other limit.
+const UNTIL_OVER: Duration = Duration::MAX;
 /// Why a call that waits for approval is rejected when its turn needs it no more.
 const UNNEEDED: &str = "another call of the same turn was enough";
 
@@ -143,44 +143,41 @@ impl Calls {
     pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
         let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        let patience = WaitLimits { decision: LOOK, approved: LOOK, operation: Duration::ZERO };
-        let settled = loop {
-            let Some(request) = approvals.get(&id) else { break words::unknown_outcome() };
-            let end = tokio::select! {
+        let patience = WaitLimits { decision: UNTIL_OVER, approved: UNTIL_OVER, operation: Duration::ZERO };
+        let end = match approvals.get(&id) {
+            Some(request) => tokio::select! {
                 biased;
                 () = unneeded.wait() => return,
-                end = self.wait_for_end(CallEnd::of_approval(request, Vec::new()), patience) => end,
-            };
-            match &end {
-                CallEnd::Answered(answer) => break words::of_answer(answer),
-                CallEnd::Failed(failure) => break words::of_failure(name, failure, &ToString::to_string),
-                CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) if parts.stop.is_stopped() => return,
-                CallEnd::AwaitsApproval(_) | CallEnd::NeedsInput(_) => {}
-            }
+                end = self.wait_for_end(CallEnd::of_approval(request, Vec::new()), patience) => Some(end),
+            },
+            None => None,
+        };
+        let settled = match &end {
+            Some(CallEnd::Answered(answer)) => words::of_answer(answer),
+            Some(CallEnd::Failed(failure)) => words::of_failure(name, failure, &ToString::to_string),
+            _ if parts.stop.is_stopped() => return,
+            // The approval was forgotten.
+            _ => words::unknown_outcome(),
         };
         self.settle_call(&turn, number, settled).await;
     }
 
     /// Waits until an operation is over.
     async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
-        let Some(parts) = self.parts() else { return };
         let TurnCallRun { turn, number, unneeded, .. } = &call;
-        loop {
-            let waited = tokio::select! {
-                biased;
-                () = unneeded.wait() => return,
-                waited = self.wait_for_operation(&id, LOOK) => waited,
-            };
-            match waited {
-                OperationWait::Over(answer) => {
-                    return self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
-                }
-                OperationWait::Forgotten => return,
-                OperationWait::GoesOn => {}
+        let waited = tokio::select! {
+            biased;
+            () = unneeded.wait() => return,
+            waited = self.wait_for_operation(&id, UNTIL_OVER) => waited,
+            // Its caller waits no longer, and the operation goes on without the turn.
+            () = turn.until_over() => return,
+        };
+        match waited {
+            OperationWait::Over(answer) => {
+                self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
             }
-            if parts.stop.is_stopped() || turn.is_over() {
-                return;
-            }
+            // The daemon stops.
+            OperationWait::Forgotten | OperationWait::GoesOn => {}
         }
     }
 
@@ -196,16 +193,14 @@ impl Calls {
         let Some(approvals) = self.approvals() else { return };
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         for id in &turn.approvals {
-            while let Some(waiting) = approvals.get(id).filter(|request| !request.state.is_over()) {
-                approvals.wait_until_over(waiting, LOOK).await;
-                if stop.is_stopped() {
-                    return;
-                }
+            if let Some(waiting) = approvals.get(id) {
+                approvals.wait_until_over(waiting, UNTIL_OVER).await;
             }
         }
         tokio::select! {
+            biased;
             () = stop.wait() => {}
-            () = self.0.clock.sleep(turns.limits().keep) => turns.forget_left_out(&turn.id).await,
+            () = self.0.clock.sleep(turns.limits().keep) => turns.forget_left_out(&turn).await,
         }
     }
 

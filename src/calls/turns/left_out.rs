@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+
 use super::turn::{Turn, TurnPhase};
 use crate::model::{Finding, FindingCode};
 
@@ -26,6 +28,7 @@ struct LeftOutLists {
 #[derive(Debug, Clone)]
 pub(super) struct LeftOutTurn {
     pub(super) id: Arc<str>,
+    pub(super) begun_at: Timestamp,
     /// The approvals that its calls wait for.
     pub(super) approvals: Vec<Arc<str>>,
 }
@@ -36,7 +39,7 @@ impl LeftOutTurn {
             TurnPhase::WaitsForApproval(id) => Some(id),
             _ => None,
         });
-        Self { id: Arc::clone(&turn.id), approvals: approvals.collect() }
+        Self { id: Arc::clone(&turn.id), begun_at: turn.begun_at, approvals: approvals.collect() }
     }
 }
 

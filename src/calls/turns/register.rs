@@ -97,12 +97,10 @@ impl Turns {
         &self.0.left_out
     }
 
-    /// Deletes a stored turn for which there was no room. One that was begun anew is kept.
-    pub(super) async fn forget_left_out(&self, id: &Arc<str>) {
-        if self.0.kept.table().get(id).is_none() {
-            self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(id))], &[]).await;
-        }
-        self.0.left_out.remove(id);
+    /// Deletes a stored turn for which there was no room. One that was begun anew stays.
+    pub(super) async fn forget_left_out(&self, turn: &LeftOutTurn) {
+        self.0.kept.store(vec![Write::ForgetTurn(Arc::clone(&turn.id), turn.begun_at)], &[]).await;
+        self.0.left_out.remove(&turn.id);
     }
 
     /// The limits.
@@ -161,11 +159,12 @@ impl Turns {
         self.0.kept.table().remove(id);
     }
 
-    /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again.
+    /// Stores a turn as it is now. Changes that were stored meanwhile are not stored again, and a
+    /// turn that was forgotten meanwhile is not stored.
     pub(super) async fn save(&self, turn: &Arc<Turn>) -> Result<(), StateError> {
         let mut saved = turn.saved.lock().await;
         let version = turn.version();
-        if saved.is_some_and(|saved| saved >= version) {
+        if saved.is_some_and(|saved| saved >= version) || !self.keeps(turn) {
             return Ok(());
         }
         let own = Arc::clone(turn);
@@ -179,7 +178,16 @@ impl Turns {
         self.0.parts.store.save(vec![Write::Turn(Arc::new(stored))]).await?;
         turn.set_stored();
         *saved = Some(version);
+        if !self.keeps(turn) {
+            // It was forgotten meanwhile, and may have been deleted before it was written.
+            self.0.kept.store(turn.deletion().into_iter().collect(), &[]).await;
+        }
         Ok(())
+    }
+
+    /// Whether this turn has not been forgotten.
+    fn keeps(&self, turn: &Arc<Turn>) -> bool {
+        self.0.kept.table().get(&turn.id).is_some_and(|kept| Arc::ptr_eq(kept, turn))
     }
 
     /// Forgets turns that are over, so that so many bytes more can be reserved.
@@ -226,7 +234,7 @@ impl Keepable for Arc<Turn> {
     }
 
     fn deletion(&self) -> Option<Write> {
-        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id)))
+        self.is_stored().then(|| Write::ForgetTurn(Arc::clone(&self.id), self.begun_at))
     }
 
     fn release(&self) {

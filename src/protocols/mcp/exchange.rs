@@ -23,9 +23,9 @@ use crate::protocols::{CallIo, cancelled_by_caller};
 use crate::transports::TransportError;
 
 /// Notes that wait for one caller; further ones are dropped.
-const MOST_NOTES: usize = 64;
+pub(super) const NOTES_MAX: usize = 64;
 /// Requests of the server that wait for one caller; further ones are refused.
-const MOST_REQUESTS: usize = 16;
+pub(super) const REQUESTS_MAX: usize = 16;
 
 /// The requests under way over one connection. `A` takes the answer of each.
 #[derive(Debug)]
@@ -70,7 +70,8 @@ pub(super) trait Messages: Send {
     /// The next message. The error says why none comes any more. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Result<Arrived<Self::Answer>, RequestError>> + Send;
 
-    /// Waits for the answer, and keeps other messages for later. Cancel-safe.
+    /// Waits for the answer, and keeps other messages for later. What needs no caller, or is too
+    /// much for one, is answered meanwhile. Cancel-safe.
     fn answer(&mut self) -> impl Future<Output = Result<Self::Answer, RequestError>> + Send;
 }
 
@@ -171,8 +172,8 @@ impl<A> RequestsUnderWay<A> {
     /// From now on something may come for a new request, whose answer is given to `answer`.
     pub(super) fn expect(&self, answer: A, is_call: bool) -> Expected<'_, A> {
         let id = self.next_id();
-        let (notes, received_notes) = mpsc::channel(MOST_NOTES);
-        let (requests, received_requests) = mpsc::channel(MOST_REQUESTS);
+        let (notes, received_notes) = mpsc::channel(NOTES_MAX);
+        let (requests, received_requests) = mpsc::channel(REQUESTS_MAX);
         self.pending().insert(id, Pending { answer, notes, requests, is_call });
         Expected { all: self, id, notes: received_notes, requests: received_requests }
     }
@@ -259,7 +260,7 @@ mod tests {
         let second = all.expect((), true);
         assert!(all.give_request(request()).is_err(), "either may be meant");
         drop((second, list));
-        for _ in 0..MOST_REQUESTS {
+        for _ in 0..REQUESTS_MAX {
             all.give_request(request()).unwrap();
         }
         assert!(all.give_request(request()).is_err(), "it has too many");

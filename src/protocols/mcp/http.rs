@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::exchange::{Arrived, Connection, Expected, Messages, RequestExchange, 
 use super::inputs;
 use super::request::{McpRequest, Reply, RequestError, version_header};
 use super::revision::McpRevision;
-use super::stream_messages::{HttpAnswer, StreamMessages};
+use super::stream_messages::{HttpAnswer, StreamMessages, WhileWaiting};
 use crate::model::Interaction;
 use crate::protocols::decoding::decode_answer;
 use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
@@ -97,7 +98,7 @@ impl HttpConnection {
         let session = matches!(self.dialect, Dialect::Session(..)).then(|| self.legacy_headers());
         let stream = StreamMessages::new(&self.upstream, session, posting, id, request.max_body);
         let exchange = RequestExchange { connection: self, request, id };
-        match exchange.run(HttpMessages { stream, own }, io).await? {
+        match exchange.run(HttpMessages { connection: self, stream, own, answering: None }, io).await? {
             HttpAnswer::Document(answer) => self.document(id, answer).await,
             HttpAnswer::Streamed(head, reply) => Ok(Answered { reply, head }),
         }
@@ -237,14 +238,29 @@ impl Connection for HttpConnection {
 
 /// What comes for one request: its answer, and what a legacy server requests on its own stream.
 struct HttpMessages<'a> {
+    connection: &'a HttpConnection,
     stream: StreamMessages<'a>,
     own: Expected<'a, ()>,
+    /// Sends the answer to a request that needs no caller. It is kept, so that it is sent once and
+    /// whole.
+    answering: Option<BoxFuture<'a, Result<(), RequestError>>>,
+}
+
+impl HttpMessages<'_> {
+    /// Waits until the answer that is being sent was sent.
+    async fn until_answered(&mut self) -> Result<(), RequestError> {
+        let Some(answering) = &mut self.answering else { return Ok(()) };
+        let sent = answering.await;
+        self.answering = None;
+        sent
+    }
 }
 
 impl Messages for HttpMessages<'_> {
     type Answer = HttpAnswer;
 
     async fn next(&mut self) -> Result<Arrived<HttpAnswer>, RequestError> {
+        self.until_answered().await?;
         tokio::select! {
             arrived = self.stream.next() => arrived,
             arrived = self.own.next() => Ok(arrived),
@@ -252,6 +268,15 @@ impl Messages for HttpMessages<'_> {
     }
 
     async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
-        self.stream.answer().await
+        loop {
+            self.until_answered().await?;
+            match self.stream.while_waiting().await? {
+                WhileWaiting::Answer(answer) => return Ok(answer),
+                WhileWaiting::Request(request) => {
+                    let response = inputs::response_without_caller(&request, &self.connection.interaction);
+                    self.answering = Some(Box::pin(self.connection.notify(response)));
+                }
+            }
+        }
     }
 }

@@ -2,8 +2,9 @@
 //! which the last one is the answer.
 //!
 //! A legacy server may end the stream before the answer; it is opened again where it ended, after
-//! the time that the server named. Answers to other requests are skipped. This module answers
-//! nothing.
+//! the time that the server named. Answers to other requests are skipped. While the caller gives
+//! input, some messages are kept for later: of notes the first ones, and of requests those that
+//! wait for the caller. This module answers no request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,18 +14,17 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, sleep_until};
 
 use super::deadline::UNTIMED;
-use super::exchange::Arrived;
+use super::exchange::{Arrived, NOTES_MAX, REQUESTS_MAX};
 use super::notes::Note;
 use super::request::{Reply, RequestError};
-use crate::protocols::json_rpc::{self, RpcMessage};
+use crate::protocols::InputMethod;
+use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::transports::TransportError;
 use crate::transports::http::{
     EventLimits, EventStream, HttpResponse, ResponseHead, ResumePoint, ServerEvent, StreamedResponse, Unanswered,
     Upstream,
 };
 
-/// The most messages that are kept while a caller is waited for; further ones are dropped.
-const KEPT: usize = 64;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What one POST comes to.
@@ -36,6 +36,14 @@ pub(super) enum HttpAnswer {
     Document(HttpResponse),
     /// The reply that came on a stream with this head.
     Streamed(Arc<ResponseHead>, Reply),
+}
+
+/// What comes while the caller gives input.
+pub(super) enum WhileWaiting {
+    /// The answer.
+    Answer(HttpAnswer),
+    /// A request that has to be answered without the caller.
+    Request(RpcRequest),
 }
 
 /// The messages that come for one request, on the stream that answers it or as the whole answer.
@@ -106,21 +114,52 @@ impl<'a> StreamMessages<'a> {
         }
     }
 
-    /// Waits for the answer, and keeps other messages for later. Cancel-safe.
-    pub(super) async fn answer(&mut self) -> Result<HttpAnswer, RequestError> {
+    /// Waits for the answer, and keeps other messages for later: so many notes, and so many
+    /// requests that need the caller. Cancel-safe.
+    pub(super) async fn while_waiting(&mut self) -> Result<WhileWaiting, RequestError> {
         let head = match self.begun().await? {
-            BegunAnswer::Document(answer) => return Ok(HttpAnswer::Document(answer)),
+            BegunAnswer::Document(answer) => return Ok(WhileWaiting::Answer(HttpAnswer::Document(answer))),
             BegunAnswer::Stream(head) => head,
         };
         loop {
             for message in &self.read {
                 if let RpcMessage::Response { result, .. } = message {
-                    return Ok(HttpAnswer::Streamed(head, result.clone()));
+                    return Ok(WhileWaiting::Answer(HttpAnswer::Streamed(head, result.clone())));
                 }
             }
-            self.read.truncate(KEPT);
+            if let Some(request) = self.take_surplus_request() {
+                return Ok(WhileWaiting::Request(request));
+            }
+            self.drop_surplus_notes();
             self.read().await?;
         }
+    }
+
+    /// Takes the first request that no caller answers, or that too many others wait before.
+    fn take_surplus_request(&mut self) -> Option<RpcRequest> {
+        let mut waiting = 0;
+        let is_surplus = |message: &RpcMessage| match message {
+            RpcMessage::Request(request) => {
+                let needs_caller = InputMethod::parse(&request.method).is_some();
+                waiting += usize::from(needs_caller);
+                !needs_caller || waiting > REQUESTS_MAX
+            }
+            _ => false,
+        };
+        let index = self.read.iter().position(is_surplus)?;
+        match self.read.remove(index) {
+            Some(RpcMessage::Request(request)) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// Drops the notes beyond those that wait for a caller.
+    fn drop_surplus_notes(&mut self) {
+        let mut notes = 0;
+        self.read.retain(|message| {
+            notes += usize::from(matches!(message, RpcMessage::Notification { .. }));
+            notes <= NOTES_MAX || !matches!(message, RpcMessage::Notification { .. })
+        });
     }
 
     /// How the answer begins, once it does. After a document or an error none comes any more.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::Full;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::IgnoredAny;
@@ -229,11 +228,7 @@ fn json_answer(
     document: &impl Serialize,
     result_bytes: usize,
 ) -> Result<CallHttpResponse, Problem> {
-    let mut answer = Response::new(Full::new(shared_json::bytes(document, result_bytes)?.into()));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(answer)
+    Ok(shared_json::written(status, shared_json::bytes(document, result_bytes)?))
 }
 
 /// The answer for a call that waits for approval: 202 with the id of the approval.

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -20,13 +22,25 @@ use crate::server::auth::Access;
 use crate::server::http::error::Problem;
 pub(in crate::server) use crate::views::{FindingJson, finding};
 
+/// The headers of an answer that is JSON and that caches must not store.
+pub(in crate::server) const WRITTEN_HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
 /// Usual size of an answer without its results.
 const USUAL_BYTES: usize = 320;
 
 /// A 200 answer with a JSON document that caches must not store (`no-store`).
 pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Problem> {
-    let body = bytes(document, 0)?;
-    Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
+    Ok(written(StatusCode::OK, bytes(document, 0)?))
+}
+
+/// An answer with a body that is JSON already, which caches must not store.
+pub(in crate::server) fn written<B: From<Bytes>>(status: StatusCode, body: impl Into<Bytes>) -> http::Response<B> {
+    let mut answer = http::Response::new(B::from(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().extend(WRITTEN_HEADERS);
+    answer
 }
 
 /// Writes a document, in which each [`RawJson`] stays the text that it is. Results in it have about

@@ -79,14 +79,16 @@ type ToolHttpResponse = http::Response<Full<Bytes>>;
 /// `Callsheet-Revision`, `Callsheet-Tools`, `Callsheet-Tokens` and, if a limit or the format left
 /// tools out, `Callsheet-Left-Out`. Filters that match no tool give an empty list. With
 /// `report=true` the body is `{"tools": ..., "report": ...}`; see
-/// [`crate::views::ViewCache::prepare_for`].
+/// [`crate::views::ViewCache::prepare_for`]. With `head_only` the caller leaves the body out: it is
+/// reserved only while it is made.
 pub(in crate::server) async fn list(
     shared: &ServerState,
     query: Option<&str>,
     headers: &HeaderMap,
     budget: &AnswerBudget,
+    head_only: bool,
 ) -> ToolHttpResponse {
-    new_list(shared, query, headers, budget).await.unwrap_or_else(Problem::into_full_response)
+    new_list(shared, query, headers, budget, head_only).await.unwrap_or_else(Problem::into_full_response)
 }
 
 async fn new_list(
@@ -94,6 +96,7 @@ async fn new_list(
     query: Option<&str>,
     headers: &HeaderMap,
     budget: &AnswerBudget,
+    head_only: bool,
 ) -> Result<ToolHttpResponse, Problem> {
     let snapshot = shared.reader.snapshot();
     let coding = content_coding::choose(headers);
@@ -101,18 +104,26 @@ async fn new_list(
     lookup::check_profile(shared, &snapshot.catalog, &list.view)?;
     shared.used_formats.add(list.format.id());
     let wanted = ViewRequest { query: &list.view, format: list.format, report: list.report };
+    let ready = |prepared: &Prepared| {
+        let ready = Arc::new(list_response(&snapshot, &list, prepared));
+        shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
+        ready
+    };
+    if head_only {
+        let prepared = shared.views.prepare_without_body(&snapshot, wanted, coding, budget).await?;
+        return Ok(ready(&prepared).answer(headers));
+    }
     let held = shared.views.prepare_for(&snapshot, wanted, coding, budget).await?;
-    let ready = Arc::new(list_response(&snapshot, &list, &held.prepared));
-    shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
-    Ok(ready.answer_held(headers, budget)?)
+    Ok(ready(&held.prepared).answer_held(headers, budget)?)
 }
 
-/// The same answer from the cache, if it is there and no snapshot has been published since.
+/// The same answer from the cache, if it is there and no snapshot has been published since. Without
+/// a budget the caller leaves the body out.
 pub(in crate::server) fn list_again(
     shared: &ServerState,
     query: Option<&str>,
     headers: &HeaderMap,
-    budget: &AnswerBudget,
+    budget: Option<&AnswerBudget>,
 ) -> Option<ToolHttpResponse> {
     let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
     let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers, budget)?;
@@ -251,7 +262,7 @@ pub(in crate::server) async fn list_route(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    list(&shared, uri.query(), &headers, bytes.answers()).await.map(axum::body::Body::new)
+    list(&shared, uri.query(), &headers, bytes.answers(), false).await.map(axum::body::Body::new)
 }
 
 /// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.

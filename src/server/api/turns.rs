@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -23,7 +24,7 @@ use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
-use crate::server::http::held::ConnectionBytes;
+use crate::server::http::held::{ConnectionBytes, with_reservation};
 use crate::server::http::next_step::NextStep;
 use crate::server::http::params::{self, Param, ParamType};
 use crate::server::http::query::{NoQuery, QueryParams, bad_value, count, once};
@@ -139,26 +140,32 @@ fn kept(shared: &ServerState) -> Option<&Turns> {
 }
 
 /// The answer with a turn as it is now. A large one is reserved before it is written, and written
-/// on another thread, so that this one serves others meanwhile.
+/// on another thread, so that this one serves others meanwhile. One that is larger than the share
+/// of its connection takes all of it.
 async fn answer(shared: &ServerState, bytes: &ConnectionBytes, turn: Arc<Turn>) -> Result<Response, Problem> {
     let result_bytes = turn.result_bytes();
     if result_bytes <= BRIEF_TURN_BYTES {
-        return written(&turn);
+        let body = written(&turn)?;
+        return Ok(answer_of(&turn, body.into()));
     }
-    // Held until the answer is handed on, and reserved with its own bytes.
-    let _reserved = bytes.answers().reserve(result_bytes)?;
+    let expected = bytes.answers().reserve_expected(result_bytes)?;
     // It is never closed.
     let _place = shared.large_turns.acquire().await;
-    shared.tasks.blocking(move || written(&turn)).await
+    let write = move || {
+        let body = written(&turn)?;
+        let reserved = expected.resized(body.len())?;
+        Ok(answer_of(&turn, with_reservation(body.into(), reserved)))
+    };
+    shared.tasks.blocking(write).await
 }
 
-fn written(turn: &Turn) -> Result<Response, Problem> {
-    let json = turn_json::turn(turn)?;
-    let mut answer = shared_json::json(&json)?;
-    if !turn.is_over() {
-        *answer.status_mut() = StatusCode::ACCEPTED;
-    }
-    Ok(answer)
+fn written(turn: &Turn) -> Result<Vec<u8>, Problem> {
+    shared_json::bytes(&turn_json::turn(turn)?, 0)
+}
+
+fn answer_of(turn: &Turn, body: Bytes) -> Response {
+    let status = if turn.is_over() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    shared_json::written(status, body)
 }
 
 fn parse(

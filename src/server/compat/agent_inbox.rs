@@ -11,7 +11,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -117,7 +116,7 @@ pub(in crate::server) async fn tool_set(
 fn kept_set(shared: &ServerState, raw: &str, bytes: &ConnectionBytes) -> Option<Result<Response, Problem>> {
     let snapshot = shared.reader.snapshot();
     // It has no entity tag, so what the client has does not matter.
-    let kept = shared.tool_sets.answer(&snapshot, raw, Coding::Identity, &HeaderMap::new(), bytes.answers())?;
+    let kept = shared.tool_sets.answer(&snapshot, raw, Coding::Identity, &HeaderMap::new(), Some(bytes.answers()))?;
     Some(kept.map(|answer| answer.map(Body::new)).map_err(Problem::from))
 }
 
@@ -143,11 +142,10 @@ fn new_set(
         generated_at: shared_json::Time(snapshot.generated_at),
     };
     let body = serde_json::to_vec(&set).map_err(|error| Problem::internal(&error))?;
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
     let ready = Arc::new(CachedResponse {
         body: body.into(),
         etag: HeaderValue::from_static(""),
-        ok_headers: headers.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect(),
+        ok_headers: shared_json::WRITTEN_HEADERS.into_iter().collect(),
         not_modified_headers: HeaderMap::new(),
         reservation: Arc::default(),
     });

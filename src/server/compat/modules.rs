@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
@@ -219,8 +218,7 @@ impl<'a> ModuleAnswer<'a> {
 }
 
 fn tool_result(status: StatusCode, answer: &ModuleAnswer<'_>, result_bytes: usize) -> Result<Response, Problem> {
-    let body = shared_json::bytes(answer, result_bytes)?;
-    Ok((status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
+    Ok(shared_json::written(status, shared_json::bytes(answer, result_bytes)?))
 }
 
 fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {

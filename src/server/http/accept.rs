@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::OptionFuture;
+use futures_util::stream::{self, Stream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::rt::Executor;
 use hyper::service::{Service, service_fn};
@@ -289,7 +291,7 @@ async fn serve_connection<I, S, B>(
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
     let mut first_request = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
-    let mut has_to_end = pin!(has_to_end(load.subscribe(), limits, clock));
+    let mut has_to_end = pin!(has_to_end(&load, limits, clock));
     let mut cut = pin!(OptionFuture::from(None));
     let (mut may_be_silent, mut stopping) = (true, false);
     let ended = loop {
@@ -305,7 +307,7 @@ async fn serve_connection<I, S, B>(
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
-            longest = &mut has_to_end, if !stopping => {
+            Some(longest) = has_to_end.next() => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
                 // A client that does not answer to that is cut.
@@ -328,20 +330,33 @@ fn marked(mut request: Request<Incoming>, under_way: &OpenRequest) -> Request<In
     request
 }
 
-/// Waits until there was no request for long, or until the connection gives way to another one.
-/// Gives how long it may take to end.
-async fn has_to_end(mut work: watch::Receiver<ConnectionWork>, limits: ConnectionLimits, clock: Clock) -> Duration {
+/// Gives how long the connection may take to end: once there was no request for long, and once it
+/// gives way to another one. The latter also while it ends already, since then a new connection
+/// waits for its slot.
+fn has_to_end(load: &ConnectionLoad, limits: ConnectionLimits, clock: Clock) -> impl Stream<Item = Duration> + use<> {
+    let is_idle = is_idle_for_long(load.subscribe(), limits, clock).map(move |()| limits.read_timeout);
+    let is_idle = is_idle.into_stream().take_until(gives_way(load.subscribe()));
+    let gives_way = gives_way(load.subscribe()).map(|()| GIVE_WAY_TIMEOUT);
+    stream::select(is_idle, gives_way.into_stream())
+}
+
+/// Waits until there was no request for long.
+async fn is_idle_for_long(mut work: watch::Receiver<ConnectionWork>, limits: ConnectionLimits, clock: Clock) {
     loop {
-        let seen = work.wait_for(|work| work.is_idle() || work.gives_way()).await.map(|work| *work);
-        if seen.is_ok_and(|work| work.gives_way()) {
-            return GIVE_WAY_TIMEOUT;
+        // The sender lives as long as the connection.
+        if work.wait_for(ConnectionWork::is_idle).await.is_err() {
+            return;
         }
         tokio::select! {
-            () = clock.sleep(limits.idle_timeout) => return limits.read_timeout,
-            // The sender lives as long as the connection.
-            changed = work.changed() => if changed.is_err() { return limits.read_timeout },
+            () = clock.sleep(limits.idle_timeout) => return,
+            changed = work.changed() => if changed.is_err() { return },
         }
     }
+}
+
+/// Waits until the connection gives way to another one.
+async fn gives_way(mut work: watch::Receiver<ConnectionWork>) {
+    drop(work.wait_for(ConnectionWork::gives_way).await);
 }
 
 /// The body of an answer; its request is under way as long as it is there.

@@ -114,19 +114,22 @@ impl CachedResponse {
 
 impl ResponseCache {
     /// The cached answer for exactly this text of a query, made from exactly this snapshot, with
-    /// its body reserved for the client.
+    /// its body reserved for the client. Without a budget the client gets no body, as for `HEAD`.
     pub(in crate::server) fn answer(
         &self,
         snapshot: &Arc<Snapshot>,
         query: &str,
         coding: Coding,
         headers: &HeaderMap,
-        budget: &AnswerBudget,
+        budget: Option<&AnswerBudget>,
     ) -> Option<Result<Response<Full<Bytes>>, BudgetExceeded>> {
         let given = self.0.load();
         let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
         let suffices = kept.with_body || conditional::is_known(headers, &kept.ready.etag);
-        suffices.then(|| kept.ready.answer_held(headers, budget))
+        suffices.then(|| match budget {
+            Some(budget) => kept.ready.answer_held(headers, budget),
+            None => Ok(kept.ready.answer(headers)),
+        })
     }
 
     /// Caches an answer. Drops those of other snapshots, and the oldest if there are too many.
@@ -215,7 +218,7 @@ mod tests {
         coding: Coding,
         headers: &HeaderMap,
     ) -> Option<(u16, u64)> {
-        let answer = repeats.answer(of, query, coding, headers, &budget())?.unwrap();
+        let answer = repeats.answer(of, query, coding, headers, Some(&budget()))?.unwrap();
         Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
     }
 
@@ -254,7 +257,8 @@ mod tests {
         assert_eq!(status("\"a\""), Some((304, 0)));
         assert_eq!(status("\"b\""), None);
         let whole = long.answer(&headers("\"a\""));
-        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\""), &budget()).unwrap().unwrap();
+        let again = repeats.answer(&now, "long", Coding::Identity, &headers("\"a\""), Some(&budget()));
+        let again = again.unwrap().unwrap();
         assert_eq!(whole.status(), again.status());
         assert_eq!(whole.headers(), again.headers());
         assert!(!found(&repeats, &now, "long"), "its body has to be made");

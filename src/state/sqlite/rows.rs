@@ -63,7 +63,9 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::Operation(operation) => calls::put_operation(transaction, operation),
         Write::ForgetOperation(id) => sql("DELETE FROM operations WHERE id = ?1")?.execute([&**id]),
         Write::Turn(turn) => calls::put_turn(transaction, turn),
-        Write::ForgetTurn(id) => sql("DELETE FROM turns WHERE id = ?1")?.execute([&**id]),
+        Write::ForgetTurn(id, begun_at) => {
+            sql("DELETE FROM turns WHERE id = ?1 AND begun_at = ?2")?.execute([&**id, &begun_at.to_string()])
+        }
         Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
         Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Log(rows) => log::put(transaction, rows),

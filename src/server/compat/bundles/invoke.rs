@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::value::RawValue;
 
 use super::bundle_json::{InvokeBody, InvokedJson};
@@ -90,7 +89,7 @@ pub(super) async fn invoke(
 /// The arguments of a body: an object, or the text of one.
 fn arguments(body: &[u8]) -> Result<JsonText, String> {
     let body: InvokeBody<'_> = parse_body(body).map_err(|why| format!("{why}; a call is {{\"args\": {{...}}}}"))?;
-    let Some(sent) = body.args.map(RawValue::get).filter(|sent| *sent != "null") else {
+    let Some(sent) = body.args.map(RawValue::get) else {
         return Ok(JsonText::known("{}"));
     };
     let inner: Option<String> = serde_json::from_str(sent).ok();
@@ -133,6 +132,5 @@ fn failed(status: StatusCode, error: &str, code: &str) -> Result<Response, Probl
 }
 
 fn answer(status: StatusCode, json: &InvokedJson<'_>, result_bytes: usize) -> Result<Response, Problem> {
-    let body = shared_json::bytes(json, result_bytes)?;
-    Ok((status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
+    Ok(shared_json::written(status, shared_json::bytes(json, result_bytes)?))
 }

@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A server that answers `/` at once, and `/slow` after a `release`. `entered` counts requests.
+/// A server that answers `/` at once, `/slow` after a `release`, and `/wait` when its connection
+/// has to give way. `entered` counts requests.
 struct Fake {
     address: SocketAddr,
     release: Arc<Notify>,
@@ -24,12 +25,15 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
     let (stop, stopping) = StopTrigger::new();
     let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
-    let service = move |_: &TcpStream, _, _: &ConnectionLoad| {
-        let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
+    let service = move |_: &TcpStream, _, load: &ConnectionLoad| {
+        let (count, notify, load) = (Arc::clone(&count), Arc::clone(&notify), load.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
+            let (count, notify, load) = (Arc::clone(&count), Arc::clone(&notify), load.clone());
             async move {
                 count.send_modify(|count| *count += 1);
+                if request.uri().path() == "/wait" {
+                    load.waits_for_change(std::future::pending()).await;
+                }
                 if request.uri().path() == "/slow" {
                     notify.notified().await;
                 }
@@ -155,14 +159,19 @@ async fn further_connections_wait_for_a_slot() {
     assert_eq!(server.ended.await.unwrap(), 0);
 }
 
-/// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has
-/// the indices of the fields).
-fn http2(path: &[u8]) -> Vec<u8> {
+/// A request of HTTP/2 on this stream.
+fn http2_request(stream: u8, path: &[u8]) -> Vec<u8> {
     let mut fields = b"\x82\x86\x41\x09localhost\x04".to_vec();
     fields.push(u8::try_from(path.len()).unwrap());
     fields.extend_from_slice(path);
-    let head = [0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, 1];
-    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..], &head, &fields].concat()
+    let head = [0, 0, u8::try_from(fields.len()).unwrap(), 1, 5, 0, 0, 0, stream];
+    [&head[..], &fields].concat()
+}
+
+/// The preface of HTTP/2, settings, and a request for `/` or `/slow` (RFC 7541 appendix A has
+/// the indices of the fields).
+fn http2(path: &[u8]) -> Vec<u8> {
+    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..], &http2_request(1, path)].concat()
 }
 
 /// Reads frames to the end of the connection and answers pings. Gives the types of the frames.
@@ -197,6 +206,36 @@ async fn an_http2_connection_without_requests_ends_and_one_with_a_slow_answer_st
     server.release.notify_one();
     let seen = tokio::time::timeout(Duration::from_secs(30), frames(&mut slow)).await.unwrap();
     assert!(seen.contains(&0), "it was idle for no longer, and is answered: {seen:?}");
+    server.stop.stop();
+    assert_eq!(server.ended.await.unwrap(), 0);
+}
+
+/// Its client does not answer the ping that the end begins with, so the end lasts until it is cut.
+#[tokio::test]
+async fn a_connection_gives_way_also_while_it_ends_for_another_reason() {
+    let limits = ConnectionLimits {
+        connections: 1,
+        idle_timeout: Duration::from_millis(20),
+        read_timeout: Duration::from_secs(600),
+        ..ConnectionLimits::default()
+    };
+    let mut server = fake(limits).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(&http2(b"/")).await.unwrap();
+    let mut head = [0; 9];
+    let ends = async {
+        while head[3] != 7 {
+            first.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            first.read_exact(&mut payload).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ends).await.expect("GOAWAY comes");
+    first.write_all(&http2_request(3, b"/wait")).await.unwrap();
+    server.entered(2).await;
+    let mut second = server.connect_and_get("/").await;
+    let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
+    assert!(answer.expect("the first one is cut").ends_with("done"));
     server.stop.stop();
     assert_eq!(server.ended.await.unwrap(), 0);
 }
