@@ -9,12 +9,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, ready};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -69,7 +70,7 @@ struct Tools {
 
 impl Tools {
     fn function(&self, tool: &str) -> Option<Function> {
-        let tools = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.list.read();
         tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
     }
 }
@@ -136,7 +137,7 @@ impl NativeTools {
         E: fmt::Display,
     {
         let function = callsheet_provide::function(function);
-        let mut tools = self.tools.list.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.list.write();
         tools.retain(|(known, _)| known.name() != definition.name());
         tools.push((definition, function));
         self.tools.changes.send_replace(());
@@ -157,7 +158,7 @@ impl NativeTools {
 
     /// Takes a tool or an activity out. Returns whether it was there.
     pub fn remove(&self, tool: &str) -> bool {
-        let mut tools = self.tools.list.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.list.write();
         let before = tools.len();
         tools.retain(|(known, _)| known.name() != tool);
         let is_removed = tools.len() < before;
@@ -193,7 +194,7 @@ impl Provider for Offered {
     }
 
     fn tools(&self) -> Vec<ToolDefinition> {
-        let tools = self.0.list.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.0.list.read();
         tools.iter().map(|(definition, _)| definition.clone()).collect()
     }
 

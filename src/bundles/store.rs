@@ -6,11 +6,12 @@
 //! it is still empty then.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -161,7 +162,7 @@ impl BundleStore {
 
     /// Reads the folder and publishes it if it differs.
     fn publish(&self, root: &Path) -> std::io::Result<()> {
-        let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = self.0.publishing.lock();
         self.publish_alone(root)
     }
 
@@ -240,7 +241,7 @@ impl BundleStore {
         let _lock = FolderLock::acquire(root)?;
         let unread = |error: &std::io::Error| BundleError::storage("read", root, error);
         let now = self.read_folder(root).map_err(|error| unread(&error))?;
-        let _only = self.0.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = self.0.publishing.lock();
         let changed = change(root, &now)?;
         self.publish_alone(root).map_err(|error| unread(&error))?;
         Ok(changed)

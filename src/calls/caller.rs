@@ -2,11 +2,12 @@
 //!
 //! Texts of a tool go to its caller and nowhere else. The log only says that there were some.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::model::{JsonText, ToolId};
@@ -71,7 +72,7 @@ impl CallLine {
     }
 
     fn waits(&self) -> MutexGuard<'_, CallerWaits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waits.lock()
     }
 
     /// Completes when the caller cancelled the call. A caller that went away did not cancel: a call

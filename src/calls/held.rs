@@ -6,7 +6,8 @@
 //! clients choose freely, so the parts bound all callers together. Never waits for room.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::catalog::ViewQuery;
 use crate::protocols::Outcome;
@@ -105,7 +106,7 @@ impl CallerShares {
     fn reserve(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
         let key = caller_key(caller);
         // Reserved under the lock, so that no share is forgotten between.
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         if callers.shares.len() >= callers.forget_at && !callers.shares.contains_key(&key) {
             callers.shares.retain(|_, share| share.reserved() > 0);
             callers.forget_at = (callers.shares.len() * 2).max(MOST_IDLE_CALLERS);
@@ -148,7 +149,7 @@ mod tests {
         for number in 1..3 * MOST_IDLE_CALLERS {
             held.hold_arguments(&caller(number), 10).unwrap();
         }
-        let known = held.arguments.callers.lock().unwrap().shares.len();
+        let known = held.arguments.callers.lock().shares.len();
         assert!(known <= MOST_IDLE_CALLERS, "{known} are known");
         drop(kept);
         assert_eq!(held.whole().reserved(), 0);

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -123,7 +124,7 @@ impl CallLimiter {
         let now = self.clock.now();
         let chat = scope.chat.as_ref().map(|chat| format!("chat:{chat}"));
         let named = chat.or_else(|| scope.profile.as_ref().map(|profile| format!("profile:{profile}")));
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.rates.lock();
         let mut key = (id.clone(), named, most);
         if rates.len() >= RATES && !rates.contains_key(&key) {
             rates.retain(|_, rate| now - rate.used < MINUTE);
@@ -146,11 +147,11 @@ impl CallLimiter {
         scenario: &ScenarioName,
         rules: &config::CallsConfig,
     ) -> Arc<ScenarioLimiter> {
-        let known = self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(scenario).cloned();
+        let known = self.lanes.read().get(scenario).cloned();
         if let Some(lane) = known.filter(|lane| lane.size == rules.concurrency) {
             return lane;
         }
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.lanes.write();
         if lanes.len() >= LANES {
             // A call under way or waiting holds its limiter too.
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
@@ -203,13 +204,13 @@ impl CallLimiter {
 
     /// How many permits of a scenario are in use.
     pub(super) fn under_way(&self, scenario: &ScenarioName) -> usize {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let lanes = self.lanes.read();
         lanes.get(scenario).map_or(0, |lane| lane.size - lane.places.available_permits())
     }
 
     /// The state of a scenario's breaker.
     pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let lanes = self.lanes.read();
         lanes.get(scenario).map(|lane| lane.memory().status())
     }
 }
@@ -223,8 +224,8 @@ impl ScenarioLimiter {
         Self { clock, places, size, callers: Mutex::new(callers), breaker: Mutex::new(breaker) }
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memory(&self) -> parking_lot::MutexGuard<'_, CircuitBreaker> {
+        self.breaker.lock()
     }
 
     fn now(&self) -> ClockReading {
@@ -239,7 +240,7 @@ impl ScenarioLimiter {
     /// The permits that this caller may have.
     fn share_of(&self, caller: &ViewQuery) -> Arc<Semaphore> {
         let key = caller_key(caller);
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         if let Some(share) = callers.by_caller.get(&key).and_then(Weak::upgrade) {
             return share;
         }

@@ -6,13 +6,14 @@
 //! output.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use http::header::HeaderValue;
 use http::{HeaderMap, HeaderName};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -127,12 +128,12 @@ impl McpArgs {
 }
 
 impl StdioFront {
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, RunningLine>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> parking_lot::MutexGuard<'_, HashMap<String, RunningLine>> {
+        self.running.lock()
     }
 
-    fn session(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    fn session(&self) -> parking_lot::MutexGuard<'_, Option<HeaderValue>> {
+        self.session.lock()
     }
 
     /// The headers of a message in the session.

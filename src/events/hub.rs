@@ -2,10 +2,11 @@
 //! to each filter.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::cursor::{Cursor, Epoch};
@@ -225,7 +226,7 @@ impl Hub {
 
 impl HubInner {
     fn state(&self) -> MutexGuard<'_, HubState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     async fn follow(self: Arc<Self>, mut reader: CatalogReader, mut queue: mpsc::Receiver<Event>) {

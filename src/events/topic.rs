@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -134,7 +135,7 @@ impl Opening {
     /// The snapshot message. The first reader makes it, which takes as long as a listing; others
     /// wait for it.
     pub(super) fn message(&self) -> Arc<Message> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if let Some(message) = made.upgrade() {
             return message;
         }
@@ -219,7 +220,7 @@ impl Topic {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock()
     }
 
     /// Pushes messages to the readers, and makes `moment` the current one. Returns how many readers

@@ -4,8 +4,9 @@
 //! latch is dropped, the process is ready; until then `/readyz` shows what is awaited.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Knows which latches are still held. Clones share the same set.
@@ -34,7 +35,7 @@ impl Readiness {
     /// Takes a latch; `/readyz` shows `name` as awaited.
     pub fn latch(&self, name: impl Into<String>) -> Latch {
         let name = name.into();
-        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.held.lock();
         *held.entry(name.clone()).or_insert(0) += 1;
         self.0.changed.send_replace(false);
         Latch { name, inner: Arc::clone(&self.0) }
@@ -42,7 +43,7 @@ impl Readiness {
 
     /// The names still awaited, in order; empty when ready.
     pub fn awaited(&self) -> Vec<String> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.0.held.lock().keys().cloned().collect()
     }
 
     /// Completes when no latch is held.
@@ -61,7 +62,7 @@ impl Default for Readiness {
 
 impl Drop for Latch {
     fn drop(&mut self) {
-        let mut held = self.inner.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.inner.held.lock();
         if let Some(count) = held.get_mut(&self.name) {
             *count -= 1;
             if *count == 0 {

@@ -297,8 +297,8 @@ mod tests {
         assert_eq!(panic_text(&*panicked.await.unwrap_err().into_panic()), "panic: in the background");
 
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(1);
-        let gone = std::sync::Arc::new(std::sync::Mutex::new(gone));
-        let mut begun = Box::pin(tasks.in_background(move || gone.lock().unwrap().recv()));
+        let gone = std::sync::Arc::new(parking_lot::Mutex::new(gone));
+        let mut begun = Box::pin(tasks.in_background(move || gone.lock().recv()));
         assert!(futures_util::poll!(begun.as_mut()).is_pending());
         drop(begun);
         assert_eq!(tasks.finish(Duration::ZERO).await, Finish::Cut(1), "it still runs");

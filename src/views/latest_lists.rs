@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::catalog::{Part, ToolMark, View};
 use crate::formats::{Format, Loading, Spent};
@@ -131,13 +132,13 @@ impl CachedList {
 impl LatestLists {
     /// The latest list in a format.
     pub(super) fn get(&self, format: &'static str) -> Option<Arc<CachedList>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
+        self.0.lock().get(format).cloned()
     }
 
     /// Makes a list the latest one. A much smaller list is ignored: it is a filtered one, and the
     /// segments of the other scenarios would be lost.
     pub(super) fn update(&self, format: &'static str, body: Bytes, tools: usize, places: Segments) {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.0.lock();
         if latest.get(format).is_none_or(|known| tools * 2 >= known.tools) {
             latest.insert(format, Arc::new(CachedList { body, tools, places }));
         }

@@ -6,13 +6,14 @@
 //! same bytes in every process. Never done here: deciding what is in a view. A picture, an example
 //! and the errors are in `docs/design/views.md`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
+use parking_lot::Mutex;
 
 use crate::catalog::{Estimator, Revision, Snapshot, View, ViewQuery};
 use crate::formats::Format;
@@ -481,7 +482,7 @@ impl ViewCache {
     /// Drops the bodies of older contents. Returns whether this is the first request for the
     /// content.
     fn forget_older(&self, sequence: u64, stamp: Stamp) -> bool {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         if sequence <= newest.sequence {
             return false;
         }

@@ -2,7 +2,9 @@
 //! the list that it has.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::catalog::Revision;
 
@@ -23,7 +25,7 @@ impl TaggedRevisions {
     /// A list with this tag had this revision.
     pub(super) fn note(&self, tag: &http::HeaderValue, revision: Revision) {
         let Some(digits) = tag.to_str().ok().and_then(digits) else { return };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.iter().any(|(known, had)| **known == *digits && *had == revision) {
             return;
         }
@@ -36,7 +38,7 @@ impl TaggedRevisions {
     /// The revision of the latest list with this tag.
     pub(super) fn find(&self, tag: &str) -> Option<Revision> {
         let digits = digits(tag)?;
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         kept.iter().rev().find(|(known, _)| **known == *digits).map(|(_, revision)| *revision)
     }
 }

@@ -227,6 +227,36 @@ async fn a_call_that_waits_for_approval_is_an_error_of_its_own_and_then_gives_it
     daemon.stop().await;
 }
 
+#[tokio::test]
+async fn an_approved_call_whose_tool_goes_on_is_answered_with_its_operation() {
+    let start = json!({"enabled_by_default": true, "requires_approval": true, "long_running": true, "async_behavior": {
+        "status_polling": {"status_tool": "get_run", "operation_id_field": "run_id", "status_tool_id_param": "run_id",
+            "poll_interval_seconds": 60},
+        "completion_conditions": {"status_field": "status", "success_values": ["done"], "failure_values": ["failed"]}}});
+    let none = json!({"type": "object", "properties": {}});
+    let by_run = json!({"type": "object", "properties": {"run_id": {"type": "string"}}});
+    let tools =
+        [tool_with("start", &none, &start), tool_with("get_run", &by_run, &json!({"enabled_by_default": true}))];
+    let callee = Callee::start(manifest("runs", &tools), |ran: Ran| async move {
+        match &*ran.tool {
+            "start" => answer(202, &json!({"success": true, "is_async": true, "run_id": "r-1", "status": "running"})),
+            _ => done(&json!({"run_id": "r-1", "status": "running"})),
+        }
+    })
+    .await;
+    let (_home, daemon) = before(&callee).await;
+    let call = json!({"name": "start", "arguments": {}});
+    let waits = json(&daemon, "tools/call", &call).await;
+    let id = waits["error"]["data"]["approval_id"].as_str().unwrap();
+    let approved = daemon.send_json("POST", &format!("/api/v1/approvals/{id}/approve"), &json!({})).await;
+    assert!(approved.status < 300, "{approved:?}");
+    let result = json(&daemon, "tools/call", &call).await["result"].clone();
+    assert_eq!(result["status"], "running", "{result}");
+    let operation = daemon.get(&format!("/api/v1/operations/{}", result["operation_id"].as_str().unwrap())).await;
+    assert_eq!(operation.status, 202, "{operation:?}");
+    daemon.stop().await;
+}
+
 /// A bystander without the token must not take the outcome of an operator's call.
 #[tokio::test]
 async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario};
+use crate::support::callee::{Callee, manifest, text, tool};
+use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario, configured};
 
 async fn serving() -> (Home, Daemon, Scenario, PathBuf) {
     let files = Scenario::of("files", &["read"]).await;
@@ -86,4 +87,24 @@ async fn the_socket_of_a_daemon_that_ended_is_replaced_and_other_files_are_not()
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     app.stop();
     app.finish().await;
+}
+
+/// JSON may have line ends between its tokens, and results are passed on as they came.
+#[tokio::test]
+async fn a_result_with_line_ends_is_answered_in_one_line() {
+    let indented = "{\"success\": true,\r\n \"result\": {\n  \"text\": \"a\\nb\"\n }\n}";
+    let callee = Callee::start(manifest("files", &[tool("read")]), move |_| async move { text(200, indented) }).await;
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
+    let path = home.state().with_file_name("rpc.sock");
+    config.server.rpc_socket = Some(path.clone());
+    let daemon = Daemon::ready(config).await;
+    let mut connection = connected(&path).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
+    for _ in 0..2 {
+        let answer: serde_json::Value = serde_json::from_str(&ask(&mut connection, call).await).unwrap();
+        assert_eq!(answer["result"]["text"], "a\nb", "{answer}");
+    }
+    daemon.stop().await;
 }

@@ -1,9 +1,10 @@
 //! One call whose caller takes part.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::pace::EventPace;
 use super::pending_input::PendingInput;
@@ -163,13 +164,13 @@ impl ActiveCall {
     }
 
     fn locked(&self) -> MutexGuard<'_, CallPhase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phase.lock()
     }
 
     /// Sends an event to the caller, unless too many came just now.
     fn publish(&self, what: CallEventKind) {
         let passes = matches!(what, CallEventKind::InputNeeded(_) | CallEventKind::InputOver(_))
-            || self.pace.lock().unwrap_or_else(PoisonError::into_inner).take(self.clock.now());
+            || self.pace.lock().take(self.clock.now());
         let Some(hub) = self.hub.as_ref().filter(|_| passes) else { return };
         hub.try_publish(Event::Call(Arc::new(CallEvent {
             call_id: Arc::clone(&self.id),

@@ -7,9 +7,10 @@
 //!
 //! Never done here: sending calls and writing answers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use super::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptTable, Taken};
@@ -41,7 +42,7 @@ impl Default for ActiveCalls {
 
 impl ActiveCalls {
     fn table(&self) -> MutexGuard<'_, KeptTable<Arc<ActiveCall>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds a call under the id that its caller gave, or under a new one.

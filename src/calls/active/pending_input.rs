@@ -1,9 +1,10 @@
 //! Input that a tool waits for, until its caller gives it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -34,7 +35,7 @@ impl PendingInput {
     /// Gives the result of the request: the text of one JSON object. Whether it was still waited
     /// for.
     pub(crate) fn give(&self, result: JsonText) -> bool {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let given = self.given.lock().take();
         given.is_some_and(|waiting| waiting.send(result).is_ok())
     }
 }

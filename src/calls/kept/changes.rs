@@ -46,7 +46,8 @@ impl KeptChanges {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     use super::*;
     use crate::runtime::Tasks;
@@ -58,10 +59,10 @@ mod tests {
         let waiting = {
             let changes = changes.clone();
             let value = Arc::clone(&value);
-            Tasks::new().spawn(async move { changes.wait_until(|| *value.lock().unwrap() == 20_000).await })
+            Tasks::new().spawn(async move { changes.wait_until(|| *value.lock() == 20_000).await })
         };
         for _ in 0..20_000 {
-            let mut value = value.lock().unwrap();
+            let mut value = value.lock();
             *value += 1;
             changes.note();
         }

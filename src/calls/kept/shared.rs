@@ -1,7 +1,9 @@
 //! A table that is shared: what is in it is waited for, stored and forgotten.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Admission, Keepable, KeptLimits, KeptTable};
 use crate::calls::dependencies::CallDependencies;
@@ -37,7 +39,7 @@ impl<T: Keepable + Send + Sync + 'static> KeptRegister<T> {
 
     /// The table.
     pub(in crate::calls) fn table(&self) -> MutexGuard<'_, KeptTable<T>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Adds an item within the limits, and returns what made room. `None` if there is no room.

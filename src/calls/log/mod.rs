@@ -10,10 +10,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::ended_call::EndedCall;
@@ -272,11 +273,11 @@ impl ActivityLog {
     }
 
     fn rings(&self) -> MutexGuard<'_, LogRings> {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rings.lock()
     }
 
     fn seen(&self) -> MutexGuard<'_, SeenEvents> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     /// The number of the latest call, for those who wait for the next one.

@@ -4,9 +4,10 @@
 //! One without room stays in the store as long as it would have been kept: until none of its calls
 //! waits for approval, and for `turns.keep` after that. What cannot be read is never deleted.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::turn::{Turn, TurnPhase};
 use crate::model::{Finding, FindingCode};
@@ -77,7 +78,7 @@ impl LeftOutTurns {
     }
 
     fn lists(&self) -> MutexGuard<'_, LeftOutLists> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 //! A call that is over stays as it is: the messages of a turn are always the same bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
@@ -396,10 +397,10 @@ impl Turn {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<HeldResults>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<TurnPhase>> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phases.lock()
     }
 }

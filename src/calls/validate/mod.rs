@@ -18,8 +18,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -120,7 +121,7 @@ impl ArgumentValidator {
             }
             ArgumentVerdict::Unchecked(reason) => {
                 let digest = xxh3_128(schema.get().as_bytes());
-                self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).add(&tool.id, digest, reason);
+                self.unchecked.lock().add(&tool.id, digest, reason);
                 Ok(())
             }
         }
@@ -184,13 +185,12 @@ impl ArgumentValidator {
     /// fit, as far as they still have the schema that was the reason.
     pub(super) fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let noted = [&self.unchecked, &self.unfit];
-        let findings =
-            |noted: &Mutex<NotedTools>| noted.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog);
+        let findings = |noted: &Mutex<NotedTools>| noted.lock().findings(catalog);
         noted.into_iter().flat_map(findings).collect()
     }
 
     fn known(&self, digest: u128) -> Option<Arc<CompiledSchema>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.uses += 1;
         let uses = kept.uses;
         kept.by_digest.get_mut(&digest).map(|kept| {
@@ -207,7 +207,7 @@ impl ArgumentValidator {
     }
 
     fn keep(&self, digest: u128, schema: Arc<CompiledSchema>, rules: &config::CallsConfig) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.insert(digest, schema);
         kept.bound(rules.validators, rules.validators_bytes);
     }

@@ -2,7 +2,7 @@
 //!
 //! Nothing depends on the outcome but a finding, so a result that finds no thread stays unchecked.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 use xxhash_rust::xxh3::xxh3_128;
@@ -65,11 +65,11 @@ impl ArgumentValidator {
     }
 
     fn forget_unfit(&self, tool: &ToolId) {
-        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).remove(tool);
+        self.unfit.lock().remove(tool);
     }
 
     fn note_unfit(&self, tool: &ToolId, schema: &JsonText, reason: Arc<str>) {
         let digest = xxh3_128(schema.get().as_bytes());
-        self.unfit.lock().unwrap_or_else(PoisonError::into_inner).add(tool, digest, reason);
+        self.unfit.lock().add(tool, digest, reason);
     }
 }

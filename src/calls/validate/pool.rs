@@ -12,9 +12,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -147,7 +148,7 @@ impl Drop for CheckPool {
 
 impl PoolInner {
     fn state(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn queue(self: &Arc<Self>, check: QueuedCheck, most: usize) -> Result<(), PoolError> {
@@ -227,7 +228,7 @@ impl PoolInner {
                 state.running.insert(number, RunningCheck { owner: check.owner.clone(), deadline });
                 return Some((number, check));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 

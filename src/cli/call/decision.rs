@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::client::{DaemonAnswer, DaemonClient, QueryPairs};
 use super::super::{CommandError, output};
 use super::answer;
+use crate::model::ApprovalState;
 use crate::runtime::Clock;
 
 /// How often the daemon is polled. Every approval expires, so this ends.
@@ -18,7 +19,8 @@ pub(super) async fn decided(daemon: &DaemonClient, id: &str) -> Result<DaemonAns
     output::note(&output::sanitize(&format!("waits for approval as {id}; {decide}")));
     loop {
         let approval = daemon.get(&["approvals", id], QueryPairs::new(), "state").await?;
-        if !matches!(approval.value["state"].as_str(), Some("waiting" | "started")) {
+        let state = approval.value["state"].as_str().and_then(|state| state.parse().ok());
+        if state.is_none_or(ApprovalState::is_over) {
             return Ok(approval);
         }
         Clock::system().sleep(POLL).await;
@@ -34,13 +36,39 @@ pub(super) fn show(approval: &Value) -> Result<(), CommandError> {
 /// Whether the call was approved and its tool succeeded, as an exit code.
 pub(super) fn verdict(approval: &Value) -> Result<(), CommandError> {
     let refused = |message: String| Err(CommandError::Refused { message, hint: None });
-    match approval["state"].as_str() {
-        Some("rejected") => match approval["reason"].as_str() {
+    match approval["state"].as_str().and_then(|state| state.parse().ok()) {
+        Some(ApprovalState::Rejected) => match approval["reason"].as_str() {
             Some(reason) => refused(format!("the call was rejected: {reason}")),
             None => refused("the call was rejected".to_owned()),
         },
-        Some("expired") => refused("the call was not sent: there was no decision in time".to_owned()),
-        Some("unknown") => refused("what came of the call is unknown: the daemon ended while it ran".to_owned()),
+        Some(ApprovalState::Expired) => match approval["reason"].as_str() {
+            Some(reason) => refused(format!("the call was not sent: it gave way to newer ones: {reason}")),
+            None => refused("the call was not sent: there was no decision in time".to_owned()),
+        },
+        Some(ApprovalState::Unknown) => {
+            refused("what came of the call is unknown: the daemon ended while it ran".to_owned())
+        }
         _ => answer::verdict(&approval["answer"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_did_not_run_to_its_end_is_no_success_whatever_the_reason() {
+        for (state, reason, message) in [
+            ("rejected", Some("no"), "the call was rejected: no"),
+            ("expired", None, "there was no decision in time"),
+            ("expired", Some("too many"), "it gave way to newer ones: too many"),
+            ("unknown-outcome", None, "what came of the call is unknown"),
+        ] {
+            let approval = json!({"state": state, "reason": reason, "answer": null});
+            let refused = verdict(&approval).unwrap_err().to_string();
+            assert!(refused.contains(message), "{state}: {refused}");
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use callsheet_provide::{
     CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::Url;
@@ -170,7 +171,7 @@ impl SampleItems {
     }
 
     fn things(&self) -> MutexGuard<'_, Vec<Value>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Puts a thing on it, and answers how many there are.

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{ErrorKind, Event, EventHandler, EventKind, RecursiveMode, Watcher};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::process_file::FILES;
@@ -193,7 +194,7 @@ impl WatchFailure {
 
 impl Believed {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn call(
     io: &dyn CallIo,
     (limit, address): (Duration, &str),
 ) -> Result<Outcome, Failed> {
-    let table = server.headers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let table = server.headers.lock().clone();
     let params = table.get(&call.tool).map_or(&[][..], Vec::as_slice);
     let headers = headers::of_call(params, call.arguments.get());
     let own = format!(r#""name":{},"arguments":{}"#, serde_json::Value::from(&*call.tool), call.arguments.get());

@@ -1,8 +1,10 @@
 //! A connection to a server whose revision is known, whatever carries its messages.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::headers::HeaderTable;
 use super::http::HttpConnection;
@@ -77,7 +79,7 @@ impl McpServer {
     /// level is that of the session, so each caller gets only the messages that it wants.
     pub(super) async fn want_logs(&self, level: LogLevel, limit: Duration) {
         let known = |set: Option<LogLevel>| set.is_some_and(|set| set <= level);
-        let is_set = known(*self.log_level.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_set = known(*self.log_level.lock());
         if is_set || self.revision().is_modern() || !self.info.has_logging {
             return;
         }
@@ -85,7 +87,7 @@ impl McpServer {
         let request = McpRequest::new("logging/setLevel", params, limit, SET_LEVEL);
         // A server that refuses it sends what it sends.
         if let Ok(Ok(_)) = self.send(&request, &NoCaller).await {
-            *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+            *self.log_level.lock() = Some(level);
         }
     }
 

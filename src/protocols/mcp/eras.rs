@@ -4,7 +4,8 @@
 //! remembered is only tried first: a server that refuses it is probed again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::revision::McpRevision;
 use crate::model::Target;
@@ -34,7 +35,7 @@ pub(super) struct Eras(Mutex<HashMap<String, Era>>);
 
 impl Eras {
     fn table(&self) -> MutexGuard<'_, HashMap<String, Era>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn known(&self, target: &Target) -> Option<Era> {

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -161,7 +161,7 @@ impl<A> RequestsUnderWay<A> {
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<u64, Pending<A>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// The id of a new request.

@@ -6,10 +6,11 @@
 //! process or opens a stream.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -155,7 +156,7 @@ impl Incoming {
 
     /// Counts a line that is no message.
     pub(super) fn skip(&self, line: &str) {
-        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noise = self.noise.lock();
         if noise.first.len() < NOISE_LINES {
             noise.first.push(self.masks.lines.text(line.to_owned()).chars().take(NOISE).collect());
         }
@@ -164,7 +165,7 @@ impl Incoming {
 
     /// The lines so far that were no messages.
     pub(super) fn noise(&self) -> Noise {
-        self.noise.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.noise.lock().clone()
     }
 
     /// Why the connection ended, if it did.

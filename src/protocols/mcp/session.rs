@@ -4,8 +4,8 @@
 //! anew; what was requested is repeated unless a tool may have run. The end of a process, or of the
 //! stream of HTTP+SSE, ends the session.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -63,7 +63,7 @@ pub struct McpSession {
     /// What the latest process of a program writes to standard error.
     stderr: ArcSwapOption<StderrTail>,
     /// What it offered besides tools when that was listed last.
-    offered: std::sync::Mutex<RelayedOffers>,
+    offered: parking_lot::Mutex<RelayedOffers>,
     /// Held while the server is greeted.
     greeting: Mutex<()>,
     /// Why the session ended.
@@ -87,7 +87,7 @@ impl McpSession {
             setup: ServerSetup::new(target),
             server: ArcSwapOption::empty(),
             stderr: ArcSwapOption::empty(),
-            offered: std::sync::Mutex::default(),
+            offered: parking_lot::Mutex::default(),
             greeting: Mutex::new(()),
             ended: watch::Sender::new(None),
         }
@@ -207,10 +207,10 @@ impl McpSession {
 
     /// What the server offers besides tools. The last good lists are kept for a list that fails.
     async fn offers(&self, server: &McpServer, (max_body, bounds): (usize, Bounds)) -> ListedOffers {
-        let known = self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.offered.lock().clone();
         let limits = (self.transports.poll_timeout(), max_body, bounds);
         let listed = offers::list(server, &known, limits, (&self.address, self.transports.clock())).await;
-        *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = listed.offers.clone();
+        *self.offered.lock() = listed.offers.clone();
         listed
     }
 
@@ -244,7 +244,7 @@ impl McpSession {
             manifest.sent_findings = decode_manifest(self.transports.tasks(), results_bytes, work).await;
         }
         findings.extend(output_noise(&server));
-        *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(headers);
+        *server.headers.lock() = Arc::new(headers);
         let clock = self.transports.clock();
         let validity = Validity {
             received: clock.now(),
@@ -298,7 +298,7 @@ impl McpSession {
 fn keep_headers(server: &McpServer, pages: &Pages) {
     let decoded = decode(&pages.results, (&server.info, ""), (Bounds::NONE, true));
     if let Ok(decoded) = decoded {
-        *server.headers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(decoded.headers);
+        *server.headers.lock() = Arc::new(decoded.headers);
     }
 }
 

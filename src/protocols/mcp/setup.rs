@@ -1,8 +1,9 @@
 //! What is known of a server before it is greeted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::eras::Era;
@@ -85,8 +86,8 @@ impl GreetingProgress {
         self.now().clone()
     }
 
-    fn now(&self) -> std::sync::MutexGuard<'_, Option<GreetingUnderWay>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn now(&self) -> parking_lot::MutexGuard<'_, Option<GreetingUnderWay>> {
+        self.0.lock()
     }
 }
 

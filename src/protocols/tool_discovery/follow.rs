@@ -3,10 +3,11 @@
 //! The list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What
 //! an event says is not read: it only means that the list changed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::protocols::Hint;
@@ -77,7 +78,7 @@ impl DaemonEvents {
     }
 
     fn peer(&self) -> MutexGuard<'_, Peer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Hints from the scenario's events, if it has any.

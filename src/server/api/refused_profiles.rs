@@ -4,7 +4,8 @@
 //! are kept in memory only: a refusal writes and publishes nothing.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::catalog::{Catalog, ViewQuery};
 use crate::model::{Finding, FindingCode};
@@ -23,7 +24,7 @@ impl RefusedProfiles {
     /// Keeps a name.
     pub(in crate::server) fn add(&self, name: &str) {
         let kept = excerpt(name);
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         if names.contains(&kept) {
             return;
         }
@@ -35,7 +36,7 @@ impl RefusedProfiles {
 
     /// The finding about the names that are still unknown, if there are any.
     pub(in crate::server) fn finding(&self, catalog: &Catalog) -> Option<Finding> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let mut names: Vec<String> = kept.iter().cloned().collect();
         drop(kept);
         names.retain(|name| {

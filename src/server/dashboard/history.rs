@@ -5,11 +5,12 @@
 //! keep them, because it does not need them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use imbl::ordmap::DiffItem;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::calls::{Calls, LogEntry, LogWanted};
 use crate::catalog::{CatalogReader, Snapshot};
@@ -92,7 +93,7 @@ impl History {
     }
 
     fn recorded(&self) -> MutexGuard<'_, RecordedHistory> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock()
     }
 }
 

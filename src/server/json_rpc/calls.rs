@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
-use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, Request, ToolAnswer, WaitLimits};
+use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
@@ -83,10 +83,12 @@ fn arguments(params: Option<&JsonText>) -> Result<JsonText, AnswerError> {
 
 /// The answer of a tool.
 fn answered(answer: &ToolAnswer) -> Result<String, AnswerError> {
-    match answer.followed_operation() {
-        Some(operation) => Ok(json!({"status": "running", "operation_id": &**operation}).to_string()),
-        None if answer.success => Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned()),
-        None => Err(failed_by_tool(answer)),
+    match &answer.going {
+        GoingOn::As(operation) => Ok(json!({"status": "running", "operation_id": &**operation}).to_string()),
+        GoingOn::No | GoingOn::Untracked(_) if answer.success => {
+            Ok(answer.result.as_ref().map_or("null", JsonText::get).to_owned())
+        }
+        GoingOn::No | GoingOn::Untracked(_) => Err(failed_by_tool(answer)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The identity of each list that clients use, computed once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use callsheet_provide::json_rpc::{IdentifiedTool, ListIdentity};
 use http::HeaderValue;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -34,7 +35,7 @@ struct ListedTool<'a> {
 impl Identities {
     /// The identity of a list; `None` if its text cannot be read.
     pub(super) fn of(&self, list: &Prepared) -> Option<Arc<ListIdentity>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some((_, known)) = kept.iter().find(|(etag, _)| *etag == list.etag) {
             return Some(Arc::clone(known));
         }

@@ -14,7 +14,6 @@ mod methods;
 mod socket;
 
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
@@ -26,6 +25,7 @@ use callsheet_provide::json_rpc::{self, AnswerError, IncomingMessage, Received};
 use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use parking_lot::Mutex;
 use tokio::task::yield_now;
 
 use crate::catalog::ViewQuery;
@@ -118,7 +118,7 @@ impl RpcContext {
         let answers = stream::iter(messages).map(|message| async move {
             // Other requests have their turn between two messages.
             yield_now().await;
-            let is_full: Option<BatchFull> = *full.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_full: Option<BatchFull> = *full.lock();
             match (message, is_full) {
                 (IncomingMessage::Request { id, .. }, Some(full)) => Some(RpcAnswer::not_run(id, full)),
                 (message, _) => self.run(message).await,
@@ -128,7 +128,7 @@ impl RpcContext {
         while let Some(answered) = answers.next().await {
             if let Some(answered) = answered {
                 answered.add_to(&mut batch);
-                *full.lock().unwrap_or_else(PoisonError::into_inner) = batch.full();
+                *full.lock() = batch.full();
             }
         }
         batch.finish()

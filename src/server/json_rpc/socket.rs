@@ -90,12 +90,22 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
     while let Some(answer) = answers.next().await {
         let Some(answer) = answer else { continue };
-        for part in answer.into_iter().chain([Bytes::from_static(b"\n")]) {
+        for part in answer.into_iter().map(in_one_line).chain([Bytes::from_static(b"\n")]) {
             if writing.write_all(&part).await.is_err() {
                 return;
             }
         }
     }
+}
+
+/// JSON without line ends. They stand between its tokens only (RFC 8259 section 7), so spaces in
+/// their place mean the same. Results of tools are passed on as they came, and some are indented.
+fn in_one_line(part: Bytes) -> Bytes {
+    let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !part.iter().any(ends_line) {
+        return part;
+    }
+    part.iter().map(|byte| if ends_line(byte) { b' ' } else { *byte }).collect()
 }
 
 async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<SharedBody> {

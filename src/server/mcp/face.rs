@@ -1,7 +1,9 @@
 //! What the MCP server keeps between requests. One per daemon.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::Secret;
 use crate::runtime::Clock;
@@ -48,7 +50,7 @@ impl McpFace {
 impl StreamCounter {
     /// Opens a stream of this client, unless it has `most` already.
     pub(super) fn open(&self, client: &str, most: usize) -> Result<OpenStream, Refusal> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         let count = open.entry(client.to_owned()).or_default();
         if *count >= most {
             let why =
@@ -62,7 +64,7 @@ impl StreamCounter {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let mut open = self.counter.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.counter.0.lock();
         if let Some(count) = open.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {

@@ -4,9 +4,10 @@
 //! They are limited in number and time. One whose client does not come back is cancelled.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -52,7 +53,7 @@ pub(super) struct HeldCalls(Arc<Mutex<HashMap<String, OngoingCall>>>);
 
 impl HeldCalls {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, OngoingCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A new handle. A call that is held again gets another one, so that what ends the first wait

@@ -5,11 +5,12 @@
 //! informed: it may have changed meanwhile.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -56,7 +57,7 @@ impl Default for ResourceWatches {
 
 impl ResourceWatches {
     fn watched(&self) -> MutexGuard<'_, HashMap<Arc<WatchKey>, Weak<ResourceWatch>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock()
     }
 
     /// The updates of all resources that are followed.

@@ -5,10 +5,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
+use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -82,7 +82,7 @@ fn uri(path: &Path, way: &str) -> String {
 
 impl StateStore for ReadOnlyStore {
     fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
-        let restored = std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner));
+        let restored = std::mem::take(&mut *self.restored.lock());
         ready(Ok(restored)).boxed()
     }
 

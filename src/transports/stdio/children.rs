@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tokio::process::Command;
 use tokio::sync::{Mutex, mpsc, watch};
 
@@ -44,11 +45,11 @@ pub struct Children {
 
 /// Command lines by the number of their start.
 #[derive(Debug, Default)]
-struct RunningPrograms(std::sync::Mutex<BTreeMap<u64, Arc<str>>>);
+struct RunningPrograms(parking_lot::Mutex<BTreeMap<u64, Arc<str>>>);
 
 impl RunningPrograms {
     fn programs(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

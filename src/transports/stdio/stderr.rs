@@ -4,8 +4,9 @@
 //! costs no memory. It is never taken for a sign that something is wrong.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncRead;
 
 use super::lines::{LineReader, RawLine};
@@ -59,8 +60,8 @@ impl StderrTail {
         kept.push_back(line);
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> parking_lot::MutexGuard<'_, VecDeque<String>> {
+        self.0.lock()
     }
 }
 

@@ -20,7 +20,8 @@ use std::fmt;
 use std::io::{BufRead, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::end_processes::end_processes;
 use super::group::ProcessGroup;
@@ -87,8 +88,8 @@ impl Watchdog {
         state.send('-', group.id());
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, WatchdogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, WatchdogState> {
+        self.state.lock()
     }
 }
 

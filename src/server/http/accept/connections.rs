@@ -10,10 +10,11 @@
 //! brief request is answered.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -238,7 +239,7 @@ impl ConnectionTable {
 
     /// Notes in the log that there is no slot, from time to time.
     fn note_full(&self) {
-        let mut noted = self.full_noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.full_noted.lock();
         let now = self.clock.now();
         if noted.is_none_or(|noted| now - noted >= FULL_NOTE) {
             *noted = Some(now);
@@ -248,7 +249,7 @@ impl ConnectionTable {
     }
 
     fn open(&self) -> MutexGuard<'_, OpenEntries> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The credentials of one target, bound to its origin.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::{Mutex, MutexGuard};
 use url::{Origin, Url};
 
 use super::challenge::Challenge;
@@ -134,7 +135,7 @@ impl Credentials {
     }
 
     fn sent(&self) -> MutexGuard<'_, SentSecrets> {
-        self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.sent.lock()
     }
 
     /// Where the secrets are.

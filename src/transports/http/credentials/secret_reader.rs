@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::error::CredentialError;
@@ -68,7 +69,7 @@ impl SecretReader {
     }
 
     fn place(&self, command: &[String]) -> Arc<PrintedSecret> {
-        let mut all = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.printed.lock();
         Arc::clone(all.entry(command.to_vec()).or_default())
     }
 

@@ -2,12 +2,13 @@
 //! restarts.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use super::client::{ClientAuthMethod, LoginClient};
@@ -101,11 +102,11 @@ impl LoginTokens {
 
     /// What the next login has to be for.
     pub(super) fn wanted(&self) -> MutexGuard<'_, WantedLogin> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wanted.lock()
     }
 
     fn held(&self) -> MutexGuard<'_, HeldLogin> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     /// The login as it would be stored, also when it has ended.

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use super::client_credentials::ClientTokens;
@@ -121,15 +122,15 @@ impl OAuthTokens {
     }
 
     fn stored(&self) -> MutexGuard<'_, HashMap<ScenarioName, Secret>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stored.lock()
     }
 
     fn logins(&self) -> MutexGuard<'_, HashMap<ScenarioName, Arc<LoginTokens>>> {
-        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+        self.logins.lock()
     }
 
     fn client(&self, client: &OAuthClient, server: &Url) -> Arc<dyn TokenSource> {
-        let mut all = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.clients.lock();
         let known = all.iter().find(|(other, url, _)| other == client && url == server);
         if let Some((_, _, tokens)) = known {
             return Arc::clone(tokens) as Arc<dyn TokenSource>;
