@@ -287,6 +287,14 @@ async fn an_outcome_is_handed_out_to_the_access_of_its_call_only() {
     let approve = format!("/api/v1/approvals/{}/approve", of_operator.as_str().unwrap());
     assert_eq!(send(&approve, true, &json!({})).await["state"], "answered");
     assert_eq!(id(false).await, of_other, "its own call waits");
+    let shown = format!("/api/v1/approvals/{}", of_operator.as_str().unwrap());
+    let read = async |headers: &[(&str, &str)]| ask(daemon.address, "GET", &shown, headers, "").await.json();
+    assert_eq!(read(&[]).await["answer"], Value::Null, "its outcome is no business of others");
+    assert_eq!(read(&[("authorization", &*bearer)]).await["answer"]["result"], json!({"path": "/tmp/a"}));
+    let page = format!("/dashboard/calls/{}", of_operator.as_str().unwrap());
+    let page = ask(daemon.address, "GET", &page, &[], "").await;
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains("shown with that token only") && !page.contains(">Result "), "{page}");
     assert_eq!(send("/rpc", true, &call).await["result"], json!({"path": "/tmp/a"}));
     assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;

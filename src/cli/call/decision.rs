@@ -67,7 +67,7 @@ mod tests {
             ("unknown-outcome", None, "what came of the call is unknown"),
         ] {
             let approval = json!({"state": state, "reason": reason, "answer": null});
-            let refused = verdict(&approval).unwrap_err().to_string();
+            let Err(CommandError::Refused { message: refused, .. }) = verdict(&approval) else { panic!("{state}") };
             assert!(refused.contains(message), "{state}: {refused}");
         }
     }

@@ -161,10 +161,11 @@ fn first_place(all: &[Arc<ApprovalRequest>], after: Option<&str>) -> Result<usiz
 /// call.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    shared_json::json(&call_json::approval(&*require(&shared, &id)?))
+    shared_json::json(&call_json::approval(&*require(&shared, &id)?, access))
 }
 
 /// The approval with this id.
@@ -191,7 +192,7 @@ pub(in crate::server) async fn approve(
         return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
     }
     let request = shared.calls.approve(&id, by).await?;
-    let mut answer = shared_json::json(&call_json::approval(&request))?;
+    let mut answer = shared_json::json(&call_json::approval(&request, access))?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }
@@ -210,7 +211,7 @@ pub(in crate::server) async fn reject(
     let by = text("by", body.by.as_deref(), BY_MAX)?.unwrap_or_else(|| unnamed(&shared, access));
     let reason = text("reason", body.reason.as_deref(), REASON_MAX)?;
     let request = shared.calls.reject(&id, by, reason).await?;
-    shared_json::json(&call_json::approval(&request))
+    shared_json::json(&call_json::approval(&request, access))
 }
 
 /// The decider of a request that names none.

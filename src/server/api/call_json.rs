@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer};
 use crate::server::api::shared_json::{RawJson, Time};
+use crate::server::auth::Access;
 
 /// Largest size in bytes of arguments that a list shows. One approval by its id shows all.
 const LISTED: usize = 16 * 1024;
@@ -71,7 +72,7 @@ pub(in crate::server) struct ApprovalJson<'a> {
     row: ApprovalRow<'a>,
     /// Digest of the tool as it was offered then.
     definition: &'a str,
-    /// There once it was run.
+    /// There once it was run; `null` for clients without the token if the call was made with it.
     answer: Option<AnswerJson<'a>>,
 }
 
@@ -182,13 +183,17 @@ pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> ApprovalRow<
     row(request, LISTED)
 }
 
-/// A whole approval, with the answer of the call if there is one.
-pub(in crate::server) fn approval(request: &ApprovalRequest) -> ApprovalJson<'_> {
-    ApprovalJson {
-        row: row(request, usize::MAX),
-        definition: &request.definition,
-        answer: request.answer.as_ref().map(answer),
-    }
+/// A whole approval, with the answer of the call if there is one that this access may see.
+pub(in crate::server) fn approval(request: &ApprovalRequest, access: Access) -> ApprovalJson<'_> {
+    let shown = request.answer.as_ref().filter(|_| sees_answer(request, access));
+    ApprovalJson { row: row(request, usize::MAX), definition: &request.definition, answer: shown.map(answer) }
+}
+
+/// Whether the outcome of a call may be shown to this access: what was requested with the token is
+/// no business of clients without it. Rows of earlier versions do not say with which access they
+/// were requested.
+pub(in crate::server) fn sees_answer(request: &ApprovalRequest, access: Access) -> bool {
+    request.access.as_ref().is_none_or(|owner| access.may_see(owner))
 }
 
 /// An approval with its arguments if they have at most `most` bytes.

@@ -8,7 +8,8 @@ use maud::{Markup, html};
 
 use crate::model::{ApprovalRequest, ApprovalState, StoredAnswer, TOOL_NAME_MAX};
 use crate::server::SharedState;
-use crate::server::api::approvals;
+use crate::server::api::{approvals, call_json};
+use crate::server::auth::Access;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{AGO, IN, foreign, relative_time, segment};
@@ -22,6 +23,7 @@ const TEXT: usize = 2_000;
 /// `GET /dashboard/calls/{id}`.
 pub(super) async fn page(
     State(shared): State<SharedState>,
+    access: Access,
     Path(id): Path<String>,
     asked: HeaderMap,
 ) -> Result<Response, ErrorPage> {
@@ -35,7 +37,10 @@ pub(super) async fn page(
             h2 id="arguments-title" { "Arguments" }
             (document(request.arguments.get()))
         }
-        @if let Some(answer) = &request.answer { (result(answer)) }
+        @if let Some(answer) = &request.answer {
+            @if call_json::sees_answer(&request, access) { (result(answer)) }
+            @else { p { "The call was made with the operator's token. Its result is shown with that token only: " code { "callsheet approvals show " (request.id) } } }
+        }
         p class="quiet" { a href={ "/api/v1/approvals/" (segment(&request.id)) } { "The same as JSON" } }
     };
     let page = Page { nav: Some(NavPage::Calls), title: "Call", snapshot: &snapshot, now };

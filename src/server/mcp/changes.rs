@@ -79,10 +79,26 @@ struct ChangeStream {
     next_change: Instant,
     /// What is sent when the daemon stops.
     end: Option<Bytes>,
+    /// Tells the session that its client closed the stream.
+    of_session: Option<SessionStream>,
     /// Counted among the streams of its client.
     _counted: OpenStream,
     /// The only strong reference: a weak one shows when the stream is dropped.
     _open: Arc<()>,
+}
+
+/// The stream of a session. Its session notes when it is dropped, unless the daemon ended it.
+struct SessionStream {
+    session: Arc<LiveSession>,
+    is_ended_here: bool,
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        if !self.is_ended_here {
+            self.session.stream_closed();
+        }
+    }
 }
 
 /// `subscriptions/listen`. The acknowledgement says what of it is honoured: resources that no
@@ -167,6 +183,12 @@ async fn open(
     let calls = context.access.calls_seen(BTreeSet::new());
     let request = SubscribeRequest { query, kinds, calls, cursor: None };
     let subscription = shared.events.subscribe(request).await.map_err(|full| Refusal::busy(full.to_string()))?;
+    let of_session = match &wanted.followed {
+        FollowedResources::OfSession(session, _) => {
+            Some(SessionStream { session: Arc::clone(session), is_ended_here: false })
+        }
+        FollowedResources::These(_) => None,
+    };
     let open = Arc::new(());
     let hangs = (context.version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     let watch = subscription.watch();
@@ -183,6 +205,7 @@ async fn open(
         pending: BTreeSet::new(),
         next_change: shared.clock.now(),
         end,
+        of_session,
         _counted: counted,
         _open: open,
     };
@@ -318,7 +341,12 @@ async fn next(stream: Option<ChangeStream>) -> Option<(Result<Bytes, Infallible>
             StreamStep::Message(message) => message,
             StreamStep::Silent => sse::ALIVE,
             StreamStep::Ended if !stream.pending.is_empty() => stream.pending_text(),
-            StreamStep::Ended => return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None)),
+            StreamStep::Ended => {
+                if let Some(of_session) = &mut stream.of_session {
+                    of_session.is_ended_here = true;
+                }
+                return Some((Ok(stream.end.take().unwrap_or(sse::ALIVE)), None));
+            }
             StreamStep::SessionEnded => return None,
         };
         stream.silent_until = stream.clock.now() + stream.keep_alive;

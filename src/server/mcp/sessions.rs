@@ -82,6 +82,8 @@ struct SessionState {
     awaited: HashMap<u64, oneshot::Sender<ClientReply>>,
     /// The streams of its GETs.
     streams: Vec<mpsc::Sender<Bytes>>,
+    /// When the client last closed a stream.
+    left: Option<Instant>,
     /// The resources that it follows.
     followed: Vec<Arc<ResourceWatch>>,
 }
@@ -178,6 +180,7 @@ impl LiveSession {
             running: HashMap::new(),
             awaited: HashMap::new(),
             streams: Vec::new(),
+            left: None,
             followed: Vec::new(),
         };
         Self { claims, clock, state: Mutex::new(state), next_request: AtomicU64::new(1), end, ended }
@@ -271,6 +274,11 @@ impl LiveSession {
         state.streams.push(stream);
     }
 
+    /// Notes that the client closed the stream of a GET.
+    pub(super) fn stream_closed(&self) {
+        self.state().left = Some(self.clock.now());
+    }
+
     /// Sends a message on one of the streams of its GETs. Returns whether there is one.
     pub(super) fn send_on_stream(&self, message: &Bytes) -> bool {
         self.state().streams.iter().any(|stream| stream.try_send(message.clone()).is_ok())
@@ -282,16 +290,19 @@ impl CallSession for LiveSession {
         &self.claims.key
     }
 
-    /// Until its client ends it, closes its streams, or is silent for long without one.
+    /// Until its client ends it, closes its streams and sends no further request, or is silent for
+    /// long without a stream. A stream that the daemon ended says no more than none does.
     fn is_there(&self) -> bool {
         if self.ended.is_stopped() {
             return false;
         }
         let state = self.state();
+        if !state.running.is_empty() || state.streams.iter().any(|stream| !stream.is_closed()) {
+            return true;
+        }
+        let has_left = state.left.is_some_and(|left| left >= state.used);
         let is_silent = self.clock.now().saturating_duration_since(state.used) >= SILENCE_MAX;
-        let is_connected =
-            if state.streams.is_empty() { !is_silent } else { state.streams.iter().any(|stream| !stream.is_closed()) };
-        is_connected || !state.running.is_empty()
+        !has_left && !is_silent
     }
 }
 
@@ -325,6 +336,26 @@ mod tests {
             let claims = SessionClaims::new("2025-11-25", ClientCapabilities::default(), None);
             Arc::new(Self::new(claims, Clock::system()))
         }
+    }
+
+    /// A proxy that closes idle streams must not let another session have the outcomes of this one.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_whose_stream_was_closed_is_there_as_soon_as_it_sends_a_request() {
+        let session = LiveSession::for_tests();
+        assert!(session.is_there());
+        let (stream, open) = mpsc::channel(1);
+        session.add_stream(stream);
+        session.clock.sleep(SILENCE_MAX).await;
+        assert!(session.is_there(), "its stream is open");
+        drop(open);
+        session.state().used = session.clock.now();
+        session.stream_closed();
+        assert!(!session.is_there());
+        session.clock.sleep(std::time::Duration::from_secs(1)).await;
+        session.state().used = session.clock.now();
+        assert!(session.is_there());
+        session.clock.sleep(SILENCE_MAX).await;
+        assert!(!session.is_there(), "it is silent");
     }
 
     /// A cancelled id has to mean one request.
