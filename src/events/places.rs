@@ -107,8 +107,8 @@ impl SubscriberPlaces {
         let now = self.0.clock.now();
         if table.noted.is_none_or(|at| now - at >= FULL_NOTE) {
             table.noted = Some(now);
-            let limit = self.0.size;
-            tracing::warn!(limit, "too many clients follow events (`events.max_subscribers`); some streams give way");
+            let readers = self.0.size;
+            tracing::warn!(readers, "too many clients follow events (`events.max_subscribers`); some streams give way");
         }
     }
 

@@ -473,7 +473,8 @@ async fn long_texts_are_cut_where_they_are_shown() {
         long["scenario"][member] = Value::from("\u{e9}".repeat(5000));
     }
     let server = Scripted::saying(Reply::json(&long));
-    let daemon = Home::new().start([announced("pantry", &server.url(), None)]).await;
+    let home = Home::new();
+    let daemon = home.start([announced("pantry", &server.url(), None)]).await;
     let shown = daemon.until_pending("pantry").await;
     let count = |text: &Option<String>| text.as_ref().unwrap().chars().count();
     assert_eq!(count(&shown.version), 120);
@@ -508,7 +509,8 @@ async fn a_decision_is_seen_and_taken_back_while_nobody_is_there() {
 #[tokio::test]
 async fn a_yes_may_say_whom_it_means() {
     let server = Scripted::saying(pantry());
-    let daemon = Home::new().start([announced("pantry", &server.url(), Some("id-1"))]).await;
+    let home = Home::new();
+    let daemon = home.start([announced("pantry", &server.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
     let error = command(&daemon, &["trust", "pantry", "--at", "http://10.0.0.5:80"]).await.failed(1);
     assert!(error.contains("is at http://localhost:") && error.contains("callsheet scenarios pantry"), "{error}");
