@@ -433,7 +433,6 @@ fn remembered_catalogs_share_the_preferences_that_did_not_change() {
             }
         };
         let ((), Took { held: further, .. }) = took(change);
-        eprintln!("{scopes} scopes: the first catalog {one} bytes, {KEPT} further ones {further} bytes");
         assert!(further < one, "{KEPT} further catalogs hold {further} bytes, the first one {one}");
     }
 }

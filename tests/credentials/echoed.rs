@@ -395,13 +395,12 @@ fn quoting_head(request: &crate::support::upstream_server::Request) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_in_the_head_of_an_answer_is_shown_anywhere() {
     let server = UpstreamServer::answering(quoting_head).await;
-    let mut config = "discovery.vrooli.enabled = false\n".to_owned();
     let names = ["quoting", "moved", "away", "coded", "unknown"];
-    for name in names {
+    let scenarios = names.map(|name| {
         let url = format!("{}{name}", server.url());
-        config += &format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = \"{QUOTED}\"\n");
-    }
-    let home = Home::with(&config);
+        format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\nauth = \"{QUOTED}\"\n")
+    });
+    let home = Home::with(&format!("discovery.vrooli.enabled = false\n{}", scenarios.concat()));
     let mut serve = home.command(&["serve"]);
     serve.env("CALLSHEET_LOG", "debug");
     let mut daemon = Running::start(serve, "callsheet listens on ");

@@ -331,12 +331,12 @@ fn a_snapshot_is_made_once_though_its_reader_stops_waiting_for_it_meanwhile() {
         // The only thread for such work comes to this when the snapshot was made, and makes no
         // other.
         let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
-        let (begin, begun) = oneshot::channel();
+        let (blocks, is_blocked) = oneshot::channel();
         let blocked = stage.tasks.spawn_blocking(move || {
-            begin.send(()).unwrap();
+            blocks.send(()).unwrap();
             held.recv().is_err()
         });
-        begun.await.unwrap();
+        is_blocked.await.unwrap();
         let next = subscription.next().now_or_never();
         assert!(matches!(&next, Some(Next::Message(message)) if is_snapshot(message)), "{next:?}");
         drop(release);
