@@ -47,6 +47,8 @@ pub struct EndedCall {
     pub took: Duration,
     /// How many times it was sent.
     pub attempts: u32,
+    /// The id under which its caller followed it, if it did.
+    pub call_id: Option<Arc<str>>,
     /// The approval that it waits for, or with which it was sent.
     pub approval: Option<Arc<str>>,
     /// What ran, if the tool is a definition that an activity implements.
@@ -62,6 +64,7 @@ impl EndedCall {
             profile: text(&request.profile),
             user: request.user_id.as_deref().map(short),
             client: text(&request.client),
+            call_id: request.call_id.clone(),
             ..Self::new(&request.name, at)
         }
     }
@@ -94,6 +97,7 @@ impl EndedCall {
             status: None,
             took: Duration::ZERO,
             attempts: 0,
+            call_id: None,
             approval: None,
             activity: None,
         }

@@ -49,6 +49,8 @@ pub struct Request {
     pub requester: Requester,
     /// The tool, if what `name` means was looked up before.
     pub resolved: Option<ToolId>,
+    /// The id under which its caller follows it, if it does.
+    pub call_id: Option<Arc<str>>,
 }
 
 /// A call that passed all checks and still has to get a permit.
@@ -145,6 +147,7 @@ impl Request {
             collects: false,
             requester: Requester::default(),
             resolved: None,
+            call_id: None,
         }
     }
 

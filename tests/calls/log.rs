@@ -71,6 +71,26 @@ async fn a_restart_keeps_calls_with_their_errors_and_states_in_order() {
 }
 
 #[tokio::test]
+async fn a_call_has_the_id_under_which_its_caller_followed_it_also_after_a_restart() {
+    let callee = files().await;
+    let house = House::of(&[("files", callee.url())]).await;
+    let address = house.serve().await;
+    let json = [("content-type", "application/json")];
+    let call = json!({"tool_name": "read", "arguments": {}, "call_id": "my-call-0001"}).to_string();
+    assert_eq!(ask(address, "POST", "/api/v1/tools/execute", &json, &call).await.status, 200);
+    house.call("read", &json!({})).await.unwrap();
+    let ids = async |address| {
+        let log = ask(address, "GET", "/api/v1/log?kind=call", &[], "").await.json();
+        log["lines"].as_array().unwrap().iter().map(|line| line["call"]["call_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(address).await, [json!("my-call-0001"), json!(null)]);
+    let house = house.restart_with(|_| ()).await;
+    let address = house.serve().await;
+    assert_eq!(ids(address).await, [json!("my-call-0001"), json!(null)]);
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn an_outage_stays_in_the_log_after_the_recovery_and_a_restart() {
     let callee = files().await;
     let house = House::of(&[("files", callee.url())]).await;

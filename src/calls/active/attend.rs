@@ -81,6 +81,7 @@ impl Calls {
         let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
         let calls = self.clone();
         let caller: Arc<dyn CallIo> = Arc::<ActiveCall>::clone(&call);
+        let request = Request { call_id: Some(Arc::clone(call.id())), ..request };
         // Boxed, because it may go on as a task of its own.
         let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
         let needs_input = tokio::select! {

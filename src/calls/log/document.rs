@@ -29,6 +29,8 @@ struct StoredCall {
     status: Option<u16>,
     took_us: u64,
     attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
     approval: Option<String>,
     activity: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +98,7 @@ fn call_row(numbered: &NumberedCall) -> LogRow {
         status: call.status,
         took_us: u64::try_from(call.took.as_micros()).unwrap_or(u64::MAX),
         attempts: call.attempts,
+        call_id: call.call_id.as_deref().map(str::to_owned),
         approval: call.approval.as_deref().map(str::to_owned),
         activity: call.activity.as_ref().map(ToString::to_string),
         payload: numbered.payload.as_deref().cloned(),
@@ -176,6 +179,7 @@ fn call(row: &LogRow) -> Option<NumberedCall> {
         status: stored.status,
         took: Duration::from_micros(stored.took_us),
         attempts: stored.attempts,
+        call_id: stored.call_id.map(Into::into),
         approval: stored.approval.map(Into::into),
         activity: stored.activity.and_then(|tool| tool.parse().ok()),
     };

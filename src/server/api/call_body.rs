@@ -105,20 +105,14 @@ pub(super) fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLev
         None => LogLevel::Info,
         Some(text) => LogLevel::parse(&text).ok_or_else(|| unknown_level(&text))?,
     };
+    let arguments = arguments(body.arguments)?;
     let request = Request {
-        resumed: None,
-        client: None,
-        collects: false,
-        requester: Requester::default(),
-        arguments: arguments(body.arguments)?,
         scenario: given(body.scenario).map(|name| name.parse()).transpose()?,
         chat: scope("chat", body.chat_id)?,
         profile: scope("profile", body.profile)?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
-        remembered: false,
-        resolved: None,
-        name: body.tool_name,
+        ..Request::new(body.tool_name, arguments)
     };
     Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
 }

@@ -66,6 +66,8 @@ pub(super) struct RecentCallJson<'a> {
     chat_id: Option<&'a str>,
     profile: Option<&'a str>,
     user_id: Option<&'a str>,
+    /// The id under which its caller followed it; `null` for others, and for approved calls.
+    call_id: Option<&'a str>,
     /// The approval that it waits for, or with which it was sent.
     approval_id: Option<&'a str>,
 }
@@ -111,6 +113,7 @@ pub(super) fn call(numbered: &NumberedCall) -> RecentCallJson<'_> {
         chat_id: call.chat.as_deref(),
         profile: call.profile.as_deref(),
         user_id: call.user.as_deref(),
+        call_id: call.call_id.as_deref(),
         approval_id: call.approval.as_deref(),
     }
 }
