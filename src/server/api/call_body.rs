@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
-use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
+use crate::calls::{GivenArgumentsError, Request, parse_arguments};
 use crate::model::{JsonText, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
