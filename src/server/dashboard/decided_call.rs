@@ -39,7 +39,7 @@ pub(super) async fn page(
         }
         @if let Some(answer) = &request.answer {
             @if call_json::sees_answer(&request, access) { (result(answer)) }
-            @else { p { "The call was made with the operator's token. Its result is shown with that token only: " code { "callsheet approvals show " (request.id) } } }
+            @else { p { "The call was made with the operator's token. Its result is shown with that token only: " code { "callsheet approvals " (request.id) } } }
         }
         p class="quiet" { a href={ "/api/v1/approvals/" (segment(&request.id)) } { "The same as JSON" } }
     };
