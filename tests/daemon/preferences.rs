@@ -1,7 +1,7 @@
 //! Preferences over HTTP: durable, each setting on its own, and in the list at once.
 
 use callsheet::config::Config;
-use callsheet::model::{PreferenceAuthor, Secret, Settings};
+use callsheet::model::{PreferenceAuthor, Scope, Secret, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
@@ -484,6 +484,29 @@ async fn what_clients_tightened_never_gives_way_and_leaves_the_operator_room() {
     assert_eq!(sent(&daemon, Some(TOKEN), path, all).await.status, 200);
     let left = preferences(&daemon).await;
     assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_reset_of_scopes_counts_what_is_stored_and_not_what_is_configured() {
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    for target in ["tag:slow", "tag:risky"] {
+        config.preferences.set(Scope::Global, target.parse().unwrap(), priority());
+    }
+    let daemon = Daemon::start(config).await;
+    let path = ["POST", "/api/v1/preferences/reset"];
+    let reset = async |preview: bool| {
+        let body = json!({"scope": "global", "preview": preview});
+        sent(&daemon, None, path, body).await.json()["preferences"].clone()
+    };
+    assert_eq!([reset(true).await, reset(false).await], [json!(0), json!(0)]);
+    put(&daemon, "global", "tag:slow", json!({"pinned": true})).await;
+    put(&daemon, "global", "tag:fast", json!({"priority": 3})).await;
+    assert_eq!(reset(true).await, json!(2));
+    assert_eq!(preferences(&daemon).await.as_array().unwrap().len(), 3, "a preview changes none");
+    assert_eq!([reset(false).await, reset(false).await], [json!(2), json!(0)]);
+    assert_eq!(preferences(&daemon).await.as_array().unwrap().len(), 2, "the configured ones are in force");
     daemon.stop().await;
 }
 
