@@ -12,10 +12,10 @@ use futures_util::future::BoxFuture;
 
 use super::argument_form::MAX_DEPTH;
 use super::caller::CallLine;
+use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::limits::{CallPermit, ScenarioLimiter};
 use super::{ExecuteError, routing};
-use crate::catalog::ViewQuery;
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
 use crate::model::{ScenarioName, ToolId};
@@ -43,18 +43,18 @@ impl AttemptAdmission {
     pub(super) async fn wait(
         inner: &Arc<CallsInner>,
         id: &ToolId,
-        scope: &ViewQuery,
-        caller: Option<&Arc<dyn CallIo>>,
+        caller: &CallerKey,
+        io: Option<&Arc<dyn CallIo>>,
     ) -> Result<Self, ExecuteError> {
-        let Some(caller) = caller else { return Self::acquire(inner, id, scope).await };
+        let Some(io) = io else { return Self::acquire(inner, id, caller).await };
         tokio::select! {
             biased;
-            () = cancelled_by_caller(&**caller) => Err(cancelled(id)),
-            admitted = Self::acquire(inner, id, scope) => admitted,
+            () = cancelled_by_caller(&**io) => Err(cancelled(id)),
+            admitted = Self::acquire(inner, id, caller) => admitted,
         }
     }
 
-    async fn acquire(inner: &Arc<CallsInner>, id: &ToolId, scope: &ViewQuery) -> Result<Self, ExecuteError> {
+    async fn acquire(inner: &Arc<CallsInner>, id: &ToolId, caller: &CallerKey) -> Result<Self, ExecuteError> {
         let scenario = &id.scenario;
         let rules = inner.config.load_full();
         let lane = inner.limits.scenario_limiter(scenario, &rules);
@@ -63,10 +63,10 @@ impl AttemptAdmission {
             Some(route) => lane.would_pass(scenario, route.generation)?,
             // All permits are held by calls that wait for a route. More waiting calls would fill
             // the queue that all scenarios share.
-            None if lane.is_full_for(scope) => return Err(routing::unavailable(inner, id, None)),
+            None if lane.is_full_for(caller) => return Err(routing::unavailable(inner, id, None)),
             None => {}
         }
-        let permit = inner.limits.acquire(scenario, &lane, scope, &rules).await?;
+        let permit = inner.limits.acquire(scenario, &lane, caller, &rules).await?;
         // It waits with its permit, so the limits also apply to the calls that wait here.
         let route = routing::first(inner, id, rules.reroute_wait).await?;
         Ok(Self { inner: Arc::clone(inner), scenario: scenario.clone(), rules, lane, route, _permit: permit })

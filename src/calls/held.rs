@@ -2,13 +2,16 @@
 //! and its result until its answer was made or another table counts it.
 //!
 //! Arguments and results have a part each, so that waiting calls never cost a tool that ran its
-//! result. In both, each caller has a share. A caller is a profile with a conversation, which
-//! clients choose freely, so the parts bound all callers together. Never waits for room.
+//! result. In both, each caller has a share. A caller is an access with a profile and a
+//! conversation. Clients choose the latter two freely, so the parts bound all callers together.
+//! Never waits for room.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::requester::Requester;
 use crate::catalog::ViewQuery;
 use crate::protocols::Outcome;
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
@@ -52,12 +55,19 @@ struct CallerTable {
     forget_at: usize,
 }
 
-/// Profile and conversation.
-pub(super) type CallerKey = (Option<String>, Option<String>);
+/// Whose share it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CallerKey {
+    access: Arc<str>,
+    profile: Option<String>,
+    chat: Option<String>,
+}
 
-/// The caller with this scope.
-pub(super) fn caller_key(caller: &ViewQuery) -> CallerKey {
-    (caller.profile.clone(), caller.chat.clone())
+impl CallerKey {
+    /// Of this requester in this scope.
+    pub(super) fn of(requester: &Requester, scope: &ViewQuery) -> Self {
+        Self { access: Arc::clone(&requester.access), profile: scope.profile.clone(), chat: scope.chat.clone() }
+    }
 }
 
 impl CallBytes {
@@ -86,12 +96,12 @@ impl CallBytes {
     }
 
     /// Reserves the arguments of a call of this caller.
-    pub(super) fn hold_arguments(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+    pub(super) fn hold_arguments(&self, caller: &CallerKey, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
         self.arguments.reserve(caller, bytes)
     }
 
     /// Reserves the result of a call of this caller.
-    pub(super) fn hold_result(&self, caller: &ViewQuery, result: &Outcome) -> Result<ReservedBytes, BudgetExceeded> {
+    pub(super) fn hold_result(&self, caller: &CallerKey, result: &Outcome) -> Result<ReservedBytes, BudgetExceeded> {
         let bytes = result.bytes();
         if bytes <= SMALL_RESULT_BYTES { self.clients.reserve(bytes) } else { self.results.reserve(caller, bytes) }
     }
@@ -103,15 +113,14 @@ impl CallerShares {
         Self { part, callers: Mutex::new(callers) }
     }
 
-    fn reserve(&self, caller: &ViewQuery, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        let key = caller_key(caller);
+    fn reserve(&self, caller: &CallerKey, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
         // Reserved under the lock, so that no share is forgotten between.
         let mut callers = self.callers.lock();
-        if callers.shares.len() >= callers.forget_at && !callers.shares.contains_key(&key) {
+        if callers.shares.len() >= callers.forget_at && !callers.shares.contains_key(caller) {
             callers.shares.retain(|_, share| share.reserved() > 0);
             callers.forget_at = (callers.shares.len() * 2).max(MOST_IDLE_CALLERS);
         }
-        let share = callers.shares.entry(key).or_insert_with(|| self.part.client_part(CALLER_EIGHTHS, 0));
+        let share = callers.shares.entry(caller.clone()).or_insert_with(|| self.part.client_part(CALLER_EIGHTHS, 0));
         share.reserve(bytes)
     }
 }
@@ -120,8 +129,9 @@ impl CallerShares {
 mod tests {
     use super::*;
 
-    fn caller(chat: usize) -> ViewQuery {
-        ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() }
+    fn caller(chat: usize) -> CallerKey {
+        let scope = ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() };
+        CallerKey::of(&Requester::default(), &scope)
     }
 
     #[test]

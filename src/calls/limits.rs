@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::ExecuteError;
 use super::breaker::{BreakerStatus, CircuitBreaker, ClockReading};
-use super::held::{CallerKey, caller_key};
+use super::held::CallerKey;
 use crate::catalog::ViewQuery;
 use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
@@ -173,7 +173,7 @@ impl CallLimiter {
         &self,
         scenario: &ScenarioName,
         lane: &ScenarioLimiter,
-        caller: &ViewQuery,
+        caller: &CallerKey,
         rules: &config::CallsConfig,
     ) -> Result<CallPermit, ExecuteError> {
         let share = lane.share_of(caller);
@@ -233,15 +233,14 @@ impl ScenarioLimiter {
     }
 
     /// Whether all permits that this caller may have are in use.
-    pub(super) fn is_full_for(&self, caller: &ViewQuery) -> bool {
+    pub(super) fn is_full_for(&self, caller: &CallerKey) -> bool {
         self.places.available_permits() == 0 || self.share_of(caller).available_permits() == 0
     }
 
     /// The permits that this caller may have.
-    fn share_of(&self, caller: &ViewQuery) -> Arc<Semaphore> {
-        let key = caller_key(caller);
+    fn share_of(&self, caller: &CallerKey) -> Arc<Semaphore> {
         let mut callers = self.callers.lock();
-        if let Some(share) = callers.by_caller.get(&key).and_then(Weak::upgrade) {
+        if let Some(share) = callers.by_caller.get(caller).and_then(Weak::upgrade) {
             return share;
         }
         if callers.by_caller.len() >= callers.forget_at {
@@ -249,7 +248,7 @@ impl ScenarioLimiter {
             callers.forget_at = (callers.by_caller.len() * 2).max(MOST_IDLE_CALLERS);
         }
         let share = Arc::new(Semaphore::new((self.size * CALLER_EIGHTHS).div_ceil(8)));
-        callers.by_caller.insert(key, Arc::downgrade(&share));
+        callers.by_caller.insert(caller.clone(), Arc::downgrade(&share));
         share
     }
 

@@ -14,6 +14,7 @@ use super::approval::{
     self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval, RunOutcome, needed,
 };
 use super::dependencies::{CallDependencies, Stored};
+use super::held::CallerKey;
 use super::pending::PendingCalls;
 use super::track::{
     self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, FollowUp,
@@ -28,6 +29,10 @@ use crate::model::{
     ApprovalRequest, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
 };
 use crate::protocols::Outcome;
+
+/// The access of calls that the daemon makes by itself to follow operations. So those of clients
+/// take no permit of an operator's share.
+const POLLS_ACCESS: &str = "polls";
 
 impl approval::ApprovalLimits {
     /// The configured limits.
@@ -124,10 +129,10 @@ impl Calls {
 
     /// Waits for a route to a scenario that has none now. It holds a permit meanwhile, so that no
     /// more calls wait than the limits allow.
-    async fn first_route(&self, id: &ToolId, scope: &ViewQuery) -> Result<Arc<CallRoute>, ExecuteError> {
+    async fn first_route(&self, id: &ToolId, caller: &CallerKey) -> Result<Arc<CallRoute>, ExecuteError> {
         let rules = self.0.config.load_full();
         let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
-        let _turn = self.0.limits.acquire(&id.scenario, &lane, scope, &rules).await?;
+        let _turn = self.0.limits.acquire(&id.scenario, &lane, caller, &rules).await?;
         routing::first(&self.0, id, rules.reroute_wait).await
     }
 
@@ -138,7 +143,7 @@ impl Calls {
         let Some(approvals) = self.approvals() else { return refused };
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
-            None => match self.first_route(&id, &ready.scope).await {
+            None => match self.first_route(&id, &ready.caller_key()).await {
                 Ok(route) => route,
                 Err(refused) => return refused,
             },
@@ -215,7 +220,7 @@ impl Calls {
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
-            requester: Requester::default(),
+            requester: request.access.clone().map_or_else(Requester::default, Requester::with_access),
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
@@ -240,7 +245,7 @@ impl Calls {
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
-            requester: Requester::default(),
+            requester: Requester::with_access(POLLS_ACCESS),
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

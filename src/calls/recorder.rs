@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::ExecuteError;
 use super::audit::{AuditEntry, AuditSettings};
 use super::ended_call::{EndedCall, short};
+use super::held::CallerKey;
 use super::inner::CallsInner;
 use super::log::CallPayload;
 use super::log::queue::{LogLine, LogQueue};
@@ -78,7 +79,8 @@ impl CallRecorder {
     /// with their approvals.
     pub(super) fn hold_arguments(&mut self, request: &Request) -> Result<(), ExecuteError> {
         let bytes = request.arguments.get().len();
-        let held = self.inner.held.hold_arguments(&request.scope(), bytes);
+        let caller = CallerKey::of(&request.requester, &request.scope());
+        let held = self.inner.held.hold_arguments(&caller, bytes);
         let held = held.map_err(|exceeded| ExecuteError::NoRoom { name: request.name.clone(), exceeded })?;
         self.held = Some(held);
         Ok(())

@@ -11,6 +11,8 @@ use futures_util::stream::BoxStream;
 
 use super::attempt::AttemptAdmission;
 use super::caller::CallLine;
+use super::held::CallerKey;
+use super::requester::Requester;
 use super::{Calls, ExecuteError, routing};
 use crate::catalog::ViewQuery;
 use crate::model::{JsonText, ScenarioName, ToolId};
@@ -31,6 +33,8 @@ pub struct RelayRequest {
     pub resumed: Option<InputRound>,
     /// The scope of the caller.
     pub scope: ViewQuery,
+    /// On whose behalf it is made.
+    pub requester: Requester,
 }
 
 /// What the scenario answered.
@@ -50,12 +54,13 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<RelayResponse, ExecuteError> {
         let inner = &self.0;
-        let RelayRequest { scenario, method, params, resumed, scope } = request;
+        let RelayRequest { scenario, method, params, resumed, scope, requester } = request;
         let id = ToolId::new(scenario, method.as_str());
         self.may_relay(&id, &scope)?;
-        let held = inner.held.hold_arguments(&scope, params.get().len());
+        let share = CallerKey::of(&requester, &scope);
+        let held = inner.held.hold_arguments(&share, params.get().len());
         let _params = held.map_err(|exceeded| ExecuteError::NoRoom { name: id.to_string(), exceeded })?;
-        let admission = AttemptAdmission::wait(inner, &id, &scope, caller.as_ref()).await?;
+        let admission = AttemptAdmission::wait(inner, &id, &share, caller.as_ref()).await?;
         let to = admission.route();
         let rules = admission.rules();
         admission.pass(to)?;
@@ -67,7 +72,7 @@ impl Calls {
             Ok(outcome) => outcome,
             Err(error) => return Err(ExecuteError::Failed { id, error, attempts: 1 }),
         };
-        match inner.held.hold_result(&scope, &outcome) {
+        match inner.held.hold_result(&share, &outcome) {
             Ok(held) => Ok(RelayResponse { outcome, _held: held }),
             Err(exceeded) => Err(ExecuteError::ResultLeftOut { id, bytes: outcome.bytes(), exceeded, attempts: 1 }),
         }

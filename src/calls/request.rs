@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ExecuteError;
+use super::held::CallerKey;
 use super::requester::Requester;
 use super::status_numbers::{ANSWERED, GOES_ON};
 use super::track::FollowUp;
@@ -127,6 +128,11 @@ impl PreparedCall {
             collects: false,
             requester: Requester::default(),
         }
+    }
+
+    /// Whose share of permits and bytes it uses.
+    pub(super) fn caller_key(&self) -> CallerKey {
+        CallerKey::of(&self.requester, &self.scope)
     }
 }
 

@@ -53,7 +53,7 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
     ) -> Result<CallResponse, ExecuteError> {
         let admitted = match self.0.limits.rate(&ready.tool, &ready.scope) {
-            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, &ready.scope, caller.as_ref()).await,
+            Ok(()) => AttemptAdmission::wait(&self.0, &ready.tool.id, &ready.caller_key(), caller.as_ref()).await,
             Err(refused) => Err(refused),
         };
         match admitted {
@@ -193,14 +193,11 @@ impl Sending {
 
     /// The response with this outcome, if there is memory for it until the caller has its answer.
     async fn answered(&self, outcome: Outcome, to: &CallRoute, attempts: u32) -> Result<CallResponse, ExecuteError> {
-        let PreparedCall { tool, definition, scope, adjusted, .. } = &*self.ready;
+        let PreparedCall { tool, definition, adjusted, .. } = &*self.ready;
         // First, so that an operation is followed also where its first result is left out.
         let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
-        let held = self.inner.held.hold_result(scope, &outcome).map_err(|exceeded| ExecuteError::ResultLeftOut {
-            id: tool.id.clone(),
-            bytes: outcome.bytes(),
-            exceeded,
-            attempts,
+        let held = self.inner.held.hold_result(&self.ready.caller_key(), &outcome).map_err(|exceeded| {
+            ExecuteError::ResultLeftOut { id: tool.id.clone(), bytes: outcome.bytes(), exceeded, attempts }
         })?;
         results::note(&self.inner, &self.ready, &outcome, self.admission.rules());
         Ok(CallResponse {

@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceAuthor, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings,
-    SettingsPatch,
+    ConfigState, Health, PreferenceAuthor, PreferenceTarget, ScenarioName, ScenarioState, Scope, ScopePattern,
+    Settings, SettingsPatch,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
@@ -340,6 +340,13 @@ impl EngineHandle {
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
     ) -> Result<Vec<Settings>, EngineError> {
         self.operate(|reply| Mutation::Prefer { author, changes, reply }).await
+    }
+
+    /// Has all settings of the stored preferences of these scopes inherit again, as one change of
+    /// an operator, or with `preview` only counts them. Returns how many there were.
+    pub(crate) async fn reset_preferences(&self, scopes: ScopePattern, preview: bool) -> Result<usize, EngineError> {
+        let reset = self.operate(|reply| Mutation::Reset { scopes, preview, reply }).await?;
+        Ok(reset.len())
     }
 
     async fn operate<T>(&self, make: impl FnOnce(ReplySender<T>) -> Mutation) -> Result<T, EngineError> {

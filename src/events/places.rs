@@ -1,10 +1,17 @@
 //! The places of subscribers, of which there is a limit.
 //!
-//! If there is none left, the oldest stream of the holder with most streams gives way, so that one
-//! client never keeps all others out. It may resume where it was. In a small table none gives way.
+//! If there is none left, the oldest stream of the largest group gives way, so that no client
+//! keeps all others out. It may resume where it was. In a small table none gives way.
+//!
+//! Profiles and conversations are named by clients, so groups are compared level by level, as those
+//! of calls that wait for approval: first clients without the operator's right with those that have
+//! it, then profiles, then conversations. Unlike there a new stream is never refused, since what
+//! gives way loses no work. So this is no use of `calls/kept/groups.rs`, where a flood of small
+//! groups keeps what it has.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,6 +25,9 @@ use crate::runtime::Clock;
 
 /// In a table of less places, none gives way: a few clients are no flood.
 const PLACES_TO_GIVE_WAY: usize = 64;
+/// A group with at most this part of all places counts as no larger than others, as for calls that
+/// wait for approval.
+const SMALL_GROUP_DIVISOR: usize = 125;
 /// How often the log says at most that streams give way.
 const FULL_NOTE: Duration = Duration::from_secs(60);
 
@@ -49,7 +59,7 @@ struct TakenPlace {
 
 /// Whose a stream is: clients without the operator's right apart, and by their profile and
 /// conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub(super) struct PlaceHolder {
     owner: Option<Arc<str>>,
     profile: Option<String>,
@@ -85,7 +95,7 @@ impl SubscriberPlaces {
         let mut table = self.table();
         if table.taken.len() >= self.0.size {
             let gives_way = self.0.size >= PLACES_TO_GIVE_WAY;
-            let number = table.gives_way().filter(|_| gives_way)?;
+            let number = table.gives_way(self.0.size / SMALL_GROUP_DIVISOR).filter(|_| gives_way)?;
             let gone = table.taken.remove(&number);
             if let Some(reader) = gone.and_then(|place| place.reader?.upgrade()) {
                 reader.fate.send_replace(ReaderState::GaveWay);
@@ -118,18 +128,34 @@ impl SubscriberPlaces {
 }
 
 impl PlaceTable {
-    /// The oldest place of the holder that has most; of equal holders, the one with the oldest.
-    fn gives_way(&self) -> Option<u64> {
-        let mut groups: HashMap<&PlaceHolder, PlaceGroup> = HashMap::new();
-        for (number, place) in self.taken.iter().filter(|(_, place)| place.reader.is_some()) {
-            groups.entry(&place.holder).or_insert(PlaceGroup { streams: 0, oldest: *number }).streams += 1;
-        }
-        let largest = groups.into_values().max_by_key(|group| (group.streams, Reverse(group.oldest)));
-        largest.map(|group| group.oldest)
+    /// The oldest place of the largest conversation of the largest profile of the owner with most.
+    /// Groups of up to `small` places are equal.
+    fn gives_way(&self, small: usize) -> Option<u64> {
+        let used = self.taken.iter().filter(|(_, place)| place.reader.is_some());
+        let mut left: Vec<UsedPlace<'_>> = used.map(|(number, place)| (*number, &place.holder)).collect();
+        keep_largest(&mut left, small, |holder| holder.owner.as_deref());
+        keep_largest(&mut left, small, |holder| holder.profile.as_deref());
+        keep_largest(&mut left, small, |holder| holder.chat.as_deref());
+        left.first().map(|place| place.0)
     }
 }
 
-/// The streams of one holder.
+/// The number of a place that may give way, and whose it is.
+type UsedPlace<'a> = (u64, &'a PlaceHolder);
+
+/// Keeps the places of the largest group by this name; of equal ones, the one with the oldest.
+fn keep_largest<'a, K: Eq + Hash>(places: &mut Vec<UsedPlace<'a>>, small: usize, name: impl Fn(&'a PlaceHolder) -> K) {
+    let mut groups: HashMap<K, PlaceGroup> = HashMap::new();
+    for place in places.iter() {
+        groups.entry(name(place.1)).or_insert(PlaceGroup { streams: 0, oldest: place.0 }).streams += 1;
+    }
+    let largest = groups.into_iter().max_by_key(|(_, group)| (group.streams.max(small), Reverse(group.oldest)));
+    if let Some((largest, _)) = largest {
+        places.retain(|place| name(place.1) == largest);
+    }
+}
+
+/// The streams of one group.
 struct PlaceGroup {
     streams: usize,
     oldest: u64,

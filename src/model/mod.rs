@@ -54,6 +54,7 @@ pub(crate) use mcp_meta::{META, client_member, refused_meta_keys, with_allowed_m
 pub(crate) use member_texts::MemberTexts;
 pub use name::{InvalidName, MCP_NAME_MAX, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
+pub(crate) use preference::ScopePattern;
 pub use preference::{
     ApprovalPolicy, InvalidPreference, PreferenceAuthor, PreferenceSet, PreferenceTarget, Scope, Settings,
     SettingsPatch,

@@ -22,6 +22,10 @@ pub enum Scope {
     Chat(String),
 }
 
+/// A scope, or with a `*` at its end all scopes that begin like that: `chat:*`.
+#[derive(Debug, Clone)]
+pub(crate) struct ScopePattern(String);
+
 /// What a preference applies to, widest first. Within a scope the narrower one wins, setting by
 /// setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -266,6 +270,23 @@ impl FromStr for Scope {
             Some(("chat", id)) => Ok(Self::Chat(free_text(id)?)),
             _ => Err(InvalidPreference::Scope(text.chars().take(120).collect())),
         }
+    }
+}
+
+impl ScopePattern {
+    /// Whether it is meant.
+    pub(crate) fn matches(&self, scope: &Scope) -> bool {
+        let scope = scope.to_string();
+        self.0.strip_suffix('*').map_or_else(|| scope == self.0, |beginning| scope.starts_with(beginning))
+    }
+}
+
+impl FromStr for ScopePattern {
+    type Err = InvalidPreference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPreference> {
+        text.parse::<Scope>()?;
+        Ok(Self(text.to_owned()))
     }
 }
 

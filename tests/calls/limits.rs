@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use callsheet::calls::{BreakerState, ExecuteError, Request};
+use callsheet::calls::{BreakerState, ExecuteError, FULL_ACCESS, Request, Requester};
 use callsheet::discovery::SourceTrust;
 use callsheet::model::{ApprovalPolicy, SettingsPatch};
 use callsheet::runtime::Tasks;
@@ -117,6 +117,30 @@ async fn one_caller_leaves_permits_of_a_provider_to_others() {
         assert!(call.await.unwrap().is_ok());
     }
     assert_eq!(files.ran().len(), 5);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn callers_without_the_token_leave_permits_to_the_operator_though_none_names_a_chat() {
+    let (files, gate) = gated(&[tool("read")]).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 4).await;
+    let start = |access: &str| {
+        let app = Arc::clone(&house.app);
+        let request = Request { requester: Requester::with_access(access), ..request("read", &json!({})) };
+        Tasks::new().spawn(async move { app.call(request).await })
+    };
+    let mut calls: Vec<_> = (0..4).map(|_| start("without-token")).collect();
+    files.until_ran(3).await;
+    while house.app.calls().waiting() < 1 {
+        tokio::task::yield_now().await;
+    }
+    calls.push(start(FULL_ACCESS));
+    files.until_ran(4).await;
+    assert_eq!(house.app.calls().waiting(), 1, "the operator's call does not wait for theirs");
+    gate.send_replace(true);
+    for call in calls {
+        assert!(call.await.unwrap().is_ok());
+    }
     house.finish().await;
 }
 

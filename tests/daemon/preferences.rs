@@ -1,7 +1,7 @@
 //! Preferences over HTTP: durable, each setting on its own, and in the list at once.
 
 use callsheet::config::Config;
-use callsheet::model::{PreferenceAuthor, Secret, Settings};
+use callsheet::model::{PreferenceAuthor, Scope, Secret, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{CLIENT_PREFERENCES_MAX, PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
@@ -487,6 +487,29 @@ async fn what_clients_tightened_never_gives_way_and_leaves_the_operator_room() {
     daemon.stop().await;
 }
 
+#[tokio::test]
+async fn a_reset_of_scopes_counts_what_is_stored_and_not_what_is_configured() {
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    for target in ["tag:slow", "tag:risky"] {
+        config.preferences.set(Scope::Global, target.parse().unwrap(), priority());
+    }
+    let daemon = Daemon::start(config).await;
+    let path = ["POST", "/api/v1/preferences/reset"];
+    let reset = async |preview: bool| {
+        let body = json!({"scope": "global", "preview": preview});
+        sent(&daemon, None, path, body).await.json()["preferences"].clone()
+    };
+    assert_eq!([reset(true).await, reset(false).await], [json!(0), json!(0)]);
+    put(&daemon, "global", "tag:slow", json!({"pinned": true})).await;
+    put(&daemon, "global", "tag:fast", json!({"priority": 3})).await;
+    assert_eq!(reset(true).await, json!(2));
+    assert_eq!(preferences(&daemon).await.as_array().unwrap().len(), 3, "a preview changes none");
+    assert_eq!([reset(false).await, reset(false).await], [json!(2), json!(0)]);
+    assert_eq!(preferences(&daemon).await.as_array().unwrap().len(), 2, "the configured ones are in force");
+    daemon.stop().await;
+}
+
 /// An earlier version did not store who made a preference, and had one limit for all.
 #[tokio::test]
 async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operator_room() {
@@ -501,9 +524,12 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
     assert_eq!(sent(&daemon, Some(TOKEN), PUT, own).await.status, 200);
     assert_eq!(chats(&daemon).await.len(), PREFERENCES_MAX);
     assert_eq!(sent(&daemon, None, PUT, hint("new")).await.status, 200);
-    assert_eq!(chats(&daemon).await.len(), CLIENT_PREFERENCES_MAX);
+    let left = chats(&daemon).await;
+    assert_eq!(left.len(), PREFERENCES_MAX, "one new one takes the place of one");
+    assert!(!left.contains(&"chat:0".to_owned()) && left.contains(&"chat:new".to_owned()));
     let findings = daemon.findings("preferences-gave-way").await;
-    assert!(findings[0]["message"].as_str().unwrap().starts_with("9001 preferences"), "{findings:?}");
+    let message = findings[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("1 preferences that clients") && message.contains("`chat:0 tag:slow`"), "{message}");
     daemon.stop().await;
 }
 

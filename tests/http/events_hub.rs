@@ -320,6 +320,55 @@ async fn in_a_full_table_the_oldest_stream_of_the_largest_holder_gives_way() {
     assert!(stage.hub.subscribers() < 10, "what gave way frees no place twice");
 }
 
+#[tokio::test]
+async fn streams_of_invented_conversations_take_no_place_of_an_operator_or_of_another_profile() {
+    let stage = Stage::new(|events| events.max_subscribers = 64);
+    let of_client = |profile: Option<&str>, chat: String| {
+        let query = ViewQuery { profile: profile.map(str::to_owned), chat: Some(chat), ..ViewQuery::default() };
+        let calls = CallsSeen::OwnWithIds("without-token".into(), BTreeSet::new());
+        SubscribeRequest { query, calls, ..SubscribeRequest::default() }
+    };
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        kept.push(stage.follow(SubscribeRequest::default()).await.0);
+        kept.push(stage.follow(of_client(Some("p"), "7".to_owned())).await.0);
+    }
+    let mut flood = Vec::new();
+    for number in 0..70 {
+        flood.push(stage.follow(of_client(None, number.to_string())).await.0);
+    }
+    assert_eq!(stage.hub.subscribers(), 64);
+    for stream in &mut flood[..10] {
+        assert_eq!(ending(stream).await, Ending::GaveWay, "the oldest ones of the flood");
+    }
+    for stream in &mut kept {
+        let next = tokio::time::timeout(Duration::ZERO, stream.next()).await;
+        assert!(!matches!(next, Ok(Next::Ended(_))), "it keeps its place");
+    }
+}
+
+/// Where no token is configured, all clients are one owner.
+#[tokio::test]
+async fn a_few_streams_of_one_conversation_are_no_more_than_one_of_an_invented_one() {
+    let stage = Stage::new(|events| events.max_subscribers = 250);
+    let of_chat = |chat: String| {
+        let query = ViewQuery { chat: Some(chat), ..ViewQuery::default() };
+        SubscribeRequest { query, ..SubscribeRequest::default() }
+    };
+    let mut flood = Vec::new();
+    for number in 0..248 {
+        flood.push(stage.follow(of_chat(number.to_string())).await.0);
+    }
+    let mut tabs = vec![stage.follow(SubscribeRequest::default()).await.0];
+    tabs.push(stage.follow(SubscribeRequest::default()).await.0);
+    let _new = stage.follow(of_chat("new".to_owned())).await;
+    assert_eq!(ending(&mut flood[0]).await, Ending::GaveWay);
+    for tab in &mut tabs {
+        let next = tokio::time::timeout(Duration::ZERO, tab.next()).await;
+        assert!(!matches!(next, Ok(Next::Ended(_))), "it keeps its place");
+    }
+}
+
 /// As in a connection that waits for other things at the same time.
 #[test]
 fn a_snapshot_is_made_once_though_its_reader_stops_waiting_for_it_meanwhile() {

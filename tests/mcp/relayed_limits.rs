@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use callsheet::calls::{ExecuteError, RelayRequest, RelayResponse};
+use callsheet::calls::{ExecuteError, RelayRequest, RelayResponse, Requester};
 use callsheet::catalog::ViewQuery;
 use callsheet::model::JsonText;
 use callsheet::protocols::RelayMethod;
@@ -42,6 +42,7 @@ async fn read(house: &House, params: JsonText, stop: Stop) -> Result<RelayRespon
         params,
         resumed: None,
         scope: ViewQuery::default(),
+        requester: Requester::default(),
     };
     house.app.calls().relay(request, Some(Arc::new(Cancels(stop)))).await
 }

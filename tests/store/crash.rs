@@ -235,6 +235,31 @@ fn a_disk_that_is_full_at_the_start_costs_changes_and_nothing_else() {
     }
 }
 
+/// The columns that the last two steps of the schema added are not there yet.
+#[test]
+fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk() {
+    let home = stored();
+    let earlier = rusqlite::Connection::open(home.path(STATE)).unwrap();
+    earlier
+        .execute_batch(
+            "ALTER TABLE preferences DROP COLUMN by_client;
+             ALTER TABLE approvals DROP COLUMN access;
+             PRAGMA user_version = 12;
+             INSERT INTO approvals (id, tool, name, arguments, definition, digest, idempotent, asked_at, expires_at, state)
+                VALUES ('7', 'kitchen/brew', 'brew', '{}', 'd0', 'd1', 0, '2026-03-04T05:06:07Z',
+                    '2999-03-04T05:06:07Z', 'waiting');
+             INSERT INTO preferences (scope, target, priority, updated_at)
+                VALUES ('global', 'tool:kitchen/brew', 5, '2026-03-04T05:06:07Z');",
+        )
+        .unwrap();
+    drop(earlier);
+    let daemon = limited(&home, 0);
+    assert_frozen(&daemon, 5);
+    assert_eq!(findings(&daemon, "state-repaired"), Vec::<Value>::new());
+    let approvals = send(&daemon.url, "GET", "/api/v1/approvals", None).unwrap().json();
+    assert_eq!(approvals["approvals"][0]["id"], "7", "{approvals}");
+}
+
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }

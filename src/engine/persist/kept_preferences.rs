@@ -51,10 +51,11 @@ impl GaveWay {
         let place = quoted_excerpt(&format!("{} {}", latest.0, latest.1));
         let message = format!(
             "{count} preferences that clients without the operator's token made gave way to newer ones since the start, \
-             because {CLIENT_PREFERENCES_MAX} of them are kept; the latest was {place}"
+             because none is added beyond {CLIENT_PREFERENCES_MAX}; the latest was {place}"
         );
         let hint = "see `callsheet prefs list`, and reset what clients made with `callsheet prefs reset --scope 'chat:*'`; \
-                    what is set with the operator's token never gives way";
+                    what is set with the operator's token never gives way, but priorities and pins in scopes of chats that \
+                    an earlier version stored count as those of clients until they are set again";
         Some(Finding::new(FindingCode::PreferencesGaveWay, message).hint(hint))
     }
 }
@@ -106,7 +107,10 @@ impl KeptPreferences {
         if self.of_operators() > before.of_operators().max(PREFERENCES_MAX) {
             return Err(EngineError::TooManyPreferences);
         }
-        if self.ages.len() <= before.ages.len().max(CLIENT_PREFERENCES_MAX) {
+        // A table that was over the limit before does not grow, and no change takes more from it
+        // than it adds: which of its rows are an operator's is not known.
+        let kept = before.ages.len().max(CLIENT_PREFERENCES_MAX);
+        if self.ages.len() <= kept {
             return Ok(Vec::new());
         }
         let is_hint = |key: &PreferenceKey| {
@@ -115,13 +119,11 @@ impl KeptPreferences {
         };
         let earlier = self.by_age.iter().take_while(|(age, _)| *age < before.next_age);
         let hints = earlier.map(|(_, key)| key).filter(|key| is_hint(key));
-        let beyond = self.ages.len() - CLIENT_PREFERENCES_MAX;
-        let gone: Vec<PreferenceKey> = hints.take(beyond).cloned().collect();
+        let gone: Vec<PreferenceKey> = hints.take(self.ages.len() - kept).cloned().collect();
         for key in &gone {
             self.put(key.clone(), Settings::default(), PreferenceAuthor::Client);
         }
-        // Of a table that was over the limit before, as many stay as were there.
-        if self.ages.len() > before.ages.len().max(CLIENT_PREFERENCES_MAX) {
+        if self.ages.len() > kept {
             return Err(EngineError::TooManyClientPreferences);
         }
         Ok(gone)

@@ -8,7 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::engine::message::{EngineEvent, ReplySender};
 use crate::engine::persist::kept_preferences::{GaveWay, KeptPreferences};
-use crate::model::{Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
+use crate::model::{
+    Health, PreferenceAuthor, PreferenceTarget, ScenarioName, Scope, ScopePattern, Settings, SettingsPatch,
+};
 use crate::runtime::Stop;
 use crate::state::{StateError, StateStore, TrustDecision, Write};
 
@@ -18,6 +20,13 @@ pub(in crate::engine) enum Mutation {
     Prefer {
         author: PreferenceAuthor,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
+        reply: ReplySender<Vec<Settings>>,
+    },
+    /// Has all settings of the stored preferences of these scopes inherit again, or with `preview`
+    /// only finds them. Answered with the settings of each afterwards.
+    Reset {
+        scopes: ScopePattern,
+        preview: bool,
         reply: ReplySender<Vec<Settings>>,
     },
     Decide(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
@@ -45,6 +54,7 @@ impl MutationWriter {
             let Some(operation) = operation else { return };
             let event = match operation {
                 Mutation::Prefer { author, changes, reply } => self.prefer(author, changes, reply).await,
+                Mutation::Reset { scopes, preview, reply } => self.reset(&scopes, preview, reply).await,
                 Mutation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
             };
             let Some(event) = event else { continue };
@@ -96,6 +106,27 @@ impl MutationWriter {
         self.preferences = next;
         let preferences = Arc::new(self.preferences.set().clone());
         Some(EngineEvent::PreferencesChanged { preferences, gave_way: self.gave_way.clone(), settings, reply })
+    }
+
+    /// Resets what is stored at this moment, in one write.
+    async fn reset(
+        &mut self,
+        scopes: &ScopePattern,
+        preview: bool,
+        reply: ReplySender<Vec<Settings>>,
+    ) -> Option<EngineEvent> {
+        let stored = self.preferences.set().iter().filter(|(scope, _, _)| scopes.matches(scope));
+        if preview {
+            let _ = reply.send(Ok(stored.map(|(_, _, settings)| settings.clone()).collect()));
+            return None;
+        }
+        let changes: Vec<_> =
+            stored.map(|(scope, target, _)| (scope.clone(), target.clone(), SettingsPatch::reset())).collect();
+        if changes.is_empty() {
+            let _ = reply.send(Ok(Vec::new()));
+            return None;
+        }
+        self.prefer(PreferenceAuthor::Operator, changes, reply).await
     }
 
     async fn decide(

@@ -113,7 +113,7 @@ pub(in crate::server) struct ResetManyBody {
 pub(in crate::server) struct ResetCount {
     /// The scope as it was given.
     scope: String,
-    /// How many preferences there were.
+    /// How many stored preferences there were.
     preferences: usize,
     /// Whether they inherit every setting again, durable and published; else they were only
     /// counted.
@@ -271,27 +271,16 @@ pub(in crate::server) async fn reset(
 }
 
 /// `POST /api/v1/preferences/reset`: makes every setting of all preferences of a scope, or of all
-/// scopes that begin alike, inherit again. All of them or none.
+/// scopes that begin alike, inherit again. All of them or none. Only callers with the right
+/// `operate` get here. Configured preferences are not stored, so they are neither reset nor
+/// counted.
 pub(in crate::server) async fn reset_many(
     State(shared): State<SharedState>,
-    access: Access,
     _: NoQuery,
     ApiJson(body): ApiJson<ResetManyBody>,
 ) -> Result<Response, Problem> {
     let ResetManyBody { scope, preview } = body;
-    scope.parse::<Scope>()?;
-    let is_meant = |each: &Scope| match scope.strip_suffix('*') {
-        Some(beginning) => each.to_string().starts_with(beginning),
-        None => each.to_string() == scope,
-    };
-    let snapshot = shared.reader.snapshot();
-    let stored = snapshot.catalog.preferences().iter().filter(|(each, _, _)| is_meant(each));
-    let changes: Vec<ScopedPatch> =
-        stored.map(|(scope, target, _)| (scope.clone(), target.clone(), SettingsPatch::reset())).collect();
-    let preferences = changes.len();
-    if !preview && preferences > 0 {
-        shared.set_preferences(access, changes).await?;
-    }
+    let preferences = shared.engine.reset_preferences(scope.parse()?, preview).await?;
     shared_json::json(&ResetCount { scope, preferences, reset: !preview })
 }
 

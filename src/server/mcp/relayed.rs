@@ -92,9 +92,10 @@ pub(super) async fn send(
     let about = format!("{} {scenario} {subject}", method.as_str());
     let bound = binding(scope.profile.as_deref(), &about, params.get());
     let answer = AnswerWriter::new(context, id, &parts, bound);
+    let requester = context.access.requester();
     let (calls, is_modern) = (context.shared.calls.clone(), client.is_modern());
     let work = |caller: Arc<McpCaller>, resumed| async move {
-        let request = RelayRequest { scenario, method, params, resumed, scope };
+        let request = RelayRequest { scenario, method, params, resumed, scope, requester };
         match calls.relay(request, Some(caller)).await {
             Ok(answered) => finished(&answered, method, (is_modern, &subject)),
             Err(refused) => Err(unanswered(&refused)),

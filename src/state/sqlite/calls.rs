@@ -58,13 +58,15 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
 }
 
 pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
+    // A file that cannot be written may be older than this column.
+    let has_access = row.as_ref().column_index("access").is_ok();
     Ok(ApprovalRequest {
         id: shared(row, "id")?,
         tool: parsed(row, "tool")?,
         name: shared(row, "name")?,
         arguments: json(row, "arguments")?,
         caller: asker(row)?,
-        access: maybe(row, "access")?,
+        access: if has_access { maybe(row, "access")? } else { None },
         owner: party(row)?,
         definition: shared(row, "definition")?,
         digest: shared(row, "digest")?,
