@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::support::callee::{self, Callee};
 use crate::support::house::House;
+use crate::support::mcp_client::McpClient;
 use crate::support::offers::{offer, put, tool};
 use crate::support::serving::{self, Answer, Served, ask};
 use crate::support::socket::{Came, open};
@@ -375,6 +376,36 @@ async fn an_operator_can_look_and_decide_while_large_answers_of_others_are_not_r
     let approved = by_operator(address, "POST", &format!("{all}/{id}/approve")).await;
     assert_eq!(approved.status, 200, "{approved:?}");
     drop(unread);
+    house.finish().await;
+}
+
+/// Its head is not sent before, as a connection that is cut would not say why.
+#[tokio::test]
+async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
+    let (callee, house, address) = waiting_calls().await;
+    callee.runs(|_| async { callee::done(&json!("x".repeat(700_000))) });
+    let unread = large_answers_unread(address).await;
+    let params = json!({"name": "tool_1", "arguments": {}});
+    let left_out = |error: &serde_json::Value| {
+        let why = error["message"].as_str().unwrap_or_default();
+        why.contains("this request was run, its answer is left out") && why.contains("`server.held_bytes`")
+    };
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let json = [("content-type", "application/json")];
+    let refused = ask(address, "POST", "/rpc", &json, &message).await;
+    assert_eq!(refused.status, 200, "{refused:?}");
+    assert!(left_out(&refused.json()["error"]), "{refused:?}");
+    let modern = McpClient::modern(address, json!({}));
+    let legacy = McpClient::legacy(address, "2025-06-18", json!({})).await;
+    for client in [modern, legacy] {
+        let refused = client.request("tools/call", params.clone()).await;
+        assert_eq!(refused.0, 200, "{}", refused.1);
+        assert_eq!(refused.1["error"]["code"], -31_003, "{}", refused.1);
+        assert!(left_out(&refused.1["error"]), "{}", refused.1);
+    }
+    drop(unread);
+    let run = ask(address, "POST", "/rpc", &json, &message).await;
+    assert_eq!(run.json()["result"].as_str().map(str::len), Some(700_000));
     house.finish().await;
 }
 

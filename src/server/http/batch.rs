@@ -1,4 +1,4 @@
-//! The answer to a batch of JSON-RPC messages, part by part.
+//! The answers to JSON-RPC messages, single ones and batches, part by part.
 //!
 //! Bytes are reserved before a part is added to the others. A list that all clients share is a part
 //! as it is: a batch that lists a hundred times holds it once. After the first part without room,
@@ -42,6 +42,43 @@ pub(in crate::server) enum BatchFull {
     Memory(BudgetExceeded),
 }
 
+/// A single answer that has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this request was run, its answer is left out: {0}; read other answers first, or raise `server.held_bytes`")]
+pub(in crate::server) struct AnswerLeftOut(#[from] BudgetExceeded);
+
+/// The answer to a single message: its result, and what stands before and behind it. All of it is
+/// reserved before its head is sent, so that its client gets an error if there is no room.
+///
+/// # Errors
+/// There is no room for it.
+pub(in crate::server) fn single_answer(
+    around: (&str, &str),
+    result: Bytes,
+    budget: &AnswerBudget,
+) -> Result<SharedBody, AnswerLeftOut> {
+    let before = Bytes::copy_from_slice(around.0.as_bytes());
+    let behind = Bytes::copy_from_slice(around.1.as_bytes());
+    let reserved = budget.reserve(before.len() + unreserved_bytes(&result) + behind.len())?;
+    Ok(reserved_body([before, result, behind], reserved))
+}
+
+/// How many bytes of a result have no reservation yet. What is shared has one of its own, or stands
+/// in the program.
+fn unreserved_bytes(result: &Bytes) -> usize {
+    if result.is_unique() { result.len() } else { 0 }
+}
+
+/// The body of these parts. Their reservation is free when the last of them was written.
+fn reserved_body<R>(parts: impl IntoIterator<Item = Bytes>, reserved: R) -> SharedBody
+where
+    R: Send + Sync + 'static,
+{
+    let reserved = Arc::new(reserved);
+    let parts = parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
+    SharedBody::new(parts.collect::<Vec<_>>())
+}
+
 impl BatchAnswer {
     /// No answer yet. They are reserved from `budget`.
     pub(in crate::server) fn new(budget: &AnswerBudget) -> Self {
@@ -60,9 +97,7 @@ impl BatchAnswer {
     /// There is no room for it, nor for any after it. The batch is as it was.
     pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
         let around_bytes = around.0.len() + around.1.len() + 1;
-        // What is shared has its own reservation, or stands in the program.
-        let own_bytes = if result.is_unique() { result.len() } else { 0 };
-        self.reserved.grow(around_bytes + own_bytes).map_err(|exceeded| {
+        self.reserved.grow(around_bytes + unreserved_bytes(result)).map_err(|exceeded| {
             let full = BatchFull::Memory(exceeded);
             self.full = Some(full);
             full
@@ -96,10 +131,7 @@ impl BatchAnswer {
         }
         self.rest.push(b']');
         self.parts.push(self.rest.into());
-        let reserved = Arc::new(self.reserved);
-        // It is free when the last part was written.
-        let parts = self.parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
-        Some(SharedBody::new(parts.collect::<Vec<_>>()))
+        Some(reserved_body(self.parts, self.reserved))
     }
 
     fn separate(&mut self) {

@@ -36,7 +36,7 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
-use crate::server::http::batch::{BatchAnswer, BatchFull};
+use crate::server::http::batch::{BatchAnswer, BatchFull, single_answer};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
@@ -105,7 +105,7 @@ impl RpcContext {
         match json_rpc::read(&text) {
             Received::One(message) => {
                 drop(text);
-                self.run(message).await.map(RpcAnswer::into_body)
+                self.run(message).await.map(|answer| answer.into_body(&self.answers))
             }
             Received::Batch(messages) => self.batch(messages).await,
         }
@@ -161,14 +161,20 @@ impl RpcAnswer {
         Self { id, result: Err(AnswerError::refused(format!("{full}; this request was not run"))) }
     }
 
-    fn into_body(self) -> SharedBody {
-        match self.result {
+    /// The answer to a single message, reserved from `budget`. Without room it is an error that
+    /// says so.
+    fn into_body(self, budget: &AnswerBudget) -> SharedBody {
+        let answer = match self.result {
             Ok(result) => {
                 let around = json_rpc::around_result(&self.id);
-                SharedBody::new([around.0.into(), result, around.1.into()])
+                single_answer((around.0, &around.1), result, budget)
             }
-            Err(error) => SharedBody::new([json_rpc::answer(&self.id, Err(error)).into()]),
-        }
+            Err(error) => single_answer(("", ""), json_rpc::answer(&self.id, Err(error)).into(), budget),
+        };
+        answer.unwrap_or_else(|left_out| {
+            let error = AnswerError::refused(left_out.to_string());
+            SharedBody::new([json_rpc::answer(&self.id, Err(error)).into()])
+        })
     }
 
     fn add_to(self, batch: &mut BatchAnswer) {

@@ -70,7 +70,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
             let (claims, result) = greeting::initialize(context, params.as_ref());
-            let mut response = answer::result(id.get(), result);
+            let mut response = answer::result(id.get(), result, context.bytes.answers());
             // The characters of an id may all stand in a header.
             if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {
                 response.headers_mut().insert(SESSION_ID, signed);
@@ -84,7 +84,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Err(refusal) => Err(refusal),
     };
     match answered {
-        Ok(Answer::Result(result)) => answer::result(id.get(), result),
+        Ok(Answer::Result(result)) => answer::result(id.get(), result, context.bytes.answers()),
         Ok(Answer::Stream(response)) => response,
         Err(refusal) => refused(Some(id.get()), &refusal),
     }
