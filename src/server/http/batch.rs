@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::runtime::{AnswerBudget, BudgetExceeded, GrowingAnswer};
+use crate::runtime::{AnswerBudget, AnswerBytes, BudgetExceeded};
 use crate::server::http::held::with_reservation;
 use crate::server::http::shared_body::SharedBody;
 
@@ -24,7 +24,7 @@ pub(in crate::server) struct BatchAnswer {
     parts: Vec<Bytes>,
     /// What comes after those parts, and is copied.
     rest: Vec<u8>,
-    reserved: GrowingAnswer,
+    reserved: AnswerBytes,
     /// Bytes of all answers, also of what they share.
     bytes: usize,
     is_empty: bool,
@@ -82,7 +82,7 @@ where
 impl BatchAnswer {
     /// No answer yet. They are reserved from `budget`.
     pub(in crate::server) fn new(budget: &AnswerBudget) -> Self {
-        let reserved = GrowingAnswer::new(budget.clone());
+        let reserved = budget.empty();
         Self { parts: Vec::new(), rest: vec![b'['], reserved, bytes: 0, is_empty: true, full: None }
     }
 
@@ -97,7 +97,8 @@ impl BatchAnswer {
     /// There is no room for it, nor for any after it. The batch is as it was.
     pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
         let around_bytes = around.0.len() + around.1.len() + 1;
-        self.reserved.grow(around_bytes + unreserved_bytes(result)).map_err(|exceeded| {
+        let all = self.reserved.bytes() + around_bytes + unreserved_bytes(result);
+        self.reserved.resize(all).map_err(|exceeded| {
             let full = BatchFull::Memory(exceeded);
             self.full = Some(full);
             full
