@@ -28,8 +28,16 @@ struct BudgetLevel {
     reserved: AtomicUsize,
     /// The budget that this one is a share of.
     whole: Option<ByteBudget>,
-    /// Whether one client has this level alone.
-    of_client: bool,
+    owner: BudgetOwner,
+}
+
+/// Whose bytes are reserved in a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BudgetOwner {
+    All,
+    /// One client alone.
+    Client,
+    Operators,
 }
 
 /// The most bytes that may be reserved at once.
@@ -70,7 +78,9 @@ pub struct AnswerBytes {
 }
 
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
-/// them until the last one lets go. While no client holds them, they are not reserved.
+/// them until the last one lets go. While no client holds them, they are not reserved. Each operator
+/// that holds them in the part for operators has them there alone: clients that request the same
+/// bytes could use that part up.
 #[derive(Debug, Default)]
 pub struct SharedReservation {
     held: ArcSwap<Weak<ReservedBytes>>,
@@ -97,30 +107,37 @@ pub enum BudgetExceeded {
 impl ByteBudget {
     /// A budget of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, false)
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, BudgetOwner::All)
     }
 
     /// A share of this budget, of at most so many bytes.
     #[must_use]
     pub fn share(&self, limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), true)
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), BudgetOwner::Client)
     }
 
     /// A part of this budget for one purpose of all clients, so that another purpose always has
     /// room: so many eighths of its limit, at least `least` bytes. It follows that limit.
     #[must_use]
     pub fn part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), false)
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::All)
     }
 
     /// The same as the share of one client.
     #[must_use]
     pub fn client_part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), true)
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Client)
     }
 
-    fn level(limit: BudgetLimit, whole: Option<Self>, of_client: bool) -> Self {
-        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, of_client }))
+    /// The same for operators. What is reserved there is shared with no other client, see
+    /// [`SharedReservation`].
+    #[must_use]
+    pub fn operators_part(&self, eighths: usize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Operators)
+    }
+
+    fn level(limit: BudgetLimit, whole: Option<Self>, owner: BudgetOwner) -> Self {
+        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, owner }))
     }
 
     /// Changes the limit. What is reserved stays reserved. A part of a budget keeps following that
@@ -181,7 +198,7 @@ impl ByteBudget {
         let fits = |reserved: usize| reserved.checked_add(more).filter(|sum| more == 0 || *sum <= limit);
         let taken = self.0.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         if taken.is_err() {
-            return Err(if self.0.of_client {
+            return Err(if self.0.owner == BudgetOwner::Client {
                 BudgetExceeded::Share { limit }
             } else {
                 BudgetExceeded::Whole { limit }
@@ -372,8 +389,11 @@ impl SharedReservation {
 
     /// Has the bytes of a first client, which were reserved before they were made.
     pub fn begin(&self, reserved: ReservedBytes) -> Arc<ReservedBytes> {
+        let is_shared = reserved.budget.0.owner != BudgetOwner::Operators;
         let reserved = Arc::new(reserved);
-        self.held.store(Arc::new(Arc::downgrade(&reserved)));
+        if is_shared {
+            self.held.store(Arc::new(Arc::downgrade(&reserved)));
+        }
         reserved
     }
 }
@@ -537,6 +557,23 @@ mod tests {
     }
 
     #[test]
+    fn bytes_in_the_part_for_operators_are_shared_with_no_client() {
+        let (clients, spare, operator) = with_spare();
+        let client = AnswerBudget::new(clients.clone(), clients.client_part(2, 0));
+        let others = clients.reserve(650_000).unwrap();
+        let shared = SharedReservation::default();
+        let held = shared.hold(80_000, &operator).unwrap();
+        assert_eq!(spare.reserved(), 80_000);
+        assert_eq!(shared.hold(80_000, &client).unwrap_err(), BudgetExceeded::Whole { limit: 700_000 });
+        drop(others);
+        let own = shared.hold(80_000, &client).unwrap();
+        let again = shared.hold(80_000, &operator).unwrap();
+        assert!(Arc::ptr_eq(&own, &again), "what a client holds is shared with operators, too");
+        drop((held, own, again));
+        assert_eq!([clients.reserved(), spare.reserved()], [0, 0]);
+    }
+
+    #[test]
     fn the_parts_of_an_answer_count_together() {
         let whole = ByteBudget::new(1_000_000);
         let budget = AnswerBudget::new(whole.clone(), whole.share(100_000));
@@ -574,7 +611,7 @@ mod tests {
     fn with_spare() -> (ByteBudget, ByteBudget, AnswerBudget) {
         let whole = ByteBudget::new(800_000);
         let clients = whole.part(7, 0);
-        let spare = whole.part(1, 0);
+        let spare = whole.operators_part(1, 0);
         let budget = AnswerBudget::new(clients.clone(), clients.client_part(2, 0)).with_spare(&spare);
         (clients, spare, budget)
     }

@@ -409,6 +409,30 @@ async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
     house.finish().await;
 }
 
+/// Otherwise clients that request the same list would use up the room of operators.
+#[tokio::test]
+async fn a_list_in_the_room_of_operators_is_refused_to_other_clients() {
+    let (_callee, house, address) = waiting_calls().await;
+    let unread = large_answers_unread(address).await;
+    let target = format!("http://{address}/api/v1/tools?max_tools=299");
+    let list = |client: &reqwest::Client| client.get(&target);
+    let operator = client_that_does_not_read();
+    let held = list(&operator).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(held.status(), 200);
+    let client = client_that_does_not_read();
+    let refused = list(&client).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    drop(unread);
+    let waiting = async {
+        while list(&client).send().await.unwrap().status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("clients have room again");
+    drop(held);
+    house.finish().await;
+}
+
 #[tokio::test]
 async fn a_page_of_approvals_has_room_among_small_answers() {
     let (_callee, house, address) = waiting_calls().await;
