@@ -301,6 +301,27 @@ async fn the_answers_of_a_batch_count_together_in_the_share_of_their_connection(
     drop(unread);
 }
 
+/// A list that all clients share is copied if it is short.
+#[tokio::test]
+async fn the_short_lists_of_a_batch_are_counted_for_each_time_they_are_copied() {
+    let server = served_lists_keeping(64 << 20).await;
+    for face in ["/rpc", "/mcp"] {
+        let client = client_that_does_not_read();
+        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let count = if face == "/mcp" { 100 } else { 1_000 };
+        let path = format!("{face}?max_tools=1");
+        let answer = message(&server, &client, &path, &session, batch(count, "tools/list", "{}")).await;
+        assert_eq!(answer.status(), 200, "{face}");
+        let bytes = held(&server).await;
+        let text = answer.text().await.unwrap();
+        assert_eq!(text.matches(r#""jsonrpc":"2.0""#).count(), count, "{face}");
+        // But for a bracket.
+        assert!(bytes + 10 > text.len() as u64, "{face}: {bytes} of {}", text.len());
+        assert_eq!(face == "/rpc", text.contains("have no room"), "{face}: a share has 1.75 MiB, {}", text.len());
+        until_held(&server, "free again", |bytes| bytes < 100_000).await;
+    }
+}
+
 const TOKEN: &str = "0123456789abcdef-hush";
 
 /// A daemon with a token, whose tool set has some 600 KB, and 20 calls of 10 KB that wait for an
@@ -376,6 +397,27 @@ async fn an_operator_can_look_and_decide_while_large_answers_of_others_are_not_r
     let approved = by_operator(address, "POST", &format!("{all}/{id}/approve")).await;
     assert_eq!(approved.status, 200, "{approved:?}");
     drop(unread);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_errors_of_a_batch_count_in_the_share_of_their_connection() {
+    let (callee, house, address) = waiting_calls().await;
+    let failed = json!({"success": false, "error": "x".repeat(50_000)});
+    callee.runs(move |_| {
+        let failed = callee::answer(200, &failed);
+        async move { failed }
+    });
+    let json = [("content-type", "application/json")];
+    let calls = batch(60, "tools/call", r#"{"name":"tool_1","arguments":{}}"#);
+    let answer = ask(address, "POST", "/rpc", &json, &calls).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let text = String::from_utf8(answer.body).unwrap();
+    assert_eq!(text.matches(r#""jsonrpc":"2.0""#).count(), 60);
+    assert!(text.len() < 1_700_000, "a share has 1.5 MB: {}", text.len());
+    assert!(text.contains("have no room: this client already uses its share"), "{}", &text[text.len() - 300..]);
+    assert!(text.contains("this request was not run"), "{}", &text[text.len() - 300..]);
+    assert!(callee.ran().len() < 45, "{}", callee.ran().len());
     house.finish().await;
 }
 

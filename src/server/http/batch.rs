@@ -18,6 +18,8 @@ const BATCH_ANSWERS_MAX_BYTES: usize = 64 << 20;
 /// A result up to so many bytes is copied among what stands around it, so that small ones make few
 /// parts.
 const COPIED_RESULT_MAX_BYTES: usize = 4 * 1024;
+/// What stands between two answers.
+const COMMA_BYTES: usize = 1;
 
 /// The answers to the messages of a batch so far.
 pub(in crate::server) struct BatchAnswer {
@@ -96,33 +98,62 @@ impl BatchAnswer {
     /// # Errors
     /// There is no room for it, nor for any after it. The batch is as it was.
     pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
-        let around_bytes = around.0.len() + around.1.len() + 1;
-        let all = self.reserved.bytes() + around_bytes + unreserved_bytes(result);
-        self.reserved.resize(all).map_err(|exceeded| {
-            let full = BatchFull::Memory(exceeded);
-            self.full = Some(full);
-            full
-        })?;
+        let is_copied = result.len() <= COPIED_RESULT_MAX_BYTES;
+        let own_bytes = if is_copied { result.len() } else { unreserved_bytes(result) };
+        let around_bytes = around.0.len() + around.1.len();
+        self.reserve(around_bytes + own_bytes)?;
         self.separate();
         self.rest.extend_from_slice(around.0.as_bytes());
-        if result.len() <= COPIED_RESULT_MAX_BYTES {
+        if is_copied {
             self.rest.extend_from_slice(result);
         } else {
             self.parts.push(std::mem::take(&mut self.rest).into());
             self.parts.push(result.clone());
         }
         self.rest.extend_from_slice(around.1.as_bytes());
-        self.bytes += around_bytes + result.len();
-        if self.bytes > BATCH_ANSWERS_MAX_BYTES {
-            self.full = Some(BatchFull::Long);
-        }
+        self.sent(around_bytes + result.len());
         Ok(())
     }
 
-    /// Adds an error. It is short, so it has no reservation: a client is to know of each message.
-    pub(in crate::server) fn add_error(&mut self, error: &[u8]) {
+    /// Adds the error of a message that was run.
+    ///
+    /// # Errors
+    /// There is no room for it, nor for any after it. The batch is as it was.
+    pub(in crate::server) fn add_error(&mut self, error: &[u8]) -> Result<(), BatchFull> {
+        self.reserve(error.len())?;
+        self.extend(error);
+        Ok(())
+    }
+
+    /// Adds the error of a message whose answer is left out, or that was not run: a client is to
+    /// know of each message. It is short, and counted also where there is no room for it.
+    pub(in crate::server) fn add_left_out(&mut self, error: &[u8]) {
+        self.reserved.count(error.len() + COMMA_BYTES);
+        self.extend(error);
+    }
+
+    /// Reserves an answer of so many bytes, and what stands between it and the one before.
+    fn reserve(&mut self, bytes: usize) -> Result<(), BatchFull> {
+        let all = self.reserved.bytes() + bytes + COMMA_BYTES;
+        self.reserved.resize(all).map_err(|exceeded| {
+            let full = BatchFull::Memory(exceeded);
+            self.full = Some(full);
+            full
+        })
+    }
+
+    fn extend(&mut self, error: &[u8]) {
         self.separate();
         self.rest.extend_from_slice(error);
+        self.sent(error.len());
+    }
+
+    /// So many bytes more will be sent.
+    fn sent(&mut self, bytes: usize) {
+        self.bytes += bytes + COMMA_BYTES;
+        if self.bytes > BATCH_ANSWERS_MAX_BYTES {
+            self.full = Some(BatchFull::Long);
+        }
     }
 
     /// The whole answer; `None` if no message has one.
