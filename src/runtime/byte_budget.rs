@@ -78,7 +78,7 @@ pub struct AnswerBytes {
 }
 
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
-/// them until the last one lets go. While no client holds them, they are not reserved. Each operator
+/// them until the last one lets go. While no client holds them, they are not reserved. An operator
 /// that holds them in the part for operators has them there alone: clients that request the same
 /// bytes could use that part up.
 #[derive(Debug, Default)]
@@ -189,8 +189,8 @@ impl ByteBudget {
         }
     }
 
-    /// Reserves what so many bytes need more than those that have `before`, here and in every budget
-    /// that this one is a share of.
+    /// Reserves what so many bytes need more than `before` has, here and in every budget that this
+    /// one is a share of.
     fn take(&self, bytes: usize, before: &ReservedBytes) -> Result<(), BudgetExceeded> {
         let more = bytes.saturating_sub(before.bytes_in(self));
         let limit = self.limit();
