@@ -28,8 +28,16 @@ struct BudgetLevel {
     reserved: AtomicUsize,
     /// The budget that this one is a share of.
     whole: Option<ByteBudget>,
-    /// Whether one client has this level alone.
-    of_client: bool,
+    owner: BudgetOwner,
+}
+
+/// Whose bytes are reserved in a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BudgetOwner {
+    All,
+    /// One client alone.
+    Client,
+    Operators,
 }
 
 /// The most bytes that may be reserved at once.
@@ -59,17 +67,10 @@ pub struct AnswerBudget {
     spare: Option<ByteBudget>,
 }
 
-/// The reservation of an answer that is made part by part. As soon as all parts together are no
-/// small answer any more, they have the room of large ones.
+/// The reservation of an answer whose length is not known yet: it is made part by part, or reserved
+/// before it is made. It is in the budget of its length, or else in the spare one.
 #[derive(Debug)]
-pub struct GrowingAnswer {
-    budget: AnswerBudget,
-    reserved: Option<ReservedBytes>,
-}
-
-/// What is reserved for an answer until it is made and its length is known.
-#[derive(Debug)]
-pub struct ExpectedBytes {
+pub struct AnswerBytes {
     budget: AnswerBudget,
     reserved: ReservedBytes,
     /// What it is made from.
@@ -77,7 +78,9 @@ pub struct ExpectedBytes {
 }
 
 /// The reservation of bytes that many clients may hold at once: the budget of the first one has
-/// them until the last one lets go. While no client holds them, they are not reserved.
+/// them until the last one lets go. While no client holds them, they are not reserved. An operator
+/// that holds them in the part for operators has them there alone: clients that request the same
+/// bytes could use that part up.
 #[derive(Debug, Default)]
 pub struct SharedReservation {
     held: ArcSwap<Weak<ReservedBytes>>,
@@ -104,30 +107,37 @@ pub enum BudgetExceeded {
 impl ByteBudget {
     /// A budget of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, false)
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), None, BudgetOwner::All)
     }
 
     /// A share of this budget, of at most so many bytes.
     #[must_use]
     pub fn share(&self, limit: usize) -> Self {
-        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), true)
+        Self::level(BudgetLimit::Bytes(AtomicUsize::new(limit)), Some(self.clone()), BudgetOwner::Client)
     }
 
     /// A part of this budget for one purpose of all clients, so that another purpose always has
     /// room: so many eighths of its limit, at least `least` bytes. It follows that limit.
     #[must_use]
     pub fn part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), false)
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::All)
     }
 
     /// The same as the share of one client.
     #[must_use]
     pub fn client_part(&self, eighths: usize, least: usize) -> Self {
-        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), true)
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Client)
     }
 
-    fn level(limit: BudgetLimit, whole: Option<Self>, of_client: bool) -> Self {
-        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, of_client }))
+    /// The same for operators. What is reserved there is shared with no other client, see
+    /// [`SharedReservation`].
+    #[must_use]
+    pub fn operators_part(&self, eighths: usize, least: usize) -> Self {
+        Self::level(BudgetLimit::Part { eighths, least }, Some(self.clone()), BudgetOwner::Operators)
+    }
+
+    fn level(limit: BudgetLimit, whole: Option<Self>, owner: BudgetOwner) -> Self {
+        Self(Arc::new(BudgetLevel { limit, reserved: AtomicUsize::new(0), whole, owner }))
     }
 
     /// Changes the limit. What is reserved stays reserved. A part of a budget keeps following that
@@ -161,8 +171,9 @@ impl ByteBudget {
     ///
     /// [`BudgetExceeded`] if one of them has no room; then no bytes are reserved in any.
     pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        self.take(bytes)?;
-        Ok(ReservedBytes { budget: self.clone(), bytes })
+        let mut reserved = ReservedBytes { budget: self.clone(), bytes: 0 };
+        reserved.grow(bytes)?;
+        Ok(reserved)
     }
 
     /// Counts bytes that are held in any case, even beyond the limit.
@@ -178,19 +189,23 @@ impl ByteBudget {
         }
     }
 
-    fn take(&self, bytes: usize) -> Result<(), BudgetExceeded> {
+    /// Reserves what so many bytes need more than `before` has, here and in every budget that this
+    /// one is a share of.
+    fn take(&self, bytes: usize, before: &ReservedBytes) -> Result<(), BudgetExceeded> {
+        let more = bytes.saturating_sub(before.bytes_in(self));
         let limit = self.limit();
-        let fits = |reserved: usize| reserved.checked_add(bytes).filter(|sum| *sum <= limit);
+        // Fewer bytes always have room, also if the limit was lowered.
+        let fits = |reserved: usize| reserved.checked_add(more).filter(|sum| more == 0 || *sum <= limit);
         let taken = self.0.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         if taken.is_err() {
-            return Err(if self.0.of_client {
+            return Err(if self.0.owner == BudgetOwner::Client {
                 BudgetExceeded::Share { limit }
             } else {
                 BudgetExceeded::Whole { limit }
             });
         }
         let Some(whole) = &self.0.whole else { return Ok(()) };
-        whole.take(bytes).inspect_err(|_| self.free_here(bytes))
+        whole.take(bytes, before).inspect_err(|_| self.free_here(more))
     }
 
     fn free(&self, bytes: usize) {
@@ -198,6 +213,11 @@ impl ByteBudget {
         if let Some(whole) = &self.0.whole {
             whole.free(bytes);
         }
+    }
+
+    /// Whether this is `other`, or a share of it.
+    fn is_within(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.whole.as_ref().is_some_and(|whole| whole.is_within(other))
     }
 
     fn free_here(&self, bytes: usize) {
@@ -224,11 +244,9 @@ impl AnswerBudget {
     ///
     /// [`BudgetExceeded`] if there is no room for it.
     pub fn reserve(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        let budget = if bytes <= SMALL_ANSWER_BYTES { &self.small } else { &self.large };
-        budget.reserve(bytes).or_else(|exceeded| match &self.spare {
-            Some(spare) => spare.reserve(bytes),
-            None => Err(exceeded),
-        })
+        let mut answer = self.empty();
+        answer.resize(bytes)?;
+        Ok(answer.reserved)
     }
 
     /// Reserves an answer of so many bytes. One that is larger than the client's whole share takes
@@ -238,7 +256,13 @@ impl AnswerBudget {
     ///
     /// [`BudgetExceeded`] if there is no room for it.
     pub fn reserve_up_to(&self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        self.reserve(bytes.min(self.large.limit()))
+        self.reserve_expected(bytes).map(|answer| answer.reserved)
+    }
+
+    /// An answer without a part.
+    pub fn empty(&self) -> AnswerBytes {
+        let reserved = ReservedBytes { budget: self.small.clone(), bytes: 0 };
+        AnswerBytes { budget: self.clone(), reserved, source: None }
     }
 
     /// Reserves an answer that is expected to have so many bytes, as [`Self::reserve_up_to`] does.
@@ -246,8 +270,10 @@ impl AnswerBudget {
     /// # Errors
     ///
     /// [`BudgetExceeded`] if there is no room for it.
-    pub fn reserve_expected(&self, bytes: usize) -> Result<ExpectedBytes, BudgetExceeded> {
-        Ok(ExpectedBytes { reserved: self.reserve_up_to(bytes)?, budget: self.clone(), source: None })
+    pub fn reserve_expected(&self, bytes: usize) -> Result<AnswerBytes, BudgetExceeded> {
+        let mut answer = self.empty();
+        answer.resize_up_to(bytes)?;
+        Ok(answer)
     }
 
     /// The same for an answer that is made from another one, whose bytes stay reserved until then:
@@ -256,9 +282,15 @@ impl AnswerBudget {
     /// # Errors
     ///
     /// [`BudgetExceeded`] if there is no room for it.
-    pub fn reserve_beside(&self, source: Arc<ReservedBytes>, bytes: usize) -> Result<ExpectedBytes, BudgetExceeded> {
-        let most = self.large.limit().saturating_sub(source.bytes());
-        Ok(ExpectedBytes { source: Some(source), ..self.reserve_expected(bytes.min(most))? })
+    pub fn reserve_beside(&self, source: Arc<ReservedBytes>, bytes: usize) -> Result<AnswerBytes, BudgetExceeded> {
+        let mut answer = AnswerBytes { source: Some(source), ..self.empty() };
+        answer.resize_up_to(bytes)?;
+        Ok(answer)
+    }
+
+    /// Whether bytes are reserved from one of these budgets.
+    fn has(&self, reserved: &ReservedBytes) -> bool {
+        [Some(&self.small), Some(&self.large), self.spare.as_ref()].into_iter().flatten().any(|own| reserved.is_of(own))
     }
 
     /// The same for an answer that all clients share: it has the room of small ones, so that large
@@ -269,54 +301,67 @@ impl AnswerBudget {
     }
 }
 
-impl GrowingAnswer {
-    /// An answer without a part.
-    pub fn new(budget: AnswerBudget) -> Self {
-        Self { budget, reserved: None }
+impl AnswerBytes {
+    /// How many bytes are reserved.
+    pub fn bytes(&self) -> usize {
+        self.reserved.bytes
     }
 
-    /// Reserves a further part of so many bytes.
+    /// Reserves so many bytes in all from now on.
     ///
     /// # Errors
     ///
-    /// [`BudgetExceeded`] if there is no room; the earlier parts stay reserved.
-    pub fn grow(&mut self, more: usize) -> Result<(), BudgetExceeded> {
-        let before = self.reserved.as_ref().map_or(0, ReservedBytes::bytes);
-        let all = before.saturating_add(more);
-        let stays_small = (before <= SMALL_ANSWER_BYTES) == (all <= SMALL_ANSWER_BYTES);
-        match &mut self.reserved {
-            Some(reserved) if stays_small => reserved.grow(more),
-            reserved => {
-                *reserved = Some(self.budget.reserve(all)?);
-                Ok(())
-            }
-        }
+    /// [`BudgetExceeded`] if there is no room for them; what was reserved before stays reserved.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
+        self.place(|_| bytes)
     }
-}
 
-impl ExpectedBytes {
-    /// The reservation of the answer, which has so many bytes. One that is larger than the client's
-    /// whole share has all of it. What it was made from is free, unless other clients hold it.
+    /// The same, but an answer that is larger than a whole budget takes all of it that what it is
+    /// made from leaves.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetExceeded`] if there is no room for it; what was reserved before stays reserved.
+    pub fn resize_up_to(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
+        let source = self.source.clone();
+        self.place(|budget| {
+            let beside = source.as_ref().filter(|source| source.is_of(budget)).map_or(0, |source| source.bytes);
+            bytes.min(budget.limit().saturating_sub(beside))
+        })
+    }
+
+    /// The reservation of the answer, which was made and has so many bytes. One that is larger than
+    /// a whole budget has all of it. What it was made from is free, unless other clients hold it.
     ///
     /// # Errors
     ///
     /// [`BudgetExceeded`] if the answer is longer than expected and there is no room for it.
-    pub fn resized(self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
-        let Self { budget, mut reserved, source } = self;
-        let bytes = bytes.min(budget.large.limit());
-        // The larger one of both is enlarged, so that no other client gets between.
-        match source.and_then(Arc::into_inner) {
-            Some(source) if source.bytes() > reserved.bytes() => reserved = source,
+    pub fn made(mut self, bytes: usize) -> Result<ReservedBytes, BudgetExceeded> {
+        // The larger one of both is resized, so that no other client gets between. One in the share
+        // of another client stays that client's.
+        match self.source.take().and_then(Arc::into_inner) {
+            Some(source) if source.bytes > self.reserved.bytes && self.budget.has(&source) => self.reserved = source,
             _ => {}
         }
-        if reserved.bytes() <= SMALL_ANSWER_BYTES && bytes > SMALL_ANSWER_BYTES {
-            return budget.reserve(bytes);
-        }
-        if bytes > reserved.bytes() {
-            reserved.grow(bytes - reserved.bytes())?;
-        }
-        reserved.shrink_to(bytes);
-        Ok(reserved)
+        self.resize_up_to(bytes)?;
+        Ok(self.reserved)
+    }
+
+    /// Counts so many further bytes, which are held in any case, even beyond the limit.
+    pub(crate) fn count(&mut self, more: usize) {
+        self.reserved.set(self.reserved.bytes.saturating_add(more));
+    }
+
+    /// Reserves as many bytes as `wanted` gives for a budget: in the budget of that length, or else
+    /// in the spare one.
+    fn place(&mut self, wanted: impl Fn(&ByteBudget) -> usize) -> Result<(), BudgetExceeded> {
+        let Self { budget, reserved, .. } = self;
+        let bytes = wanted(&budget.large);
+        let usual = if bytes <= SMALL_ANSWER_BYTES { &budget.small } else { &budget.large };
+        reserved.move_to(usual, bytes).or_else(|exceeded| match &budget.spare {
+            Some(spare) => reserved.move_to(spare, wanted(spare)),
+            None => Err(exceeded),
+        })
     }
 }
 
@@ -344,8 +389,11 @@ impl SharedReservation {
 
     /// Has the bytes of a first client, which were reserved before they were made.
     pub fn begin(&self, reserved: ReservedBytes) -> Arc<ReservedBytes> {
+        let is_shared = reserved.budget.0.owner != BudgetOwner::Operators;
         let reserved = Arc::new(reserved);
-        self.held.store(Arc::new(Arc::downgrade(&reserved)));
+        if is_shared {
+            self.held.store(Arc::new(Arc::downgrade(&reserved)));
+        }
         reserved
     }
 }
@@ -362,9 +410,34 @@ impl ReservedBytes {
     ///
     /// [`BudgetExceeded`] if there is no room; what was reserved before stays reserved.
     pub fn grow(&mut self, more: usize) -> Result<(), BudgetExceeded> {
-        self.budget.take(more)?;
-        self.bytes += more;
+        let budget = self.budget.clone();
+        self.move_to(&budget, self.bytes.saturating_add(more))
+    }
+
+    /// Has so many bytes of this budget from now on. In what both budgets are shares of, only the
+    /// difference changes: there is no moment in which the old and the new bytes are reserved.
+    fn move_to(&mut self, budget: &ByteBudget, bytes: usize) -> Result<(), BudgetExceeded> {
+        budget.take(bytes, self)?;
+        let moved = Self { budget: budget.clone(), bytes };
+        let mut level = Some(&self.budget);
+        while let Some(old) = level {
+            old.free_here(self.bytes.saturating_sub(moved.bytes_in(old)));
+            level = old.0.whole.as_ref();
+        }
+        // Its bytes are free already, as far as they are not those of the new one.
+        self.bytes = 0;
+        *self = moved;
         Ok(())
+    }
+
+    /// How many of the bytes count in this budget: all, or none.
+    fn bytes_in(&self, budget: &ByteBudget) -> usize {
+        if self.budget.is_within(budget) { self.bytes } else { 0 }
+    }
+
+    /// Whether they are reserved from this budget itself.
+    fn is_of(&self, budget: &ByteBudget) -> bool {
+        Arc::ptr_eq(&self.budget.0, &budget.0)
     }
 
     /// Counts so many bytes from now on, which are held in any case, even beyond the limit.
@@ -484,40 +557,129 @@ mod tests {
     }
 
     #[test]
+    fn bytes_in_the_part_for_operators_are_shared_with_no_client() {
+        let (clients, spare, operator) = with_spare();
+        let client = AnswerBudget::new(clients.clone(), clients.client_part(2, 0));
+        let others = clients.reserve(650_000).unwrap();
+        let shared = SharedReservation::default();
+        let held = shared.hold(80_000, &operator).unwrap();
+        assert_eq!(spare.reserved(), 80_000);
+        assert_eq!(shared.hold(80_000, &client).unwrap_err(), BudgetExceeded::Whole { limit: 700_000 });
+        drop(others);
+        let own = shared.hold(80_000, &client).unwrap();
+        let again = shared.hold(80_000, &operator).unwrap();
+        assert!(Arc::ptr_eq(&own, &again), "what a client holds is shared with operators, too");
+        drop((held, own, again));
+        assert_eq!([clients.reserved(), spare.reserved()], [0, 0]);
+    }
+
+    #[test]
     fn the_parts_of_an_answer_count_together() {
         let whole = ByteBudget::new(1_000_000);
         let budget = AnswerBudget::new(whole.clone(), whole.share(100_000));
-        let mut answer = GrowingAnswer::new(budget);
-        answer.grow(SMALL_ANSWER_BYTES).unwrap();
+        let mut answer = budget.empty();
+        answer.resize(SMALL_ANSWER_BYTES).unwrap();
         assert_eq!(whole.reserved(), SMALL_ANSWER_BYTES);
-        answer.grow(30_000).unwrap();
-        let both = SMALL_ANSWER_BYTES + 30_000;
-        assert_eq!(whole.reserved(), both);
-        assert_eq!(answer.grow(30_000).unwrap_err(), BudgetExceeded::Share { limit: 100_000 });
-        assert_eq!(whole.reserved(), both);
+        answer.resize(90_000).unwrap();
+        assert_eq!(whole.reserved(), 90_000);
+        assert_eq!(answer.resize(120_000).unwrap_err(), BudgetExceeded::Share { limit: 100_000 });
+        assert_eq!(whole.reserved(), 90_000);
+        answer.count(20_000);
+        assert_eq!(whole.reserved(), 110_000, "what is there in any case counts beyond the limit");
         drop(answer);
         assert_eq!(whole.reserved(), 0);
     }
 
     #[test]
-    fn an_expected_answer_is_resized_and_takes_the_place_of_what_it_was_made_from() {
+    fn an_answer_that_becomes_large_needs_no_room_for_both_sizes() {
+        let whole = ByteBudget::new(100_000);
+        let large = whole.share(90_000);
+        let budget = AnswerBudget::new(whole.clone(), large.clone());
+        let mut answer = budget.empty();
+        answer.resize(60_000).unwrap();
+        answer.resize(80_000).unwrap();
+        assert_eq!([whole.reserved(), large.reserved()], [80_000, 80_000]);
+        assert!(answer.resize(90_001).is_err());
+        assert_eq!([whole.reserved(), large.reserved()], [80_000, 80_000]);
+        answer.resize(10_000).unwrap();
+        assert_eq!([whole.reserved(), large.reserved()], [10_000, 0]);
+        drop(answer);
+        assert_eq!(whole.reserved(), 0);
+    }
+
+    /// Of 800,000 bytes, 100,000 are the spare room of some.
+    fn with_spare() -> (ByteBudget, ByteBudget, AnswerBudget) {
+        let whole = ByteBudget::new(800_000);
+        let clients = whole.part(7, 0);
+        let spare = whole.operators_part(1, 0);
+        let budget = AnswerBudget::new(clients.clone(), clients.client_part(2, 0)).with_spare(&spare);
+        (clients, spare, budget)
+    }
+
+    #[test]
+    fn an_answer_that_began_while_there_was_room_goes_on_in_the_spare_one() {
+        let (clients, spare, budget) = with_spare();
+        let mut answer = budget.empty();
+        answer.resize(70_000).unwrap();
+        assert_eq!([clients.reserved(), spare.reserved()], [70_000, 0]);
+        let others = clients.reserve(625_000).unwrap();
+        answer.resize(90_000).unwrap();
+        assert_eq!([clients.reserved(), spare.reserved()], [625_000, 90_000]);
+        assert!(answer.resize(110_000).is_err());
+        assert_eq!(spare.reserved(), 90_000);
+        let listed = budget.reserve_expected(5_000).unwrap();
+        let listed = listed.made(10_000).unwrap();
+        assert_eq!([clients.reserved(), spare.reserved()], [635_000, 90_000]);
+        drop((others, answer, listed));
+        assert_eq!([clients.reserved(), spare.reserved()], [0, 0]);
+    }
+
+    #[test]
+    fn a_list_that_is_longer_than_the_spare_room_takes_all_of_it() {
+        let (clients, spare, budget) = with_spare();
+        let others = clients.reserve(650_000).unwrap();
+        let plain = budget.reserve_expected(150_000).unwrap().made(160_000).unwrap();
+        assert_eq!(spare.reserved(), 100_000);
+        let coded = budget.reserve_beside(Arc::new(plain), 160_000).unwrap();
+        assert_eq!(spare.reserved(), 100_000, "both together take it");
+        let coded = coded.made(70_000).unwrap();
+        assert_eq!([clients.reserved(), spare.reserved()], [650_000, 70_000]);
+        drop((others, coded));
+        assert_eq!([clients.reserved(), spare.reserved()], [0, 0]);
+    }
+
+    #[test]
+    fn an_expected_answer_is_resized_and_takes_the_room_of_what_it_was_made_from() {
         let whole = ByteBudget::new(400_000);
         let budget = AnswerBudget::new(whole.clone(), whole.share(200_000));
-        let plain = Arc::new(budget.reserve_expected(100_000).unwrap().resized(150_000).unwrap());
+        let plain = Arc::new(budget.reserve_expected(100_000).unwrap().made(150_000).unwrap());
         assert_eq!(whole.reserved(), 150_000);
         let coded = budget.reserve_beside(plain, 150_000).unwrap();
         assert_eq!(whole.reserved(), 200_000, "both together take the share");
         let others = whole.reserve(200_000).unwrap();
-        let coded = coded.resized(70_000).unwrap();
+        let coded = coded.made(70_000).unwrap();
         assert_eq!(whole.reserved(), 270_000);
         drop((coded, others));
         let short = budget.reserve_expected(1_000).unwrap();
-        let long = short.resized(70_000).unwrap();
+        let long = short.made(70_000).unwrap();
         assert_eq!(budget.reserve(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 }, "it is a large one");
         let further = budget.reserve_expected(120_000).unwrap();
-        assert_eq!(further.resized(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 });
+        assert_eq!(further.made(140_000).unwrap_err(), BudgetExceeded::Share { limit: 200_000 });
         drop(long);
-        assert_eq!(budget.reserve_expected(70_000).unwrap().resized(1 << 30).unwrap().bytes(), 200_000);
+        assert_eq!(budget.reserve_expected(70_000).unwrap().made(1 << 30).unwrap().bytes(), 200_000);
+        assert_eq!(whole.reserved(), 0);
+    }
+
+    #[test]
+    fn what_an_answer_is_made_from_stays_in_the_share_of_another_client() {
+        let whole = ByteBudget::new(1_000_000);
+        let shares = [whole.share(300_000), whole.share(300_000)];
+        let one = AnswerBudget::new(whole.clone(), shares[0].clone());
+        let other = AnswerBudget::new(whole.clone(), shares[1].clone());
+        let source = Arc::new(one.reserve(200_000).unwrap());
+        let coded = other.reserve_beside(source, 150_000).unwrap().made(160_000).unwrap();
+        assert_eq!([shares[0].reserved(), shares[1].reserved()], [0, 160_000]);
+        drop(coded);
         assert_eq!(whole.reserved(), 0);
     }
 

@@ -22,9 +22,7 @@ pub mod stop;
 pub mod tasks;
 pub mod work_queue;
 
-pub use byte_budget::{
-    AnswerBudget, BudgetExceeded, ByteBudget, ExpectedBytes, GrowingAnswer, ReservedBytes, SharedReservation,
-};
+pub use byte_budget::{AnswerBudget, AnswerBytes, BudgetExceeded, ByteBudget, ReservedBytes, SharedReservation};
 pub use clock::Clock;
 pub use ready::{Latch, Readiness};
 pub use stop::{Stop, StopTrigger};

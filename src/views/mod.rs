@@ -430,7 +430,7 @@ impl ViewCache {
         if !*report && prepared.body.len() as u64 <= self.max_bytes {
             self.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
         }
-        let reserved = expected.map(|expected| expected.resized(prepared.body.len())).transpose()?;
+        let reserved = expected.map(|expected| expected.made(prepared.body.len())).transpose()?;
         Ok(MadeView { prepared, reserved, turn })
     }
 
@@ -459,7 +459,7 @@ impl ViewCache {
         let encode = move || {
             let prepared = encoded(&plain, coding, reservation);
             drop(plain);
-            let reserved = expected.map(|expected| expected.resized(prepared.body.len())).transpose()?;
+            let reserved = expected.map(|expected| expected.made(prepared.body.len())).transpose()?;
             Ok(MadeView { prepared, reserved, turn })
         };
         self.tasks.blocking(encode).await

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::support::callee::{self, Callee};
 use crate::support::house::House;
+use crate::support::mcp_client::McpClient;
 use crate::support::offers::{offer, put, tool};
 use crate::support::serving::{self, Answer, Served, ask};
 use crate::support::socket::{Came, open};
@@ -300,6 +301,27 @@ async fn the_answers_of_a_batch_count_together_in_the_share_of_their_connection(
     drop(unread);
 }
 
+/// A list that all clients share is copied if it is short.
+#[tokio::test]
+async fn the_short_lists_of_a_batch_are_counted_for_each_time_they_are_copied() {
+    let server = served_lists_keeping(64 << 20).await;
+    for face in ["/rpc", "/mcp"] {
+        let client = client_that_does_not_read();
+        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let count = if face == "/mcp" { 100 } else { 1_000 };
+        let path = format!("{face}?max_tools=1");
+        let answer = message(&server, &client, &path, &session, batch(count, "tools/list", "{}")).await;
+        assert_eq!(answer.status(), 200, "{face}");
+        let bytes = held(&server).await;
+        let text = answer.text().await.unwrap();
+        assert_eq!(text.matches(r#""jsonrpc":"2.0""#).count(), count, "{face}");
+        // But for a bracket.
+        assert!(bytes + 10 > text.len() as u64, "{face}: {bytes} of {}", text.len());
+        assert_eq!(face == "/rpc", text.contains("have no room"), "{face}: a share has 1.75 MiB, {}", text.len());
+        until_held(&server, "free again", |bytes| bytes < 100_000).await;
+    }
+}
+
 const TOKEN: &str = "0123456789abcdef-hush";
 
 /// A daemon with a token, whose tool set has some 600 KB, and 20 calls of 10 KB that wait for an
@@ -375,6 +397,81 @@ async fn an_operator_can_look_and_decide_while_large_answers_of_others_are_not_r
     let approved = by_operator(address, "POST", &format!("{all}/{id}/approve")).await;
     assert_eq!(approved.status, 200, "{approved:?}");
     drop(unread);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_errors_of_a_batch_count_in_the_share_of_their_connection() {
+    let (callee, house, address) = waiting_calls().await;
+    let failed = json!({"success": false, "error": "x".repeat(50_000)});
+    callee.runs(move |_| {
+        let failed = callee::answer(200, &failed);
+        async move { failed }
+    });
+    let json = [("content-type", "application/json")];
+    let calls = batch(60, "tools/call", r#"{"name":"tool_1","arguments":{}}"#);
+    let answer = ask(address, "POST", "/rpc", &json, &calls).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let text = String::from_utf8(answer.body).unwrap();
+    assert_eq!(text.matches(r#""jsonrpc":"2.0""#).count(), 60);
+    assert!(text.len() < 1_700_000, "a share has 1.5 MB: {}", text.len());
+    assert!(text.contains("have no room: this client already uses its share"), "{}", &text[text.len() - 300..]);
+    assert!(text.contains("this request was not run"), "{}", &text[text.len() - 300..]);
+    assert!(callee.ran().len() < 45, "{}", callee.ran().len());
+    house.finish().await;
+}
+
+/// Its head is not sent before, as a connection that is cut would not say why.
+#[tokio::test]
+async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
+    let (callee, house, address) = waiting_calls().await;
+    callee.runs(|_| async { callee::done(&json!("x".repeat(700_000))) });
+    let unread = large_answers_unread(address).await;
+    let params = json!({"name": "tool_1", "arguments": {}});
+    let left_out = |error: &serde_json::Value| {
+        let why = error["message"].as_str().unwrap_or_default();
+        why.contains("this request was run, its answer is left out") && why.contains("`server.held_bytes`")
+    };
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let json = [("content-type", "application/json")];
+    let refused = ask(address, "POST", "/rpc", &json, &message).await;
+    assert_eq!(refused.status, 200, "{refused:?}");
+    assert!(left_out(&refused.json()["error"]), "{refused:?}");
+    let modern = McpClient::modern(address, json!({}));
+    let legacy = McpClient::legacy(address, "2025-06-18", json!({})).await;
+    for client in [modern, legacy] {
+        let refused = client.request("tools/call", params.clone()).await;
+        assert_eq!(refused.0, 200, "{}", refused.1);
+        assert_eq!(refused.1["error"]["code"], -31_003, "{}", refused.1);
+        assert!(left_out(&refused.1["error"]), "{}", refused.1);
+    }
+    drop(unread);
+    let run = ask(address, "POST", "/rpc", &json, &message).await;
+    assert_eq!(run.json()["result"].as_str().map(str::len), Some(700_000));
+    house.finish().await;
+}
+
+/// Otherwise clients that request the same list would use up the room of operators.
+#[tokio::test]
+async fn a_list_in_the_room_of_operators_is_refused_to_other_clients() {
+    let (_callee, house, address) = waiting_calls().await;
+    let unread = large_answers_unread(address).await;
+    let target = format!("http://{address}/api/v1/tools?max_tools=299");
+    let list = |client: &reqwest::Client| client.get(&target);
+    let operator = client_that_does_not_read();
+    let held = list(&operator).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(held.status(), 200);
+    let client = client_that_does_not_read();
+    let refused = list(&client).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    drop(unread);
+    let waiting = async {
+        while list(&client).send().await.unwrap().status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("clients have room again");
+    drop(held);
     house.finish().await;
 }
 

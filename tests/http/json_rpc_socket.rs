@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use crate::support::callee::{Callee, manifest, text, tool};
+use crate::support::callee::{Callee, done, manifest, text, tool};
 use crate::support::daemon::{Daemon, Home, PATIENCE, Scenario, configured};
 
 async fn serving() -> (Home, Daemon, Scenario, PathBuf) {
@@ -106,5 +106,40 @@ async fn a_result_with_line_ends_is_answered_in_one_line() {
         let answer: serde_json::Value = serde_json::from_str(&ask(&mut connection, call).await).unwrap();
         assert_eq!(answer["result"]["text"], "a\nb", "{answer}");
     }
+    daemon.stop().await;
+}
+
+/// All large answers have some 800 KB. Each is longer than what the system holds for a client that
+/// does not read.
+#[tokio::test]
+async fn a_result_whose_answer_has_no_room_is_left_out_with_the_reason() {
+    let result = serde_json::json!("x".repeat(290_000));
+    let callee = Callee::start(manifest("files", &[tool("read")]), move |_| {
+        let answer = done(&result);
+        async move { answer }
+    })
+    .await;
+    let home = Home::new();
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("files", ([127, 0, 0, 1], callee.port()).into())];
+    config.server.held_bytes = 2 << 20;
+    let path = home.state().with_file_name("rpc.sock");
+    config.server.rpc_socket = Some(path.clone());
+    let daemon = Daemon::ready(config).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
+    let mut unread = [connected(&path).await, connected(&path).await];
+    for connection in &mut unread {
+        connection.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+        connection.fill_buf().await.unwrap();
+    }
+    let mut other = connected(&path).await;
+    let refused = ask(&mut other, call).await;
+    assert!(refused.contains("this request was run, its answer is left out"), "{}", &refused[..refused.len().min(300)]);
+    let mut first = String::new();
+    tokio::time::timeout(PATIENCE, unread[0].read_line(&mut first)).await.unwrap().unwrap();
+    assert!(first.len() > 290_000, "{}", first.len());
+    // The next line is read when the answer was written and is free.
+    ask(&mut unread[0], r#"{"jsonrpc":"2.0","id":2,"method":"server/identity"}"#).await;
+    assert!(ask(&mut other, call).await.len() > 290_000);
     daemon.stop().await;
 }

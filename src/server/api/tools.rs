@@ -114,7 +114,7 @@ async fn new_list(
         return Ok(ready(&prepared).answer(headers));
     }
     let held = shared.views.prepare_for(&snapshot, wanted, coding, budget).await?;
-    Ok(ready(&held.prepared).answer_held(headers, budget)?)
+    Ok(ready(&held.prepared).answer_reserved(headers, held.reserved))
 }
 
 /// The same answer from the cache, if it is there and no snapshot has been published since. Without

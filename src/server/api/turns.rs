@@ -153,7 +153,7 @@ async fn answer(shared: &ServerState, bytes: &ConnectionBytes, turn: Arc<Turn>) 
     let _place = shared.large_turns.acquire().await;
     let write = move || {
         let body = written(&turn)?;
-        let reserved = expected.resized(body.len())?;
+        let reserved = expected.made(body.len())?;
         Ok(answer_of(&turn, with_reservation(body.into(), reserved)))
     };
     shared.tasks.blocking(write).await

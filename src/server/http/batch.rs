@@ -1,4 +1,4 @@
-//! The answer to a batch of JSON-RPC messages, part by part.
+//! The answers to JSON-RPC messages, single ones and batches, part by part.
 //!
 //! Bytes are reserved before a part is added to the others. A list that all clients share is a part
 //! as it is: a batch that lists a hundred times holds it once. After the first part without room,
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::runtime::{AnswerBudget, BudgetExceeded, GrowingAnswer};
+use crate::runtime::{AnswerBudget, AnswerBytes, BudgetExceeded};
 use crate::server::http::held::with_reservation;
 use crate::server::http::shared_body::SharedBody;
 
@@ -18,13 +18,15 @@ const BATCH_ANSWERS_MAX_BYTES: usize = 64 << 20;
 /// A result up to so many bytes is copied among what stands around it, so that small ones make few
 /// parts.
 const COPIED_RESULT_MAX_BYTES: usize = 4 * 1024;
+/// What stands between two answers.
+const COMMA_BYTES: usize = 1;
 
 /// The answers to the messages of a batch so far.
 pub(in crate::server) struct BatchAnswer {
     parts: Vec<Bytes>,
     /// What comes after those parts, and is copied.
     rest: Vec<u8>,
-    reserved: GrowingAnswer,
+    reserved: AnswerBytes,
     /// Bytes of all answers, also of what they share.
     bytes: usize,
     is_empty: bool,
@@ -42,10 +44,47 @@ pub(in crate::server) enum BatchFull {
     Memory(BudgetExceeded),
 }
 
+/// A single answer that has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this request was run, its answer is left out: {0}; read other answers first, or raise `server.held_bytes`")]
+pub(in crate::server) struct AnswerLeftOut(#[from] BudgetExceeded);
+
+/// The answer to a single message: its result, and what stands before and behind it. All of it is
+/// reserved before its head is sent, so that its client gets an error if there is no room.
+///
+/// # Errors
+/// There is no room for it.
+pub(in crate::server) fn single_answer(
+    around: (&str, &str),
+    result: Bytes,
+    budget: &AnswerBudget,
+) -> Result<SharedBody, AnswerLeftOut> {
+    let before = Bytes::copy_from_slice(around.0.as_bytes());
+    let behind = Bytes::copy_from_slice(around.1.as_bytes());
+    let reserved = budget.reserve(before.len() + unreserved_bytes(&result) + behind.len())?;
+    Ok(reserved_body([before, result, behind], reserved))
+}
+
+/// How many bytes of a result have no reservation yet. What is shared has one of its own, or stands
+/// in the program.
+fn unreserved_bytes(result: &Bytes) -> usize {
+    if result.is_unique() { result.len() } else { 0 }
+}
+
+/// The body of these parts. Their reservation is free when the last of them was written.
+fn reserved_body<R>(parts: impl IntoIterator<Item = Bytes>, reserved: R) -> SharedBody
+where
+    R: Send + Sync + 'static,
+{
+    let reserved = Arc::new(reserved);
+    let parts = parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
+    SharedBody::new(parts.collect::<Vec<_>>())
+}
+
 impl BatchAnswer {
     /// No answer yet. They are reserved from `budget`.
     pub(in crate::server) fn new(budget: &AnswerBudget) -> Self {
-        let reserved = GrowingAnswer::new(budget.clone());
+        let reserved = budget.empty();
         Self { parts: Vec::new(), rest: vec![b'['], reserved, bytes: 0, is_empty: true, full: None }
     }
 
@@ -59,34 +98,62 @@ impl BatchAnswer {
     /// # Errors
     /// There is no room for it, nor for any after it. The batch is as it was.
     pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
-        let around_bytes = around.0.len() + around.1.len() + 1;
-        // What is shared has its own reservation, or stands in the program.
-        let own_bytes = if result.is_unique() { result.len() } else { 0 };
-        self.reserved.grow(around_bytes + own_bytes).map_err(|exceeded| {
-            let full = BatchFull::Memory(exceeded);
-            self.full = Some(full);
-            full
-        })?;
+        let is_copied = result.len() <= COPIED_RESULT_MAX_BYTES;
+        let own_bytes = if is_copied { result.len() } else { unreserved_bytes(result) };
+        let around_bytes = around.0.len() + around.1.len();
+        self.reserve(around_bytes + own_bytes)?;
         self.separate();
         self.rest.extend_from_slice(around.0.as_bytes());
-        if result.len() <= COPIED_RESULT_MAX_BYTES {
+        if is_copied {
             self.rest.extend_from_slice(result);
         } else {
             self.parts.push(std::mem::take(&mut self.rest).into());
             self.parts.push(result.clone());
         }
         self.rest.extend_from_slice(around.1.as_bytes());
-        self.bytes += around_bytes + result.len();
-        if self.bytes > BATCH_ANSWERS_MAX_BYTES {
-            self.full = Some(BatchFull::Long);
-        }
+        self.sent(around_bytes + result.len());
         Ok(())
     }
 
-    /// Adds an error. It is short, so it has no reservation: a client is to know of each message.
-    pub(in crate::server) fn add_error(&mut self, error: &[u8]) {
+    /// Adds the error of a message that was run.
+    ///
+    /// # Errors
+    /// There is no room for it, nor for any after it. The batch is as it was.
+    pub(in crate::server) fn add_error(&mut self, error: &[u8]) -> Result<(), BatchFull> {
+        self.reserve(error.len())?;
+        self.extend(error);
+        Ok(())
+    }
+
+    /// Adds the error of a message whose answer is left out, or that was not run: a client is to
+    /// know of each message. It is short, and counted also where there is no room for it.
+    pub(in crate::server) fn add_left_out(&mut self, error: &[u8]) {
+        self.reserved.count(error.len() + COMMA_BYTES);
+        self.extend(error);
+    }
+
+    /// Reserves an answer of so many bytes, and what stands between it and the one before.
+    fn reserve(&mut self, bytes: usize) -> Result<(), BatchFull> {
+        let all = self.reserved.bytes() + bytes + COMMA_BYTES;
+        self.reserved.resize(all).map_err(|exceeded| {
+            let full = BatchFull::Memory(exceeded);
+            self.full = Some(full);
+            full
+        })
+    }
+
+    fn extend(&mut self, error: &[u8]) {
         self.separate();
         self.rest.extend_from_slice(error);
+        self.sent(error.len());
+    }
+
+    /// So many bytes more will be sent.
+    fn sent(&mut self, bytes: usize) {
+        self.bytes += bytes + COMMA_BYTES;
+        if self.bytes > BATCH_ANSWERS_MAX_BYTES {
+            self.full = Some(BatchFull::Long);
+        }
     }
 
     /// The whole answer; `None` if no message has one.
@@ -96,10 +163,7 @@ impl BatchAnswer {
         }
         self.rest.push(b']');
         self.parts.push(self.rest.into());
-        let reserved = Arc::new(self.reserved);
-        // It is free when the last part was written.
-        let parts = self.parts.into_iter().map(|part| with_reservation(part, Arc::clone(&reserved)));
-        Some(SharedBody::new(parts.collect::<Vec<_>>()))
+        Some(reserved_body(self.parts, self.reserved))
     }
 
     fn separate(&mut self) {

@@ -79,7 +79,7 @@ impl ClientBytes {
         let large = budgets.large;
         Self {
             clients: budgets.clients.clone(),
-            operators: budgets.whole.part(OPERATORS_EIGHTHS, body_max),
+            operators: budgets.whole.operators_part(OPERATORS_EIGHTHS, body_max),
             bodies: large.part(BODIES_EIGHTHS, body_max),
             archives: large.part(LARGE_EIGHTHS, 0),
             answers: large.part(LARGE_EIGHTHS, 0),

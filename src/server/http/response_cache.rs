@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::catalog::Snapshot;
-use crate::runtime::{AnswerBudget, BudgetExceeded, SharedReservation};
+use crate::runtime::{AnswerBudget, BudgetExceeded, ReservedBytes, SharedReservation};
 use crate::server::http::held::with_reservation;
 use crate::views::Coding;
 
@@ -83,8 +83,19 @@ impl CachedResponse {
         if conditional::is_known(headers, &self.etag) {
             return Ok(self.not_modified());
         }
-        let reserved = self.reservation.hold(self.body.len(), budget)?;
-        Ok(self.found(with_reservation(self.body.clone(), reserved)))
+        Ok(self.answer_reserved(headers, self.reservation.hold(self.body.len(), budget)?))
+    }
+
+    /// The same with a body that is reserved for the client already.
+    pub(in crate::server) fn answer_reserved(
+        &self,
+        headers: &HeaderMap,
+        reserved: Arc<ReservedBytes>,
+    ) -> Response<Full<Bytes>> {
+        if conditional::is_known(headers, &self.etag) {
+            return self.not_modified();
+        }
+        self.found(with_reservation(self.body.clone(), reserved))
     }
 
     fn found(&self, body: Bytes) -> Response<Full<Bytes>> {

@@ -36,7 +36,7 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
-use crate::server::http::batch::{BatchAnswer, BatchFull};
+use crate::server::http::batch::{BatchAnswer, BatchFull, single_answer};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
@@ -105,7 +105,7 @@ impl RpcContext {
         match json_rpc::read(&text) {
             Received::One(message) => {
                 drop(text);
-                self.run(message).await.map(RpcAnswer::into_body)
+                self.run(message).await.map(|answer| answer.into_body(&self.answers))
             }
             Received::Batch(messages) => self.batch(messages).await,
         }
@@ -139,11 +139,12 @@ impl RpcContext {
         match message {
             IncomingMessage::Request { id, method, params } => {
                 let result = methods::answer(self, &method, params.map(JsonText::known)).await;
-                Some(RpcAnswer { id, result })
+                Some(RpcAnswer { id, result, was_run: true })
             }
             IncomingMessage::Notification => None,
             IncomingMessage::Refused { id, error } => {
-                Some(RpcAnswer { id: id.unwrap_or_else(|| "null".to_owned()), result: Err(error) })
+                let id = id.unwrap_or_else(|| "null".to_owned());
+                Some(RpcAnswer { id, result: Err(error), was_run: true })
             }
         }
     }
@@ -153,32 +154,49 @@ impl RpcContext {
 struct RpcAnswer {
     id: String,
     result: Result<Bytes, AnswerError>,
+    /// Whether it is the answer to a message that was read and run, and not one of a batch that is
+    /// full.
+    was_run: bool,
 }
 
 impl RpcAnswer {
     /// The answer to a message of a batch that takes no further answers.
     fn not_run(id: String, full: BatchFull) -> Self {
-        Self { id, result: Err(AnswerError::refused(format!("{full}; this request was not run"))) }
+        let error = AnswerError::refused(format!("{full}; this request was not run"));
+        Self { id, result: Err(error), was_run: false }
     }
 
-    fn into_body(self) -> SharedBody {
-        match self.result {
+    /// The answer to a single message, reserved from `budget`. Without room it is an error that
+    /// says so.
+    fn into_body(self, budget: &AnswerBudget) -> SharedBody {
+        let answer = match self.result {
             Ok(result) => {
                 let around = json_rpc::around_result(&self.id);
-                SharedBody::new([around.0.into(), result, around.1.into()])
+                single_answer((around.0, &around.1), result, budget)
             }
-            Err(error) => SharedBody::new([json_rpc::answer(&self.id, Err(error)).into()]),
-        }
+            Err(error) => single_answer(("", ""), json_rpc::answer(&self.id, Err(error)).into(), budget),
+        };
+        answer.unwrap_or_else(|left_out| {
+            let error = AnswerError::refused(left_out.to_string());
+            SharedBody::new([json_rpc::answer(&self.id, Err(error)).into()])
+        })
     }
 
     fn add_to(self, batch: &mut BatchAnswer) {
-        let added = self.result.and_then(|result| {
-            let around = json_rpc::around_result(&self.id);
-            let added = batch.add((around.0, &around.1), &result);
-            added.map_err(|full| AnswerError::refused(format!("{full}; this request was run, its answer is left out")))
-        });
-        if let Err(error) = added {
-            batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes());
+        let added = match self.result {
+            Ok(result) => {
+                let around = json_rpc::around_result(&self.id);
+                batch.add((around.0, &around.1), &result)
+            }
+            Err(error) if self.was_run => batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes()),
+            Err(error) => {
+                batch.add_left_out(json_rpc::answer(&self.id, Err(error)).as_bytes());
+                Ok(())
+            }
+        };
+        if let Err(full) = added {
+            let error = AnswerError::refused(format!("{full}; this request was run, its answer is left out"));
+            batch.add_left_out(json_rpc::answer(&self.id, Err(error)).as_bytes());
         }
     }
 }

@@ -16,6 +16,7 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
@@ -32,6 +33,9 @@ const CONNECTIONS: usize = 64;
 
 /// Lines of one connection that are worked on at a time.
 const AT_A_TIME: usize = 8;
+
+/// Answers are written in pieces of so many bytes.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Serves the socket at this path until the daemon stops. Lines have at most `longest` bytes.
 ///
@@ -90,22 +94,28 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
     while let Some(answer) = answers.next().await {
         let Some(answer) = answer else { continue };
-        for part in answer.into_iter().map(in_one_line).chain([Bytes::from_static(b"\n")]) {
-            if writing.write_all(&part).await.is_err() {
-                return;
-            }
+        if write_line(&mut writing, answer).await.is_err() {
+            return;
         }
     }
 }
 
-/// JSON without line ends. They stand between its tokens only (RFC 8259 section 7), so spaces in
-/// their place mean the same. Results of tools are passed on as they came, and some are indented.
-fn in_one_line(part: Bytes) -> Bytes {
+/// Writes JSON without line ends. They stand between its tokens only (RFC 8259 section 7), so
+/// spaces in their place mean the same. Results of tools are passed on as they came, and some are
+/// indented. Only a piece is copied at a time, since copies are not reserved.
+async fn write_line(writing: &mut OwnedWriteHalf, answer: SharedBody) -> io::Result<()> {
     let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if !part.iter().any(ends_line) {
-        return part;
+    for part in answer {
+        for piece in part.chunks(PIECE_BYTES) {
+            if piece.iter().any(ends_line) {
+                let spaced: Vec<u8> = piece.iter().map(|byte| if ends_line(byte) { b' ' } else { *byte }).collect();
+                writing.write_all(&spaced).await?;
+            } else {
+                writing.write_all(piece).await?;
+            }
+        }
     }
-    part.iter().map(|byte| if ends_line(byte) { b' ' } else { *byte }).collect()
+    writing.write_all(b"\n").await
 }
 
 async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<SharedBody> {

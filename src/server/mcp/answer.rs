@@ -7,7 +7,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::protocols::json_rpc::RpcError;
-use crate::server::http::shared_body::SharedBody;
+use crate::runtime::AnswerBudget;
+use crate::server::http::batch::single_answer;
+use crate::server::http::held::with_reservation;
 use crate::server::mcp::refusal::Refusal;
 
 pub(super) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -31,11 +33,14 @@ pub(super) fn envelope(id: &str, result: &[u8]) -> Bytes {
     [before.as_bytes(), result, behind.as_bytes()].concat().into()
 }
 
-/// The same as a whole response. The result is shared: a list may be large.
-pub(super) fn result(id: &str, result: Bytes) -> Response {
-    let (before, behind) = around(id);
-    let body = SharedBody::new([before.into(), result, behind.into()]);
-    (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response()
+/// The same as a whole response, reserved from `budget`. The result is shared: a list may be large.
+/// Without room it is an error that says so.
+pub(super) fn result(id: &str, result: Bytes, budget: &AnswerBudget) -> Response {
+    let around = around(id);
+    match single_answer((&around.0, around.1), result, budget) {
+        Ok(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
+        Err(left_out) => refused(Some(id), &Refusal::left_out(left_out)),
+    }
 }
 
 /// The answer to a request that failed. Without an id if that could not be read.
@@ -53,6 +58,16 @@ pub(super) fn event(message: &[u8]) -> Bytes {
     text.extend(message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
     text.extend_from_slice(b"\n\n");
     text.into()
+}
+
+/// The answer to a request as the last event of a stream, reserved from `budget`. Without room it
+/// is an error that says so.
+pub(super) fn last_event(id: &str, message: &[u8], budget: &AnswerBudget) -> Bytes {
+    let last = event(message);
+    match budget.reserve(last.len()) {
+        Ok(reserved) => with_reservation(last, reserved),
+        Err(exceeded) => event(&error_envelope(Some(id), &Refusal::left_out(exceeded.into()).error)),
+    }
 }
 
 /// The response for a request that is not answered.

@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 
 use crate::model::JsonText;
 use crate::protocols::{InputRound, TraceContext};
-use crate::runtime::StopTrigger;
+use crate::runtime::{AnswerBudget, StopTrigger};
 use crate::server::SharedState;
 use crate::server::http::sse;
-use crate::server::mcp::answer::{Answer, envelope, error_envelope, event};
+use crate::server::mcp::answer::{Answer, envelope, error_envelope, event, last_event};
 use crate::server::mcp::call_work::input_required;
 use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progress_notification};
 use crate::server::mcp::context::{McpClient, McpContext};
@@ -50,6 +50,8 @@ pub(super) struct AnswerWriter {
     version: Version,
     takes_events: bool,
     keep_alive: Duration,
+    /// What its answer is reserved from.
+    answers: AnswerBudget,
 }
 
 /// The members of a request that are of no subject: its progress token, and the input with which it
@@ -175,6 +177,7 @@ impl AnswerWriter {
             version: context.version,
             takes_events: context.takes_events(),
             keep_alive: context.shared.events.keep_alive(),
+            answers: context.bytes.answers().clone(),
         }
     }
 
@@ -385,6 +388,6 @@ async fn next(stream: CallStream) -> Option<(Result<Bytes, Infallible>, CallStre
             },
             CallTurn::Silent => return Some((Ok(sse::ALIVE), Some((answer, call, None)))),
         };
-        return Some((Ok(event(&last)), None));
+        return Some((Ok(last_event(answer.id.get(), &last, &answer.answers)), None));
     }
 }

@@ -70,7 +70,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Ok(RequestEra::Modern(client)) => methods::modern(context, client, (id, method), params).await,
         Ok(RequestEra::Legacy) if method == "initialize" => {
             let (claims, result) = greeting::initialize(context, params.as_ref());
-            let mut response = answer::result(id.get(), result);
+            let mut response = answer::result(id.get(), result, context.bytes.answers());
             // The characters of an id may all stand in a header.
             if let Ok(signed) = HeaderValue::try_from(claims.sign(&context.shared.mcp.sealer)) {
                 response.headers_mut().insert(SESSION_ID, signed);
@@ -84,7 +84,7 @@ async fn request(context: &McpContext, (id, method): (&JsonText, &str), params: 
         Err(refusal) => Err(refusal),
     };
     match answered {
-        Ok(Answer::Result(result)) => answer::result(id.get(), result),
+        Ok(Answer::Result(result)) => answer::result(id.get(), result, context.bytes.answers()),
         Ok(Answer::Stream(response)) => response,
         Err(refusal) => refused(Some(id.get()), &refusal),
     }
@@ -135,22 +135,17 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
                 continue;
             }
         };
-        let answer = match (answers.full(), RequestEra::of(&context.headers, &method, params.as_ref())) {
-            (Some(full), _) => Err(Refusal::busy(format!("{full}; this request was not run"))),
-            (None, Ok(RequestEra::Legacy)) if is_id(&id) => {
-                methods::legacy(context, &session, (&id, &method), params).await
-            }
-            (None, Ok(_)) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
-            (None, Err(refusal)) => Err(refusal),
-        };
-        let added = match answer {
-            Ok(Answer::Result(result)) => add(&mut answers, &id, &result),
-            Ok(Answer::Stream(_)) => continue,
+        if let Some(full) = answers.full() {
+            let refusal = Refusal::busy(format!("{full}; this request was not run"));
+            answers.add_left_out(&error_envelope(Some(id.get()), &refusal.error));
+            continue;
+        }
+        let answer = match RequestEra::of(&context.headers, &method, params.as_ref()) {
+            Ok(RequestEra::Legacy) if is_id(&id) => methods::legacy(context, &session, (&id, &method), params).await,
+            Ok(_) => Err(Refusal::no_request("a batch has requests of its session only, each with an id")),
             Err(refusal) => Err(refusal),
         };
-        if let Err(refusal) = added {
-            answers.add_error(&error_envelope(Some(id.get()), &refusal.error));
-        }
+        add(&mut answers, &id, answer);
     }
     Ok(match answers.finish() {
         Some(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
@@ -158,11 +153,20 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
     })
 }
 
-/// Adds a result to the answers of a batch.
-fn add(answers: &mut BatchAnswer, id: &JsonText, result: &Bytes) -> Result<(), Refusal> {
-    let around = around(id.get());
-    let added = answers.add((&around.0, around.1), result);
-    added.map_err(|full| Refusal::busy(format!("{full}; this request was run, its answer is left out")))
+/// Adds the answer to a request of a batch.
+fn add(answers: &mut BatchAnswer, id: &JsonText, answer: Result<Answer, Refusal>) {
+    let added = match answer {
+        Ok(Answer::Result(result)) => {
+            let around = around(id.get());
+            answers.add((&around.0, around.1), &result)
+        }
+        Ok(Answer::Stream(_)) => return,
+        Err(refusal) => answers.add_error(&error_envelope(Some(id.get()), &refusal.error)),
+    };
+    if let Err(full) = added {
+        let refusal = Refusal::busy(format!("{full}; this request was run, its answer is left out"));
+        answers.add_left_out(&error_envelope(Some(id.get()), &refusal.error));
+    }
 }
 
 /// Whether this may be the id of a request.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::runtime::BudgetExceeded;
+use crate::server::http::batch::AnswerLeftOut;
 use crate::views::ViewRefused;
 
 /// Text that is not JSON (JSON-RPC 2.0 section 5.1).
@@ -81,6 +82,12 @@ impl Refusal {
     /// A limit is reached.
     pub(super) fn busy(why: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, why)
+    }
+
+    /// A request that was run, whose answer has no room. No status that clients take for one of a
+    /// request that they may repeat.
+    pub(super) fn left_out(why: AnswerLeftOut) -> Self {
+        Self::new(StatusCode::OK, BUSY, why.to_string())
     }
 
     /// The session is not known (any more).
