@@ -17,6 +17,8 @@ use crate::runtime::Clock;
 const POLL: Duration = Duration::from_secs(1);
 /// The most lines that one answer of the log has.
 const MOST_LINES: usize = 10_000;
+/// With so many lines it begins unless it is said.
+const LAST: usize = 20;
 /// The most lines that one poll prints: all that a log keeps.
 const MOST_POLLED: usize = 2_000_000;
 
@@ -42,9 +44,10 @@ pub(super) struct LogsArgs {
     /// `2026-03-01T09:30:00Z`.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// How many of the latest calls and changes to begin with.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    last: usize,
+    /// How many of the latest calls and changes to begin with; 20, or with `--since` all of that
+    /// time, unless it is given.
+    #[arg(short = 'n', long, value_name = "N")]
+    last: Option<usize>,
     /// Then print each call and each change of a scenario's state as it happens, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
@@ -76,12 +79,18 @@ impl LogsArgs {
         Ok(())
     }
 
+    /// With how many lines it begins at most.
+    fn most(&self) -> usize {
+        let most = if self.since.is_some() { usize::MAX } else { LAST };
+        self.last.unwrap_or(most)
+    }
+
     /// Prints the latest lines, in the order in which they happened. Returns the number of the
     /// latest line of the log.
     async fn begin(&self, daemon: &DaemonClient) -> Result<u64, CommandError> {
         // What follows as JSON begins with calls: the events begin with a snapshot of the states.
         let kind = (self.remote.json && self.follow).then_some("call");
-        let log = self.read(daemon, kind, None, self.last).await?;
+        let log = self.read(daemon, kind, None, self.most()).await?;
         let health = match self.scenario.as_ref().filter(|_| log.lines.is_empty() || !self.remote.json) {
             Some(name) if log.lines.is_empty() => Some(daemon.require_scenario(name).await?),
             // One that was forgotten has lines all the same.
@@ -89,7 +98,7 @@ impl LogsArgs {
             None => None,
         };
         if self.remote.json && !self.follow {
-            let calls = self.read(daemon, Some("call"), None, self.last).await?.lines;
+            let calls = self.read(daemon, Some("call"), None, self.most()).await?.lines;
             let calls: Vec<&Value> = calls.iter().map(|line| &line["call"]).collect();
             let answer = json!({
                 "calls": calls,
@@ -104,7 +113,7 @@ impl LogsArgs {
         if log.dropped > 0 && !self.remote.json {
             output::line(&format!("{} lines could not be stored; a restart loses them", log.dropped));
         }
-        if log.lines.is_empty() && !self.follow && self.last > 0 {
+        if log.lines.is_empty() && !self.follow && self.most() > 0 {
             output::line("no line of the log matches");
         }
         for line in &log.lines {

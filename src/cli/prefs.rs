@@ -86,7 +86,6 @@ Examples:
 struct ResetPrefsArgs {
     /// `tool:<scenario>/<tool>`, `scenario:<name>`, `category:<id>` or `tag:<tag>`; all targets of
     /// the scope when left out.
-    #[arg(required_unless_present = "scope")]
     target: Option<String>,
     /// Its scope: `global`, `profile:<name>` or `chat:<id>`; `global` for a target. Without a
     /// target, a `*` at the end stands for any ending: `chat:*`.
@@ -95,8 +94,8 @@ struct ResetPrefsArgs {
     /// Only this setting; all of them by default.
     #[arg(long, requires = "target")]
     setting: Option<SettingArg>,
-    /// Only count the preferences of the scope.
-    #[arg(long, conflicts_with = "target")]
+    /// Only count the preferences of the scope, without a target.
+    #[arg(long)]
     preview: bool,
     #[command(flatten)]
     remote: RemoteArgs,
@@ -170,8 +169,13 @@ impl SetPrefsArgs {
 
 impl ResetPrefsArgs {
     async fn run(self) -> Result<(), CommandError> {
-        let Some(target) = self.target else {
-            return reset_scope(&self.remote, &self.scope.unwrap_or_default(), self.preview).await;
+        let target = match (self.target, &self.scope) {
+            (None, Some(scope)) => return reset_scope(&self.remote, scope, self.preview).await,
+            (Some(target), _) if !self.preview => target,
+            (Some(_), _) => {
+                return Err(usage("`--preview` counts the preferences of a whole scope, so it takes no target"));
+            }
+            (None, None) => return Err(usage("what is to be reset is not said")),
         };
         let scope = self.scope.unwrap_or_else(|| "global".to_owned());
         let mut query = vec![("scope", scope), ("target", target.clone())];
@@ -182,6 +186,13 @@ impl ResetPrefsArgs {
         done(&answer, self.remote.json);
         Ok(())
     }
+}
+
+/// A wrong use of `prefs reset`.
+fn usage(message: &str) -> CommandError {
+    let hint = "`callsheet prefs reset TARGET` resets one target, `callsheet prefs reset --scope SCOPE` a whole scope \
+                (`--preview` counts it first); SCOPE is `global`, `profile:NAME` or `chat:ID`";
+    CommandError::Usage { message: message.to_owned(), hint: hint.to_owned() }
 }
 
 /// Resets or counts all preferences of a scope.

@@ -37,6 +37,14 @@ fn recent_calls_are_told_with_tool_caller_duration_and_outcome() {
     assert!(failed.contains("notes/add_note: ") && !failed.contains("->"), "{failed}");
     let answer = json(&logs(&["--json"]));
     assert_eq!(answer["last"], 2, "{answer}");
+    for _ in 0..20 {
+        call(&home, &daemon, "add_note");
+    }
+    let calls = |args: &[&str]| logs(args).lines().filter(|line| line.contains(" ms (")).count();
+    assert_eq!(calls(&[]), 20);
+    assert_eq!(calls(&["--since", "1h"]), 22, "all of that time");
+    assert_eq!(calls(&["--since", "1h", "--last", "5"]), 5);
+    let answer = json(&logs(&["--json", "--last", "50"]));
     assert_eq!(answer["calls"][1]["id"], "mail/send_mail", "{answer}");
     assert!(answer["calls"][1]["approval_id"].is_string(), "{answer}");
 }

@@ -59,7 +59,11 @@ fn all_preferences_of_scopes_are_counted_and_reset() {
     assert_eq!(reset(&["--scope", "chat:1"]).ok(), "1 preference in scope chat:1 reset\n");
     assert_eq!(json(&reset(&["--scope", "chat:*", "--json"]).ok())["preferences"], 1);
     assert_eq!(rows(&ask(&home, &daemon, &["prefs", "list"]).ok()).len(), 2, "the head and that of the scope `global`");
-    reset(&[]).failed(2);
+    for wrong in [&[][..], &["--preview"], &["tag:mail", "--preview"], &["tag:mail", "--scope", "chat:*", "--preview"]]
+    {
+        let refused = reset(wrong).failed(2);
+        assert!(refused.contains("--scope SCOPE") && refused.contains("TARGET"), "{refused}");
+    }
     assert!(reset(&["--scope", "team:*"]).failed(1).contains("`team:*`"));
 }
 
