@@ -56,7 +56,11 @@ impl AddArgs {
             edited::print_secrets(&written);
             file.print_next();
         }
-        let known = file.added(name.as_str(), has_answered).await?;
+        let polled = if is_replaced { file.replaced(name.as_str()).await? } else { None };
+        let known = match polled {
+            Some(polled) => Some(polled),
+            None => file.added(name.as_str(), has_answered).await?,
+        };
         if self.remote.json {
             output::json(&json!({"name": name.as_str(), "file": written.path, "scenario": known}));
         } else if let Some(known) = known {
@@ -170,6 +174,15 @@ fn has_answered(health: &Value) -> bool {
 fn print_state(health: &Value) {
     let text = |pointer| output::text(health, pointer);
     let (name, state) = (text("/name"), text("/state"));
+    if state == "live" && health["last_error"].is_object() {
+        // Its entry was replaced.
+        let why = text("/last_error/message");
+        output::wrapped(
+            "",
+            &format!("{name} does not answer at its new place: {why}; the tools of the entry before stay for a while"),
+        );
+        return;
+    }
     if state == "live" {
         let tools = usize::try_from(output::number(health, "/tools/published")).unwrap_or_default();
         let off = match output::number(health, "/tools/disabled") {

@@ -122,6 +122,18 @@ impl EditedFile {
         }
     }
 
+    /// The health of a scenario whose entry was replaced, after it was polled at its new place. Until
+    /// then its health is that of the entry before. `None` without a daemon, or if it cannot be
+    /// polled.
+    pub(super) async fn replaced(&self, name: &str) -> Result<Option<Value>, CommandError> {
+        let Some(daemon) = &self.daemon else { return Ok(None) };
+        Self::reloaded(daemon, Clock::system()).await?;
+        let path = ["scenarios", name, "refresh"];
+        let polled = daemon.client.send(http::Method::POST, &path, QueryPairs::new(), None, "state");
+        let polled = tokio::time::timeout(FIRST_ANSWER, polled).await;
+        Ok(polled.ok().and_then(Result::ok).map(|answer| answer.value))
+    }
+
     /// The health of a scenario after the daemon has taken its entry and `has_answered` holds for
     /// it, or after a limited time. `None` without a daemon.
     ///

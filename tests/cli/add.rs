@@ -242,7 +242,10 @@ fn a_scenario_is_replaced_and_the_rest_of_the_file_stays() {
     assert!(replaced.starts_with("replaced in "), "{replaced}");
     let entry = format!("\n[[scenarios]]\nname = \"notes\"\nurl = \"{}/\"\n", new.url);
     assert_eq!(fs::read_to_string(home.path("callsheet.toml")).unwrap(), format!("{before}{entry}"));
-    crate::support::command::until("its tools", || home.run(&["tools"]).ok().contains("write_note"));
+    assert!(replaced.contains("\nnotes is live: 1 tool; "), "{replaced}");
+    assert!(home.run(&["tools"]).ok().contains("write_note"), "it was polled at its new place");
+    let gone = home.run(&["add", "notes", "--replace", &nobody()]).ok();
+    assert!(!gone.contains("is live") && gone.contains("refused"), "{gone}");
     // Where there is none of the name, it is added.
     let added = home.run(&["add", "more", "--replace", &old.url]).ok();
     assert!(added.starts_with("added to "), "{added}");
