@@ -122,9 +122,9 @@ impl EditedFile {
         }
     }
 
-    /// The health of a scenario whose entry was replaced, after it was polled at its new place. Until
-    /// then its health is that of the entry before. `None` without a daemon, or if it cannot be
-    /// polled.
+    /// The health of a scenario whose entry was replaced, after it was polled at its new place.
+    /// Until then its health is that of the entry before. `None` without a daemon, or if it cannot
+    /// be polled.
     pub(super) async fn replaced(&self, name: &str) -> Result<Option<Value>, CommandError> {
         let Some(daemon) = &self.daemon else { return Ok(None) };
         Self::reloaded(daemon, Clock::system()).await?;
