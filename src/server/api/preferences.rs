@@ -103,8 +103,8 @@ pub(in crate::server) struct ResetManyBody {
     #[schemars(regex(pattern = grammar::SCOPE))]
     scope: String,
     /// Whether they are only counted.
-    #[serde(default)]
-    preview: bool,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    preview: Option<bool>,
 }
 
 /// How many preferences a reset of scopes concerns.
@@ -280,6 +280,7 @@ pub(in crate::server) async fn reset_many(
     ApiJson(body): ApiJson<ResetManyBody>,
 ) -> Result<Response, Problem> {
     let ResetManyBody { scope, preview } = body;
+    let preview = preview.unwrap_or_default();
     let preferences = shared.engine.reset_preferences(scope.parse()?, preview).await?;
     shared_json::json(&ResetCount { scope, preferences, reset: !preview })
 }
