@@ -6,6 +6,7 @@ sent as it is.
 """
 
 import json
+from urllib.parse import urlencode
 
 import schemathesis
 
@@ -13,6 +14,7 @@ import schemathesis
 STRICT = {"openai", "openai-responses", "anthropic"}
 CACHE = {"anthropic", "bedrock"}
 TOOL_NAME = 256
+HEAD = 12_000
 
 
 def text(value):
@@ -88,6 +90,9 @@ def accepted(operation, query, body):
 
 @schemathesis.hook
 def filter_case(context, case):
+    # The head of a request has at most 16 KiB; a longer one is refused with 431 before its route is known (`tests/http/connections.rs`).
+    if len(urlencode(case.query or {}, doseq=True)) + len(text(case.headers)) > HEAD:
+        return False
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive:
         return True
