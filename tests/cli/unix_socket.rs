@@ -19,6 +19,13 @@ fn is_served(path: &Path) -> bool {
     UnixStream::connect(path).is_ok()
 }
 
+/// The socket of a daemon that has begun to serve, which it does soon after it says its address.
+fn served_socket_of(home: &Home) -> PathBuf {
+    let socket = socket_of(home);
+    until("it listens on the socket", || is_served(&socket));
+    socket
+}
+
 /// A request under way on a connection to the daemon's address: a stream of events.
 fn stream_of_events(daemon: &Running) -> TcpStream {
     let address = daemon.url.strip_prefix("http://").unwrap();
@@ -45,6 +52,7 @@ fn commands_are_answered_while_all_connections_are_in_use() {
     let home =
         Home::with(&format!("server.max_connections = 2\n[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
     let mut daemon = home.serve(&[]);
+    let socket = served_socket_of(&home);
     let followers = [stream_of_events(&daemon), stream_of_events(&daemon)];
     for _ in 0..3 {
         home.run(&["approvals"]).ok();
@@ -59,7 +67,7 @@ fn commands_are_answered_while_all_connections_are_in_use() {
     drop(followers);
     daemon.signal("TERM");
     assert_eq!(daemon.ended().0, Some(0));
-    assert!(!socket_of(&home).exists(), "the file goes with the daemon");
+    assert!(!socket.exists(), "the file goes with the daemon");
 }
 
 /// A program that takes every connection of the socket with streams of events, which never rest.
@@ -68,9 +76,10 @@ fn commands_are_answered_while_all_connections_of_the_socket_are_streams() {
     let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
     let home = Home::with(&format!("[[scenarios]]\nname = \"notes\"\nurl = \"{}\"\n", notes.url));
     let daemon = home.serve(&[]);
+    let socket = served_socket_of(&home);
     let mut streams = Vec::new();
     for _ in 0..200 {
-        let mut stream = UnixStream::connect(socket_of(&home)).unwrap();
+        let mut stream = UnixStream::connect(&socket).unwrap();
         write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         let mut first = [0; 12];
         stream.read_exact(&mut first).unwrap();
@@ -102,7 +111,7 @@ fn the_socket_carries_no_right_and_names_this_machine() {
         notes.url
     ));
     let daemon = home.serve(&[]);
-    let socket = socket_of(&home);
+    let socket = served_socket_of(&home);
     let block = "/api/v1/scenarios/notes/block";
     let refused = asked(&socket, "POST", block, "Host: localhost\r\n");
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
@@ -129,8 +138,7 @@ fn only_the_user_of_the_daemon_can_connect_whatever_the_umask_is() {
             .envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))))
             .current_dir(home.path(""));
         let _daemon = Running::start(shell, "callsheet listens on ");
-        until("it listens on the socket", || is_served(&socket_of(&home)));
-        let mode = fs::metadata(socket_of(&home)).unwrap().permissions().mode();
+        let mode = fs::metadata(served_socket_of(&home)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "with umask {umask}");
         let folder = fs::read_dir(home.path(".state/callsheet")).unwrap();
         let hidden = folder.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
@@ -142,14 +150,14 @@ fn only_the_user_of_the_daemon_can_connect_whatever_the_umask_is() {
 fn the_file_of_a_daemon_that_was_killed_is_replaced() {
     let home = Home::with("");
     let mut killed = home.serve(&[]);
-    until("it listens on the socket", || is_served(&socket_of(&home)));
+    let socket = served_socket_of(&home);
     killed.signal("KILL");
     assert_eq!(killed.ended().0, None);
-    assert!(socket_of(&home).exists() && !is_served(&socket_of(&home)));
+    assert!(socket.exists() && !is_served(&socket));
     let error = home.run(&["tools"]).failed(3);
     assert!(error.starts_with("error: no daemon of this user runs"), "{error}");
     let daemon = home.serve(&[]);
-    until("it listens on the socket", || is_served(&socket_of(&home)));
+    served_socket_of(&home);
     assert!(home.run(&["tools"]).ok().starts_with("no tools; "));
     drop(daemon);
 }
