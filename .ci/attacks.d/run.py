@@ -207,16 +207,20 @@ def unended_plain_bodies(daemon):
     hold(held)
 
 
-def half_heads(daemon):
-    """More connections than the daemon keeps, each with half a head."""
+def on_all_connections(daemon, sent):
+    """More connections than the daemon keeps, on each of which these bytes were sent."""
     held = []
     for _ in range(4_300):
-        try:
-            connection = wire.plain(daemon.address, patience=1)
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: loc")
-        except OSError:
-            continue
-        held.append(connection)
+        connection = quietly(wire.plain, daemon.address, 1)
+        if connection:
+            quietly(connection.sendall, sent)
+            held.append(connection)
+    return held
+
+
+def half_heads(daemon):
+    """More connections than the daemon keeps, each with half a head."""
+    held = on_all_connections(daemon, b"GET / HTTP/1.1\r\nHost: loc")
     answered_beside(daemon)
     hold(held)
 
@@ -224,14 +228,7 @@ def half_heads(daemon):
 def half_bodies(daemon):
     """More connections than the daemon keeps, each with half of a small body."""
     head = f"POST /api/v1/tools/execute HTTP/1.1\r\nHost: {daemon.address}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
-    held = []
-    for _ in range(4_300):
-        try:
-            connection = wire.plain(daemon.address, patience=1)
-            connection.sendall(head.encode() + b"{")
-        except OSError:
-            continue
-        held.append(connection)
+    held = on_all_connections(daemon, head.encode() + b"{")
     answered_beside(daemon)
     hold(held)
 
@@ -239,14 +236,7 @@ def half_bodies(daemon):
 def idle_connections(daemon):
     """More connections than the daemon keeps, each with one request from time to time."""
     request = f"GET /healthz HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode()
-    held = []
-    for _ in range(4_300):
-        try:
-            connection = wire.plain(daemon.address, patience=1)
-            connection.sendall(request)
-        except OSError:
-            continue
-        held.append(connection)
+    held = on_all_connections(daemon, request)
     answered_beside(daemon)
     code, said = daemon.command("approvals")
     if code != 0:
@@ -257,12 +247,7 @@ def idle_connections(daemon):
 def large_heads(daemon):
     """More connections than the daemon keeps, each with 400 KB of a head that does not end."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X-%d: " % number + b"y" * 50_000 + b"\r\n" for number in range(8))
-    held = []
-    for _ in range(4_300):
-        connection = quietly(wire.plain, daemon.address, 1)
-        if connection:
-            quietly(connection.sendall, head)
-            held.append(connection)
+    held = on_all_connections(daemon, head)
     answered_beside(daemon)
     hold(held)
 
@@ -279,12 +264,7 @@ def waiting_turn(daemon):
 def waiting_turns(daemon):
     """More connections than the daemon keeps, each with a request that waits for a turn."""
     request = f"GET {waiting_turn(daemon)} HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode()
-    held = []
-    for _ in range(4_300):
-        connection = quietly(wire.plain, daemon.address, 1)
-        if connection:
-            quietly(connection.sendall, request)
-            held.append(connection)
+    held = on_all_connections(daemon, request)
     answered_beside(daemon)
     hold(held)
 

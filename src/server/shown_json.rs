@@ -1,4 +1,5 @@
-//! JSON as people read it: with line ends and indents between its parts, and otherwise as it came.
+//! JSON with other blanks between its parts, and otherwise as it came: indented for people, or in
+//! one line for protocols of lines.
 
 use crate::model::JsonText;
 
@@ -32,7 +33,10 @@ impl ReadableArguments {
 /// `most` bytes. Parsing and writing it again would hide duplicate members and how numbers are
 /// written.
 pub(in crate::server) fn indented(json: &str, most: usize) -> String {
-    let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
+    let mut out = String::new();
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    let mut escaped = false;
     let mut chars = json.chars().peekable();
     while let Some(c) = chars.next() {
         if out.len() > most {
@@ -73,6 +77,12 @@ pub(in crate::server) fn indented(json: &str, most: usize) -> String {
         }
     }
     out
+}
+
+/// JSON without line ends. They stand between its values only (RFC 8259 section 7), so a blank in
+/// their place means the same. Results of tools are passed on as they came, and some are indented.
+pub(in crate::server) fn in_one_line(json: &[u8]) -> impl Iterator<Item = u8> {
+    json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
 }
 
 fn new_line(out: &mut String, depth: usize) {

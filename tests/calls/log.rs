@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callsheet::calls::{CallDependencies, Calls, LogEntry, LogPage, LogWanted, Stored};
+use callsheet::calls::{LogEntry, LogPage, LogWanted};
 use callsheet::config::Config;
 use callsheet::model::{ScenarioName, ScenarioState};
-use callsheet::runtime::{ByteBudget, Clock, Tasks};
+use callsheet::runtime::Clock;
 use callsheet::state::{Decision, LogKind, Restored, StateError, StateStore, Write, sqlite};
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -396,19 +396,7 @@ async fn the_store_looks_only_at_lines_that_were_dropped_since_and_once_at_each(
     let store = Arc::new(WatchedStore { store: real, writes: Mutex::default() });
     let mut config = Config::for_state(path.clone()).calls;
     config.recent = 2;
-    let engine = house.app.engine().clone();
-    let tasks = Tasks::new();
-    let budget = ByteBudget::new(1 << 20);
-    let calls = Calls::new(config, engine, house.app.reader(), budget, Clock::system(), tasks.clone());
-    let parts = CallDependencies {
-        store: Arc::clone(&store) as Arc<dyn StateStore>,
-        hub: house.app.events().clone(),
-        reader: house.app.reader(),
-        clock: Clock::system(),
-        tasks,
-        stop: house.app.stopping(),
-    };
-    calls.attach(Stored::default(), parts);
+    let calls = house.calls_with(config, Arc::clone(&store) as Arc<dyn StateStore>);
     let stored = |query: &str| -> i64 {
         let database = rusqlite::Connection::open(&path).unwrap();
         database.busy_timeout(Duration::from_secs(20)).unwrap();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use callsheet::calls::CallMode;
 use callsheet::calls::turns::{self, TurnRequest};
-use callsheet::calls::{CallDependencies, CallMode, Calls, Stored};
 use callsheet::config::Config;
 use callsheet::model::JsonText;
-use callsheet::runtime::{ByteBudget, Clock, Tasks};
+use callsheet::runtime::Clock;
 use callsheet::state::{Restored, StateError, StateStore, Write, sqlite};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -97,19 +97,7 @@ async fn a_turn_that_is_forgotten_while_its_end_is_written_does_not_stay_in_the_
     });
     let mut config = Config::for_state(path.clone()).calls;
     config.turns.max = 1;
-    let engine = house.app.engine().clone();
-    let tasks = Tasks::new();
-    let budget = ByteBudget::new(1 << 20);
-    let calls = Calls::new(config, engine, house.app.reader(), budget, Clock::system(), tasks.clone());
-    let parts = CallDependencies {
-        store: Arc::clone(&store) as Arc<dyn StateStore>,
-        hub: house.app.events().clone(),
-        reader: house.app.reader(),
-        clock: Clock::system(),
-        tasks,
-        stop: house.app.stopping(),
-    };
-    calls.attach(Stored::default(), parts);
+    let calls = house.calls_with(config, Arc::clone(&store) as Arc<dyn StateStore>);
     calls.begin_turn(turn("first-turn")).await.unwrap();
     until_written(&store, "the end comes").await;
     // There is room for one turn, and the first one is over.

@@ -307,6 +307,26 @@ async fn looked_at<R: Future + Unpin>(tasks: &Tasks, requests: &mut [R]) -> Vec<
     ready
 }
 
+/// Lists of 50 tools, and the room that their clients have.
+struct ListStage {
+    whole: ByteBudget,
+    tasks: Tasks,
+    budget: AnswerBudget,
+    views: ViewCache,
+    snapshot: Arc<Snapshot>,
+}
+
+impl ListStage {
+    fn new() -> Self {
+        let whole = ByteBudget::new(1 << 20);
+        let tasks = Tasks::new();
+        let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
+        let views = ViewCache::new(MANY, tasks.clone());
+        let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+        Self { whole, tasks, budget, views, snapshot }
+    }
+}
+
 fn with_max_tools(most: usize) -> ViewQuery {
     ViewQuery { max_tools: Some(most), ..ViewQuery::default() }
 }
@@ -318,11 +338,7 @@ fn of_query(query: &ViewQuery) -> ViewRequest<'_> {
 #[test]
 fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
     with_one_blocking_thread(async {
-        let whole = ByteBudget::new(1 << 20);
-        let tasks = Tasks::new();
-        let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
-        let views = ViewCache::new(MANY, tasks.clone());
-        let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+        let ListStage { whole, tasks, budget, views, snapshot } = ListStage::new();
         for coding in [Coding::Identity, Coding::Gzip] {
             let query = with_max_tools(if coding == Coding::Identity { 40 } else { 39 });
             let mut requests = [Box::pin(views.prepare_for(&snapshot, of_query(&query), coding, &budget))];
@@ -348,11 +364,7 @@ fn a_list_keeps_its_room_from_its_making_until_its_client_has_it() {
 #[test]
 fn a_coded_list_is_made_and_coded_in_one_turn() {
     with_one_blocking_thread(async {
-        let whole = ByteBudget::new(1 << 20);
-        let tasks = Tasks::new();
-        let budget = AnswerBudget::new(whole.clone(), whole.share(1 << 20));
-        let views = ViewCache::new(MANY, tasks.clone());
-        let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+        let ListStage { whole, tasks, budget, views, snapshot } = ListStage::new();
         let queries: Vec<_> = (40..44).map(with_max_tools).collect();
         let request = |query| Box::pin(views.prepare_for(&snapshot, of_query(query), Coding::Gzip, &budget));
         let mut requests: Vec<_> = queries.iter().map(request).collect();

@@ -265,7 +265,8 @@ fn a_call_that_is_left_goes_on_and_the_command_says_so() {
     let count = Arc::clone(&called);
     let listed = json!({"name": "t", "parameters": {"type": "object"}}).to_string();
     let daemon = runtime.block_on(UpstreamServer::serving(move |request, mut stream| {
-        let (count, listed) = (Arc::clone(&count), listed.clone());
+        let count = Arc::clone(&count);
+        let listed = listed.clone();
         Box::pin(async move {
             if request.header("content-length").is_some_and(|length| length != "0") {
                 *count.lock().unwrap() += 1;

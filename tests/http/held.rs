@@ -233,7 +233,11 @@ async fn message(
     request.body(body).send().await.unwrap()
 }
 
-/// A session of the one revision of MCP that has batches.
+/// A session of the one revision of MCP that has batches; without a text for `/rpc`, which has none.
+async fn session_at(face: &str, server: &Served, client: &reqwest::Client) -> String {
+    if face == "/mcp" { session(server, client).await } else { String::new() }
+}
+
 async fn session(server: &Served, client: &reqwest::Client) -> String {
     let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     let greeted = message(server, client, "/mcp", "", greeting.to_owned()).await;
@@ -245,7 +249,7 @@ async fn a_batch_holds_a_list_once_however_often_it_requests_it() {
     let server = served_lists_keeping(64 << 20).await;
     for face in ["/rpc", "/mcp"] {
         let client = client_that_does_not_read();
-        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let session = session_at(face, &server, &client).await;
         let path = format!("{face}?max_tools=399");
         let unread = message(&server, &client, &path, &session, batch(30, "tools/list", "{}")).await;
         assert_eq!(unread.status(), 200, "{face}");
@@ -267,7 +271,7 @@ async fn a_batch_ends_at_the_first_answer_beyond_the_limit_and_says_which_were_n
     let server = served_lists_keeping(64 << 20).await;
     for face in ["/rpc", "/mcp"] {
         let client = client_that_does_not_read();
-        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let session = session_at(face, &server, &client).await;
         let answer = message(&server, &client, face, &session, batch(100, "tools/list", "{}")).await;
         assert_eq!(answer.status(), 200, "{face}");
         let text = answer.text().await.unwrap();
@@ -307,7 +311,7 @@ async fn the_short_lists_of_a_batch_are_counted_for_each_time_they_are_copied() 
     let server = served_lists_keeping(64 << 20).await;
     for face in ["/rpc", "/mcp"] {
         let client = client_that_does_not_read();
-        let session = if face == "/mcp" { session(&server, &client).await } else { String::new() };
+        let session = session_at(face, &server, &client).await;
         let count = if face == "/mcp" { 100 } else { 1_000 };
         let path = format!("{face}?max_tools=1");
         let answer = message(&server, &client, &path, &session, batch(count, "tools/list", "{}")).await;

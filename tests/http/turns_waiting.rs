@@ -648,7 +648,8 @@ async fn events(daemon: &Daemon) -> TcpStream {
 
 #[tokio::test]
 async fn a_request_that_only_waits_for_a_turn_gives_way_and_is_answered() {
-    let (home, stage) = (Home::new(), stage().await);
+    let home = Home::new();
+    let stage = stage().await;
     let mut config = stage.config(&home);
     config.server.max_connections = 3;
     let daemon = Daemon::ready(config).await;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use callsheet::Callsheet;
 use callsheet::app::Builder;
-use callsheet::calls::{CallResponse, ExecuteError, Request};
+use callsheet::calls::{CallDependencies, CallResponse, Calls, ExecuteError, Request, Stored};
 use callsheet::catalog::ViewQuery;
-use callsheet::config::Config;
+use callsheet::config::{CallsConfig, Config};
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
 use callsheet::engine::CallRoute;
 use callsheet::model::{JsonText, PublishedName, ScenarioName, SettingsPatch, SourceId};
 use callsheet::protocols::Protocol;
+use callsheet::runtime::{ByteBudget, Clock, Tasks};
+use callsheet::state::StateStore;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -63,6 +65,24 @@ impl House {
     /// The same house after a restart of the daemon, with the same state.
     pub(crate) async fn restart(self) -> Self {
         self.restart_with(|_| ()).await
+    }
+
+    /// Calls beside those of the program, which are kept in another store.
+    pub(crate) fn calls_with(&self, config: CallsConfig, store: Arc<dyn StateStore>) -> Calls {
+        let engine = self.app.engine().clone();
+        let tasks = Tasks::new();
+        let budget = ByteBudget::new(1 << 20);
+        let calls = Calls::new(config, engine, self.app.reader(), budget, Clock::system(), tasks.clone());
+        let parts = CallDependencies {
+            store,
+            hub: self.app.events().clone(),
+            reader: self.app.reader(),
+            clock: Clock::system(),
+            tasks,
+            stop: self.app.stopping(),
+        };
+        calls.attach(Stored::default(), parts);
+        calls
     }
 
     /// The same with another configuration.

@@ -4,6 +4,7 @@
 //! as it is: a batch that lists a hundred times holds it once. After the first part without room,
 //! no further message of the batch is run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -49,18 +50,23 @@ pub(in crate::server) enum BatchFull {
 #[error("this request was run, its answer is left out: {0}; read other answers first, or raise `server.held_bytes`")]
 pub(in crate::server) struct AnswerLeftOut(#[from] BudgetExceeded);
 
-/// The answer to a single message: its result, and what stands before and behind it. All of it is
-/// reserved before its head is sent, so that its client gets an error if there is no room.
+/// What stands before and behind the result in an answer.
+pub(in crate::server) struct ResultEnvelope {
+    pub(in crate::server) before: Cow<'static, str>,
+    pub(in crate::server) behind: Cow<'static, str>,
+}
+
+/// The answer to a single message: its result in its envelope. All of it is reserved before its head is sent, so that its client gets an error if there is no room.
 ///
 /// # Errors
 /// There is no room for it.
 pub(in crate::server) fn single_answer(
-    around: (&str, &str),
+    envelope: &ResultEnvelope,
     result: Bytes,
     budget: &AnswerBudget,
 ) -> Result<SharedBody, AnswerLeftOut> {
-    let before = Bytes::copy_from_slice(around.0.as_bytes());
-    let behind = Bytes::copy_from_slice(around.1.as_bytes());
+    let before = Bytes::copy_from_slice(envelope.before.as_bytes());
+    let behind = Bytes::copy_from_slice(envelope.behind.as_bytes());
     let reserved = budget.reserve(before.len() + unreserved_bytes(&result) + behind.len())?;
     Ok(reserved_body([before, result, behind], reserved))
 }
@@ -93,25 +99,25 @@ impl BatchAnswer {
         self.full
     }
 
-    /// Adds the answer to a message: its result, and what stands before and behind it.
+    /// Adds the answer to a message: its result in its envelope.
     ///
     /// # Errors
     /// There is no room for it, nor for any after it. The batch is as it was.
-    pub(in crate::server) fn add(&mut self, around: (&str, &str), result: &Bytes) -> Result<(), BatchFull> {
+    pub(in crate::server) fn add(&mut self, envelope: &ResultEnvelope, result: &Bytes) -> Result<(), BatchFull> {
         let is_copied = result.len() <= COPIED_RESULT_MAX_BYTES;
         let own_bytes = if is_copied { result.len() } else { unreserved_bytes(result) };
-        let around_bytes = around.0.len() + around.1.len();
-        self.reserve(around_bytes + own_bytes)?;
+        let envelope_bytes = envelope.before.len() + envelope.behind.len();
+        self.reserve(envelope_bytes + own_bytes)?;
         self.separate();
-        self.rest.extend_from_slice(around.0.as_bytes());
+        self.rest.extend_from_slice(envelope.before.as_bytes());
         if is_copied {
             self.rest.extend_from_slice(result);
         } else {
             self.parts.push(std::mem::take(&mut self.rest).into());
             self.parts.push(result.clone());
         }
-        self.rest.extend_from_slice(around.1.as_bytes());
-        self.sent(around_bytes + result.len());
+        self.rest.extend_from_slice(envelope.behind.as_bytes());
+        self.sent(envelope_bytes + result.len());
         Ok(())
     }
 

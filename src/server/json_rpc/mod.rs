@@ -36,7 +36,7 @@ use crate::server::api::lookup;
 use crate::server::auth::Access;
 use crate::server::auth::Right::Call;
 use crate::server::auth::{ConfigWatch, require_right};
-use crate::server::http::batch::{BatchAnswer, BatchFull, single_answer};
+use crate::server::http::batch::{BatchAnswer, BatchFull, ResultEnvelope, single_answer};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::held::ConnectionBytes;
@@ -159,6 +159,12 @@ struct RpcAnswer {
     was_run: bool,
 }
 
+/// What stands before and behind the result in the answer to this message.
+fn result_envelope(id: &str) -> ResultEnvelope {
+    let around = json_rpc::around_result(id);
+    ResultEnvelope { before: around.0.into(), behind: around.1.into() }
+}
+
 impl RpcAnswer {
     /// The answer to a message of a batch that takes no further answers.
     fn not_run(id: String, full: BatchFull) -> Self {
@@ -170,11 +176,11 @@ impl RpcAnswer {
     /// says so.
     fn into_body(self, budget: &AnswerBudget) -> SharedBody {
         let answer = match self.result {
-            Ok(result) => {
-                let around = json_rpc::around_result(&self.id);
-                single_answer((around.0, &around.1), result, budget)
+            Ok(result) => single_answer(&result_envelope(&self.id), result, budget),
+            Err(error) => {
+                let none = ResultEnvelope { before: "".into(), behind: "".into() };
+                single_answer(&none, json_rpc::answer(&self.id, Err(error)).into(), budget)
             }
-            Err(error) => single_answer(("", ""), json_rpc::answer(&self.id, Err(error)).into(), budget),
         };
         answer.unwrap_or_else(|left_out| {
             let error = AnswerError::refused(left_out.to_string());
@@ -184,10 +190,7 @@ impl RpcAnswer {
 
     fn add_to(self, batch: &mut BatchAnswer) {
         let added = match self.result {
-            Ok(result) => {
-                let around = json_rpc::around_result(&self.id);
-                batch.add((around.0, &around.1), &result)
-            }
+            Ok(result) => batch.add(&result_envelope(&self.id), &result),
             Err(error) if self.was_run => batch.add_error(json_rpc::answer(&self.id, Err(error)).as_bytes()),
             Err(error) => {
                 batch.add_left_out(json_rpc::answer(&self.id, Err(error)).as_bytes());

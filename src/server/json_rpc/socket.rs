@@ -27,6 +27,7 @@ use crate::server::auth::Access;
 use crate::server::http::held::with_reservation;
 use crate::server::http::shared_body::SharedBody;
 use crate::server::json_rpc::RpcContext;
+use crate::server::shown_json::in_one_line;
 
 /// The most connections at a time; further ones wait.
 const CONNECTIONS: usize = 64;
@@ -100,19 +101,12 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     }
 }
 
-/// Writes JSON without line ends. They stand between its tokens only (RFC 8259 section 7), so
-/// spaces in their place mean the same. Results of tools are passed on as they came, and some are
-/// indented. Only a piece is copied at a time, since copies are not reserved.
+/// Writes JSON in one line. Only a piece is copied at a time, since copies are not reserved.
 async fn write_line(writing: &mut OwnedWriteHalf, answer: SharedBody) -> io::Result<()> {
-    let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
     for part in answer {
         for piece in part.chunks(PIECE_BYTES) {
-            if piece.iter().any(ends_line) {
-                let spaced: Vec<u8> = piece.iter().map(|byte| if ends_line(byte) { b' ' } else { *byte }).collect();
-                writing.write_all(&spaced).await?;
-            } else {
-                writing.write_all(piece).await?;
-            }
+            let piece: Vec<u8> = in_one_line(piece).collect();
+            writing.write_all(&piece).await?;
         }
     }
     writing.write_all(b"\n").await

@@ -8,9 +8,10 @@ use http::{HeaderValue, StatusCode};
 
 use crate::protocols::json_rpc::RpcError;
 use crate::runtime::AnswerBudget;
-use crate::server::http::batch::single_answer;
+use crate::server::http::batch::{ResultEnvelope, single_answer};
 use crate::server::http::held::with_reservation;
 use crate::server::mcp::refusal::Refusal;
+use crate::server::shown_json::in_one_line;
 
 pub(super) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -23,21 +24,21 @@ pub(super) enum Answer {
 }
 
 /// What stands before and behind the result in the answer to a request.
-pub(super) fn around(id: &str) -> (String, &'static str) {
-    (format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#), "}")
+pub(super) fn result_envelope(id: &str) -> ResultEnvelope {
+    let before = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
+    ResultEnvelope { before: before.into(), behind: "}".into() }
 }
 
 /// The answer to a request.
 pub(super) fn envelope(id: &str, result: &[u8]) -> Bytes {
-    let (before, behind) = around(id);
-    [before.as_bytes(), result, behind.as_bytes()].concat().into()
+    let around = result_envelope(id);
+    [around.before.as_bytes(), result, around.behind.as_bytes()].concat().into()
 }
 
 /// The same as a whole response, reserved from `budget`. The result is shared: a list may be large.
 /// Without room it is an error that says so.
 pub(super) fn result(id: &str, result: Bytes, budget: &AnswerBudget) -> Response {
-    let around = around(id);
-    match single_answer((&around.0, around.1), result, budget) {
+    match single_answer(&result_envelope(id), result, budget) {
         Ok(body) => (StatusCode::OK, [(CONTENT_TYPE, APPLICATION_JSON)], Body::new(body)).into_response(),
         Err(left_out) => refused(Some(id), &Refusal::left_out(left_out)),
     }
@@ -51,11 +52,10 @@ pub(super) fn error_envelope(id: Option<&str>, error: &RpcError) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":{},"message":{message}{data}}}}}"#, error.code).into()
 }
 
-/// A message as an event of a stream. Line breaks of JSON stand between values only, so a blank
-/// means the same.
+/// A message as an event of a stream.
 pub(super) fn event(message: &[u8]) -> Bytes {
     let mut text = b"event: message\ndata: ".to_vec();
-    text.extend(message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+    text.extend(in_one_line(message));
     text.extend_from_slice(b"\n\n");
     text.into()
 }

@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use crate::model::JsonText;
 use crate::protocols::json_rpc::{self, RpcMessage, RpcRequest};
 use crate::server::http::batch::BatchAnswer;
-use crate::server::mcp::answer::{self, APPLICATION_JSON, Answer, around, error_envelope, refused};
+use crate::server::mcp::answer::{self, APPLICATION_JSON, Answer, error_envelope, refused, result_envelope};
 use crate::server::mcp::context::McpContext;
 use crate::server::mcp::era::{RequestEra, WITH_BATCHES};
 use crate::server::mcp::greeting;
@@ -156,10 +156,7 @@ async fn batch(context: &McpContext, messages: Vec<RpcMessage>) -> Result<Respon
 /// Adds the answer to a request of a batch.
 fn add(answers: &mut BatchAnswer, id: &JsonText, answer: Result<Answer, Refusal>) {
     let added = match answer {
-        Ok(Answer::Result(result)) => {
-            let around = around(id.get());
-            answers.add((&around.0, around.1), &result)
-        }
+        Ok(Answer::Result(result)) => answers.add(&result_envelope(id.get()), &result),
         Ok(Answer::Stream(_)) => return,
         Err(refusal) => answers.add_error(&error_envelope(Some(id.get()), &refusal.error)),
     };

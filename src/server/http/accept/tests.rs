@@ -26,9 +26,13 @@ async fn fake(limits: ConnectionLimits) -> Fake {
     let (stop, stopping) = StopTrigger::new();
     let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
     let service = move |_: &TcpStream, _, load: &ConnectionLoad| {
-        let (count, notify, load) = (Arc::clone(&count), Arc::clone(&notify), load.clone());
+        let count = Arc::clone(&count);
+        let notify = Arc::clone(&notify);
+        let load = load.clone();
         service_fn(move |request: Request<Incoming>| {
-            let (count, notify, load) = (Arc::clone(&count), Arc::clone(&notify), load.clone());
+            let count = Arc::clone(&count);
+            let notify = Arc::clone(&notify);
+            let load = load.clone();
             async move {
                 count.send_modify(|count| *count += 1);
                 if request.uri().path() == "/wait" {
