@@ -131,7 +131,7 @@ mod tests {
 
     fn caller(chat: usize) -> CallerKey {
         let scope = ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() };
-        CallerKey::of(&Requester::default(), &scope)
+        CallerKey::of(&Requester::full_access(), &scope)
     }
 
     #[test]

@@ -257,8 +257,8 @@ impl Calls {
             adjusted,
             resumed: request.resumed,
             collects: request.collects,
-            requester: request.requester,
-            ..PreparedCall::new(tool, scope, arguments, request.user_id)
+            user_id: request.user_id,
+            ..PreparedCall::new(tool, scope, arguments, request.requester)
         };
         if needs_yes {
             // Boxed, like every rare and large future here: the size of a future is moved with

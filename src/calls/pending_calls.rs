@@ -208,19 +208,12 @@ impl Calls {
         if let Some(change) = approval::changed(&request, Some(&standing)) {
             return unanswered(change, "changed");
         }
+        // Rows of earlier versions do not say with which access they were requested.
+        let requester = request.access.clone().map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
-            tool,
-            definition: None,
-            scope: scope(&request.caller),
-            arguments: request.arguments.clone(),
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
-            timeout: None,
-            follow: true,
-            adjusted: Vec::new(),
-            resumed: None,
-            collects: false,
-            requester: request.access.clone().map_or_else(Requester::default, Requester::with_access),
+            ..PreparedCall::new(tool, scope(&request.caller), request.arguments.clone(), requester)
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
@@ -232,20 +225,13 @@ impl Calls {
         let CompanionCall { id, owner, arguments, asker, timeout } = call;
         let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
         let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
-        let (scope, user_id) = (scope(&asker), asker.user_id);
+        let scope = scope(&asker);
         let ready = PreparedCall {
-            tool,
-            definition: None,
-            scope,
-            arguments,
-            user_id,
+            user_id: asker.user_id,
             owner: Some(owner),
             timeout,
             follow: false,
-            adjusted: Vec::new(),
-            resumed: None,
-            collects: false,
-            requester: Requester::with_access(POLLS_ACCESS),
+            ..PreparedCall::new(tool, scope, arguments, Requester::with_access(POLLS_ACCESS))
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {

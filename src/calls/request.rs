@@ -112,21 +112,22 @@ pub struct CallResponse {
 }
 
 impl PreparedCall {
-    /// A call in this scope, for the peer that answers for the scenario at that time.
-    pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
+    /// A call of this requester in this scope, for the peer that answers for the scenario at that
+    /// time.
+    pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, requester: Requester) -> Self {
         Self {
             tool,
             definition: None,
             scope,
             arguments,
-            user_id,
+            user_id: None,
             owner: None,
             timeout: None,
             follow: true,
             adjusted: Vec::new(),
             resumed: None,
             collects: false,
-            requester: Requester::default(),
+            requester,
         }
     }
 
@@ -137,8 +138,9 @@ impl PreparedCall {
 }
 
 impl Request {
-    /// A call in the global scope.
-    pub fn new(name: impl Into<String>, arguments: JsonText) -> Self {
+    /// A call in the global scope. A face gives the access that the request was judged to have; a
+    /// program that embeds the library has [`Requester::full_access`].
+    pub fn new(name: impl Into<String>, arguments: JsonText, requester: Requester) -> Self {
         Self {
             name: name.into(),
             arguments,
@@ -151,7 +153,7 @@ impl Request {
             resumed: None,
             client: None,
             collects: false,
-            requester: Requester::default(),
+            requester,
             resolved: None,
             call_id: None,
         }

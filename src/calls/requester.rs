@@ -40,6 +40,11 @@ pub(super) enum RequestedIn {
 }
 
 impl Requester {
+    /// With every right, in no session: the program that embeds the library.
+    pub fn full_access() -> Self {
+        Self::with_access(FULL_ACCESS)
+    }
+
     /// With this access, in no session.
     pub fn with_access(access: impl Into<Arc<str>>) -> Self {
         Self { access: access.into(), session: None }
@@ -47,13 +52,6 @@ impl Requester {
 
     fn session_key(&self) -> Option<&str> {
         self.session.as_ref().map(|session| session.key())
-    }
-}
-
-impl Default for Requester {
-    /// The embedding program.
-    fn default() -> Self {
-        Self::with_access(FULL_ACCESS)
     }
 }
 
@@ -115,7 +113,7 @@ mod tests {
     }
 
     fn in_session(session: &Arc<TestSession>) -> Requester {
-        Requester { session: Some(Arc::<TestSession>::clone(session)), ..Requester::default() }
+        Requester { session: Some(Arc::<TestSession>::clone(session)), ..Requester::full_access() }
     }
 
     #[test]
@@ -127,7 +125,7 @@ mod tests {
         let made_in = RequestedIn::from(&made);
         let joins = |requester: &Requester| made_in.is_joined_by(&call, requester);
         let of_other = in_session(&session("other"));
-        let without_session = Requester::default();
+        let without_session = Requester::full_access();
         let without_token = Requester::with_access("without-token");
         assert!(joins(&made));
         assert!(!joins(&of_other) && !joins(&without_session) && !joins(&without_token));
@@ -140,7 +138,7 @@ mod tests {
     fn a_call_without_a_session_belongs_to_requests_without_one_and_a_restored_one_to_its_access() {
         let other = in_session(&Arc::new(TestSession { key: "other", is_there: true.into() }));
         let call = ApprovalRequest { access: Some(FULL_ACCESS.into()), ..request("1") };
-        assert!(RequestedIn::NoSession.is_joined_by(&call, &Requester::default()));
+        assert!(RequestedIn::NoSession.is_joined_by(&call, &Requester::full_access()));
         assert!(!RequestedIn::NoSession.is_joined_by(&call, &other));
         assert!(RequestedIn::Unknown.is_joined_by(&call, &other));
         assert!(!RequestedIn::Unknown.is_joined_by(&call, &Requester::with_access("without-token")));

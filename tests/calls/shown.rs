@@ -1,7 +1,7 @@
 //! What a person is shown for approval is what is sent, and what could be read in two ways is
 //! refused.
 
-use callsheet::calls::{ExecuteError, Request};
+use callsheet::calls::{ExecuteError, Request, Requester};
 use callsheet::model::JsonText;
 use serde_json::{Value, json};
 
@@ -86,7 +86,8 @@ async fn an_embedding_program_is_refused_in_the_same_way() {
     let house = House::of(&[("disks", callee.url())]).await;
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
     for (written, place, why) in [(r#"{"a":1,"a":1}"#, "/a", "more than once"), (&*deep, "/a/0", "deeper")] {
-        let refused = house.request(Request::new("look", JsonText::parse(written).unwrap())).await;
+        let arguments = JsonText::parse(written).unwrap();
+        let refused = house.request(Request::new("look", arguments, Requester::full_access())).await;
         let Err(ExecuteError::Invalid { violations, .. }) = refused else { panic!("{written}: {refused:?}") };
         assert!(violations[0].pointer.starts_with(place), "{violations:?}");
         assert!(violations[0].message.contains(why), "{violations:?}");

@@ -42,7 +42,7 @@ async fn read(house: &House, params: JsonText, stop: Stop) -> Result<RelayRespon
         params,
         resumed: None,
         scope: ViewQuery::default(),
-        requester: Requester::default(),
+        requester: Requester::full_access(),
     };
     house.app.calls().relay(request, Some(Arc::new(Cancels(stop)))).await
 }

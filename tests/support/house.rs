@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use callsheet::Callsheet;
 use callsheet::app::Builder;
-use callsheet::calls::{CallDependencies, CallResponse, Calls, ExecuteError, Request, Stored};
+use callsheet::calls::{CallDependencies, CallResponse, Calls, ExecuteError, Request, Requester, Stored};
 use callsheet::catalog::ViewQuery;
 use callsheet::config::{CallsConfig, Config};
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, SourceTrust};
@@ -162,9 +162,9 @@ impl House {
     }
 }
 
-/// A call of a tool in the global scope.
+/// A call of a tool in the global scope, by the program that embeds the library.
 pub(crate) fn request(name: &str, arguments: &Value) -> Request {
-    Request::new(name, JsonText::parse(&arguments.to_string()).unwrap())
+    Request::new(name, JsonText::parse(&arguments.to_string()).unwrap(), Requester::full_access())
 }
 
 /// Switches something on or off.

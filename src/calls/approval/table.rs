@@ -377,7 +377,7 @@ mod tests {
     /// Adds a call for which none gives way; the ids of those that are forgotten. `None` if it was
     /// not added.
     fn forgotten(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Vec<String>> {
-        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, &Requester::default(), soon())
+        let Admitted::New(RoomMade { forgotten, displaced }) = book.enqueue(request, &Requester::full_access(), soon())
         else {
             return None;
         };
@@ -387,7 +387,7 @@ mod tests {
 
     /// The same call that waits already.
     fn waiting(book: &mut ApprovalTable, request: &Arc<ApprovalRequest>) -> Option<Arc<ApprovalRequest>> {
-        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::default(), soon()) else { return None };
+        let Admitted::Waits(waiting) = book.enqueue(request, &Requester::full_access(), soon()) else { return None };
         Some(waiting)
     }
 
@@ -483,24 +483,24 @@ mod tests {
         let mut book = table(&LIMITS);
         let wall = Timestamp::from_second(0).unwrap();
         let first = with(&mut book, "1");
-        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), None, "it waits");
+        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), None, "it waits");
         let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
         book.put(&started);
-        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(Arc::clone(&started)));
-        assert_eq!(book.collect(&first.digest, &Requester::default(), wall), Some(started));
+        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), Some(Arc::clone(&started)));
+        assert_eq!(book.collect(&first.digest, &Requester::full_access(), wall), Some(started));
         let done = over(&first, 1);
         book.put(&done);
-        assert_eq!(book.collect("another", &Requester::default(), wall), None);
-        assert_eq!(book.collect(&first.digest, &Requester::default(), first.expires_at), None, "too late");
+        assert_eq!(book.collect("another", &Requester::full_access(), wall), None);
+        assert_eq!(book.collect(&first.digest, &Requester::full_access(), first.expires_at), None, "too late");
 
         let second = with(&mut book, "2");
         book.put(&over(&second, 1));
-        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), Some(over(&second, 1)));
-        assert_eq!(book.collect(&second.digest, &Requester::default(), wall), None);
+        assert_eq!(book.collect(&second.digest, &Requester::full_access(), wall), Some(over(&second, 1)));
+        assert_eq!(book.collect(&second.digest, &Requester::full_access(), wall), None);
         let mut restored = table(&LIMITS);
         restored.add(KeptApproval::restored(done, soon()));
         assert_eq!(
-            restored.collect(&first.digest, &Requester::default(), wall),
+            restored.collect(&first.digest, &Requester::full_access(), wall),
             None,
             "it may have been handed out before"
         );
@@ -516,7 +516,8 @@ mod tests {
     /// Adds a call and stores it. The ids of those that gave way; `None` if there is no room.
     fn added(book: &mut ApprovalTable, id: &str, chat: &str) -> Option<Vec<String>> {
         let request = request_of(id, chat);
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, &Requester::default(), soon()) else {
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&request, &Requester::full_access(), soon())
+        else {
             return None;
         };
         for ended in &displaced {
@@ -537,7 +538,7 @@ mod tests {
         assert_eq!(forgotten(&mut book, &request_of("4", "4")), Some(vec!["2".into()]));
         let mut large = request("5");
         large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
-        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), &Requester::default(), soon()), Admitted::Full));
+        assert!(matches!(table(&LIMITS).enqueue(&Arc::new(large), &Requester::full_access(), soon()), Admitted::Full));
     }
 
     #[test]
@@ -579,7 +580,7 @@ mod tests {
         book.put(&Arc::new(started));
         assert_eq!(added(&mut book, "4", "greedy"), Some(vec!["3".into()]));
         let fifth = request_of("5", "greedy");
-        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, &Requester::default(), soon()) else {
+        let Admitted::New(RoomMade { displaced, .. }) = book.enqueue(&fifth, &Requester::full_access(), soon()) else {
             unreachable!()
         };
         assert_eq!(*displaced[0].id, *"4");

@@ -544,7 +544,7 @@ fn is_named(id: &ToolId, tool: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Request;
+    use crate::calls::{Request, Requester};
     use crate::model::JsonText;
 
     fn limits(calls: usize) -> LogLimits {
@@ -552,7 +552,8 @@ mod tests {
     }
 
     fn add(log: &ActivityLog, second: i64) {
-        let call = EndedCall::of_request(&Request::new("read", JsonText::parse("{}").unwrap()), at(second));
+        let call =
+            EndedCall::of_request(&Request::new("read", JsonText::known("{}"), Requester::full_access()), at(second));
         log.add_call(call, None, at(second));
     }
 

@@ -249,8 +249,8 @@ impl LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Request;
     use crate::calls::ended_call::EndedCall;
+    use crate::calls::{Request, Requester};
     use crate::config::CallsConfig;
     use crate::model::JsonText;
 
@@ -263,7 +263,8 @@ mod tests {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         let arguments = JsonText::parse(&arguments).unwrap();
         let at = jiff::Timestamp::UNIX_EPOCH;
-        let call = Arc::new(EndedCall::of_request(&Request::new("read", arguments.clone()), at));
+        let call =
+            Arc::new(EndedCall::of_request(&Request::new("read", arguments.clone(), Requester::full_access()), at));
         let entry = AuditEntry { call: Arc::clone(&call), arguments, reasoning: None };
         let config = CallsConfig { audit: Some("/audit".into()), ..CallsConfig::default() };
         let settings = AuditSettings::from_config(&config).unwrap();

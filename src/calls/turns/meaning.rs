@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::calls::{ExecuteError, Request, resolve};
 use crate::catalog::{NameLookup, RevisionHistory, Snapshot, ViewQuery, find_in_scope, nearest};
-use crate::model::{JsonText, NameRef, ToolId, ViewTool};
+use crate::model::{NameRef, ToolId, ViewTool};
 
 /// Where the names of a turn are looked up.
 pub(super) struct TurnNames {
@@ -38,9 +38,11 @@ impl TurnNames {
         self.is_forgotten
     }
 
-    /// The tool that a name means. An LLM is never shown an internal tool, so it cannot mean one.
-    pub(super) fn find(&self, name: &str) -> Result<Arc<ViewTool>, ExecuteError> {
-        let request = Request { revision: self.revision.clone(), ..Request::new(name, JsonText::known("{}")) };
+    /// The tool that the name in a call means. An LLM is never shown an internal tool, so it cannot
+    /// mean one.
+    pub(super) fn find(&self, call: Request) -> Result<Arc<ViewTool>, ExecuteError> {
+        let request = Request { revision: self.revision.clone(), ..call };
+        let name = request.name.as_str();
         let tool = resolve::tool(&self.snapshot.catalog, &self.history, &self.scope, &request)?;
         if tool.tool.facts.internal_only {
             return Err(ExecuteError::Unknown(name.to_owned()));

@@ -60,8 +60,7 @@ impl TurnRequest {
             chat: self.chat.clone(),
             profile: self.profile.clone(),
             user_id: self.user_id.clone(),
-            requester: Requester::with_access(Arc::clone(&self.owner)),
-            ..Request::new(name, arguments)
+            ..Request::new(name, arguments, Requester::with_access(Arc::clone(&self.owner)))
         }
     }
 

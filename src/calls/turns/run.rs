@@ -18,7 +18,7 @@ use super::words;
 use crate::calls::approval::binding;
 use crate::calls::{CallEnd, CallMode, Calls, ExecuteError, Failure, GivenArgumentsError, Request, run_several};
 use crate::config::TurnsConfig;
-use crate::model::ToolId;
+use crate::model::{JsonText, ToolId};
 use crate::protocols::LogLevel;
 use crate::runtime::{Stop, StopTrigger};
 
@@ -221,7 +221,7 @@ fn look_up(request: &TurnRequest, read: &ReadCall, names: &TurnNames) -> Result<
     if read.name.trim().is_empty() {
         return Err(Box::new(words::nameless()));
     }
-    let tool = names.find(&read.name).map_err(|refused| {
+    let tool = names.find(request.call(&read.name, JsonText::known("{}"))).map_err(|refused| {
         Box::new(match refused {
             ExecuteError::Unknown(_) if own.is_none() => Settled::new(TurnCallStatus::NotOurs),
             ExecuteError::Unknown(name) => words::unknown(&name, &names.near(&name)),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::calls::active::checked_id;
-use crate::calls::{GivenArgumentsError, Request, parse_arguments};
+use crate::calls::{GivenArgumentsError, Request, Requester, parse_arguments};
 use crate::model::{JsonText, Scope};
 use crate::protocols::LogLevel;
 use crate::server::http::error::{Problem, excerpt};
@@ -76,15 +76,15 @@ fn chat_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"enum": ["", null]}]})
 }
 
-/// Parses the body of a call, without what only callers that take part give.
-pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> {
-    parse_call(body).map(|(request, ..)| request)
+/// Parses the body of a call of this requester, without what only callers that take part give.
+pub(in crate::server) fn parse_request(body: &[u8], requester: Requester) -> Result<Request, Problem> {
+    parse_call(body, requester).map(|(request, ..)| request)
 }
 
-/// Parses the body of a call, with its id and the least severe log messages that are wanted. An
+/// Parses the body of a call of this requester, with its id and the least severe log messages that are wanted. An
 /// empty text counts as left out, but not an empty profile: it usually comes from a variable that
 /// was not set, and would lift the bounds that were meant.
-pub(super) fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLevel), Problem> {
+pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let body: CallBody<'_> = parse_body(body)
         .map_err(|error| Problem::from(error).and_detail("a call is {\"tool_name\": ..., \"arguments\": {...}}"))?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -112,7 +112,7 @@ pub(super) fn parse_call(body: &[u8]) -> Result<(Request, Option<String>, LogLev
         profile: scope("profile", body.profile)?,
         user_id: given(body.user_id).map(Into::into),
         revision: given(body.revision),
-        ..Request::new(body.tool_name, arguments)
+        ..Request::new(body.tool_name, arguments, requester)
     };
     Ok((request, given(body.call_id).map(checked_id).transpose()?, level))
 }
@@ -141,9 +141,10 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
+        let parse_request = |body: &[u8]| super::parse_request(body, Requester::full_access());
         let request =
             parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
-        assert_eq!(request, Request::new("t", JsonText::parse("{}").unwrap()));
+        assert_eq!(request, Request::new("t", JsonText::known("{}"), Requester::full_access()));
         let request = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
         assert_eq!(request.arguments.get(), r#"{"a":1}"#);
         let request = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
@@ -169,7 +170,7 @@ mod tests {
             br#"{"tool_name":"t","chat_id":7}"#,
         ] {
             assert_eq!(
-                parse_request(body).unwrap_err().into_full_response().status(),
+                parse_request(body, Requester::full_access()).unwrap_err().into_full_response().status(),
                 400,
                 "{}",
                 String::from_utf8_lossy(body)

@@ -53,8 +53,8 @@ async fn call(
     access: Access,
     body: Bytes,
 ) -> Result<CallHttpResponse, Problem> {
-    let (request, call_id, log_level) = parse_call(&body)?;
-    let request = Request { client, requester: access.requester(), ..request };
+    let (request, call_id, log_level) = parse_call(&body, access.requester())?;
+    let request = Request { client, ..request };
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, call_id, log_level)?;

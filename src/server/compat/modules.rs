@@ -133,8 +133,7 @@ pub(in crate::server) async fn execute(
     access: Access,
     RawBody(body): RawBody,
 ) -> Result<Response, Problem> {
-    let mut request = parse_request(&body)?;
-    request.requester = access.requester();
+    let mut request = parse_request(&body, access.requester())?;
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let (tool, scope) = (request.name.clone(), request.scope());

@@ -29,8 +29,7 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
         chat: context.view.chat.clone(),
         remembered: true,
         collects: true,
-        requester: context.access.requester(),
-        ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?)
+        ..Request::new(&name(params.as_ref())?, arguments(params.as_ref())?, context.access.requester())
     };
     // Frees them while the call waits.
     drop(params);

@@ -45,14 +45,14 @@ pub(super) async fn call(
     }
     let view = &context.list.view;
     let answer = AnswerWriter::new(context, id, &parts, binding(view.profile.as_deref(), &sent.name, arguments));
+    let requester = Requester { session: client.call_session(), ..context.access.requester() };
     let request = Request {
         profile: view.profile.clone(),
         chat: view.chat.clone(),
         remembered: true,
         client: client.name().map(str::to_owned),
         collects: true,
-        requester: Requester { session: client.call_session(), ..context.access.requester() },
-        ..Request::new(&sent.name, JsonText::known(arguments))
+        ..Request::new(&sent.name, JsonText::known(arguments), requester)
     };
     let (shared, access) = (Arc::clone(&context.shared), context.access);
     let work = |caller, resumed| CallWork { shared, request: Request { resumed, ..request }, caller, access }.run();

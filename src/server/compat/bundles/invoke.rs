@@ -57,11 +57,8 @@ pub(super) async fn invoke(
             format!("the scenario `{}` does not offer the tool now; `callsheet explain` says why", stored.scenario);
         return failed(StatusCode::SERVICE_UNAVAILABLE, &why, "unavailable");
     }
-    let request = Request {
-        scenario: Some(stored.scenario.clone()),
-        requester: access.requester(),
-        ..Request::new(tool.name(), arguments)
-    };
+    let request =
+        Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments, access.requester()) };
     match shared.calls.settle(request, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
