@@ -18,7 +18,8 @@ pub enum CallEnd {
     Answered(ToolAnswer),
     /// A human has to approve the call, or did so and it is under way.
     AwaitsApproval(AwaitedApproval),
-    /// The tool waits for input of its caller.
+    /// The tool waits for input of its caller: only of one that takes part by the id of its call
+    /// ([`CallerRole`](super::CallerRole)).
     NeedsInput(Arc<PendingInput>),
     /// The call was not made, not approved, or got no valid answer.
     Failed(Box<Failure>),
@@ -89,7 +90,7 @@ impl AwaitedApproval {
 
 impl CallEnd {
     /// The end of a call that needed approval, as far as that is decided.
-    pub fn of_approval(request: Arc<ApprovalRequest>, adjusted: Vec<String>) -> Self {
+    pub(super) fn of_approval(request: Arc<ApprovalRequest>, adjusted: Vec<String>) -> Self {
         let ended_without_answer = |code, request, adjusted| {
             Self::Failed(Box::new(Failure { adjusted, ..Failure::of_approval(code, request) }))
         };

@@ -181,13 +181,19 @@ impl Failure {
 
     /// Whether the call was refused before anything was tried.
     pub fn is_refusal(&self) -> bool {
-        self.attempts.is_none() && self.code != FailureCode::Internal
+        self.attempts.is_none() && !self.was_sent && self.code != FailureCode::Internal
     }
 
     /// An approval that ended without an answer.
     pub(super) fn of_approval(code: FailureCode, request: Arc<ApprovalRequest>) -> Self {
         let text = format!("the call of `{}` waited for approval, which is {}", request.tool, request.state);
         Self { tool: Some(request.tool.clone()), approval: Some(request), ..Self::new(code, text) }
+    }
+
+    /// A call of this name that did not end while its caller waited.
+    pub(super) fn overdue(name: &str) -> Self {
+        let text = format!("the call of `{name}` did not end while its caller waited; a tool that was begun goes on");
+        Self { was_sent: true, ..Self::new(FailureCode::Timeout, text) }
     }
 
     /// The number of the HTTP status for it, which the records of calls promise for every face.

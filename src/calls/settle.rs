@@ -1,19 +1,44 @@
 //! Waits for the end of a call: the only place that waits for an approval or an operation of a
 //! call on behalf of its caller.
 //!
-//! Never done here: sending, deciding about approvals, and words for one face.
+//! A face says how its caller takes part ([`CallerRole`]) and how long it waits ([`WaitLimits`]),
+//! and gets a [`CallEnd`]. Never done here: sending, deciding about approvals, and words for one
+//! face.
 
+use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::active::ActiveCall;
 use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
-use super::{Calls, Request};
+use super::{Calls, Failure, Request};
 use crate::protocols::CallIo;
 
-/// How long the end of a call is waited for, beyond its answer.
+/// How the caller of a call takes part while its tool runs.
+#[derive(Clone)]
+pub enum CallerRole {
+    /// It does not. A tool that requests input gets none; the call ends with what the tool answers
+    /// then, never with [`CallEnd::NeedsInput`].
+    Absent,
+    /// Over this connection: it gets progress, may cancel, and gives input while the call is waited
+    /// for. If it offers no forms, a tool gets no input, as for an absent caller. Such a call never
+    /// ends with [`CallEnd::NeedsInput`] either.
+    Connected(Arc<dyn CallIo>),
+    /// By further requests with the id of this call ([`Calls::attend`]). Only such a call ends with
+    /// [`CallEnd::NeedsInput`]; [`Calls::give_input`] gives the input, and waits for the next end.
+    ById(Arc<ActiveCall>),
+}
+
+/// How long the end of a call is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitLimits {
+    /// For all of it: the run of the tool, the decision and the operation. Without it, the tool runs
+    /// as long as its own limits allow. When it is over, the call has failed with the code
+    /// `timeout` for its caller. A tool that was begun goes on.
+    pub whole: Option<Duration>,
     /// For the decision about a call that needs approval.
     pub decision: Duration,
     /// For an approved call that is under way.
@@ -34,41 +59,53 @@ pub(super) enum OperationWait {
 
 impl WaitLimits {
     /// The answer alone is waited for.
-    pub const NONE: Self = Self { decision: Duration::ZERO, approved: Duration::ZERO, operation: Duration::ZERO };
+    pub const NONE: Self =
+        Self { whole: None, decision: Duration::ZERO, approved: Duration::ZERO, operation: Duration::ZERO };
 
-    /// For what runs: an approved call and an operation, but no decision of a person.
+    /// For what runs after the answer: an approved call and an operation, but no decision of a
+    /// person.
     pub const fn for_work(limit: Duration) -> Self {
-        Self { decision: Duration::ZERO, approved: limit, operation: limit }
+        Self { approved: limit, operation: limit, ..Self::NONE }
+    }
+
+    /// The end is waited for so long, whatever it takes: the run, a decision, an operation.
+    pub const fn within(limit: Duration) -> Self {
+        Self { whole: Some(limit), decision: limit, approved: limit, operation: limit }
+    }
+
+    /// What is left of them at `now`, if the whole has to be over at `deadline`.
+    fn left(self, now: Instant, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(now);
+        Self {
+            whole: Some(left),
+            decision: self.decision.min(left),
+            approved: self.approved.min(left),
+            operation: self.operation.min(left),
+        }
     }
 }
 
 impl Calls {
-    /// Makes a call, and waits for its end as long as `patience` says. The head of
+    /// Makes a call, and waits for its end as long as `limits` says. The head of
     /// [`calls`](super) says what dropping this future does.
-    pub async fn settle(&self, request: Request, patience: WaitLimits) -> CallEnd {
-        let ended = self.execute(request).await;
-        self.wait_for_end(ended.into(), patience).await
-    }
-
-    /// The same for a caller that takes part while the call runs.
-    pub async fn settle_for(&self, request: Request, caller: Arc<dyn CallIo>, patience: WaitLimits) -> CallEnd {
-        let ended = self.execute_for(request, Some(caller)).await;
-        self.wait_for_end(ended.into(), patience).await
-    }
-
-    /// The same for a call that was begun for a caller that takes part over HTTP.
-    pub async fn settle_attended(&self, request: Request, call: Arc<ActiveCall>, patience: WaitLimits) -> CallEnd {
-        let end = self.execute_attended(request, call).await;
-        self.wait_for_end(CallEnd::clone(&end), patience).await
+    pub async fn settle(&self, request: Request, role: CallerRole, limits: WaitLimits) -> CallEnd {
+        let deadline = self.deadline(limits);
+        let end = match role {
+            CallerRole::ById(call) => CallEnd::clone(&*self.execute_attended(request, call, deadline).await),
+            CallerRole::Connected(caller) => self.execute_until(request, Some(caller), deadline).await,
+            CallerRole::Absent => self.execute_until(request, None, deadline).await,
+        };
+        let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
+        self.wait_for_end(end, left).await
     }
 
     /// Waits for the end of a call that goes on as an operation, or that was approved and is under
     /// way. An end after an approval is handed out with this: the same call is a new one from then
     /// on.
-    pub async fn wait_for_end(&self, end: CallEnd, patience: WaitLimits) -> CallEnd {
+    pub async fn wait_for_end(&self, end: CallEnd, limits: WaitLimits) -> CallEnd {
         let end = match end {
-            CallEnd::Answered(answer) => CallEnd::Answered(self.followed(answer, patience.operation).await),
-            CallEnd::AwaitsApproval(awaited) => self.approved(awaited, patience).await,
+            CallEnd::Answered(answer) => CallEnd::Answered(self.followed(answer, limits.operation).await),
+            CallEnd::AwaitsApproval(awaited) => self.approved(awaited, limits).await,
             ended => ended,
         };
         if let Some(approval) = end.ended_approval()
@@ -77,6 +114,37 @@ impl Calls {
             approvals.set_collected(approval);
         }
         end
+    }
+
+    /// Makes a call whose caller does not come back, and waits for its answer until the deadline.
+    async fn execute_until(
+        &self,
+        request: Request,
+        caller: Option<Arc<dyn CallIo>>,
+        deadline: Option<Instant>,
+    ) -> CallEnd {
+        let Some(deadline) = deadline else { return self.execute_for(request, caller).await.into() };
+        let name = request.name.clone();
+        // Boxed, because it is large and most calls have no deadline.
+        let ended = Box::pin(self.execute_for(request, caller));
+        tokio::select! {
+            biased;
+            ended = ended => ended.into(),
+            () = self.0.clock.sleep_until(deadline) => CallEnd::Failed(Box::new(Failure::overdue(&name))),
+        }
+    }
+
+    /// When the whole of a wait that begins now is over; `None` if it has no limit.
+    pub(super) fn deadline(&self, limits: WaitLimits) -> Option<Instant> {
+        self.0.clock.now().checked_add(limits.whole?)
+    }
+
+    /// Completes at the deadline; never without one.
+    pub(super) async fn past(&self, deadline: Option<Instant>) {
+        match deadline {
+            Some(deadline) => self.0.clock.sleep_until(deadline).await,
+            None => pending().await,
+        }
     }
 
     /// The answer of an operation that is over in time, or else the answer that it followed from.
@@ -99,12 +167,27 @@ impl Calls {
         }
     }
 
-    async fn approved(&self, awaited: AwaitedApproval, patience: WaitLimits) -> CallEnd {
-        let limit = if awaited.is_under_way() { patience.approved } else { patience.decision };
-        let Some(approvals) = self.approvals().filter(|_| !limit.is_zero()) else {
+    /// The end of a call that was approved, as far as it is reached in time. What is waited for may
+    /// have been decided since.
+    async fn approved(&self, awaited: AwaitedApproval, limits: WaitLimits) -> CallEnd {
+        let Some(approvals) = self.approvals().filter(|_| !limits.approved.is_zero()) else {
             return CallEnd::AwaitsApproval(awaited);
         };
         let AwaitedApproval { request, adjusted } = awaited;
-        CallEnd::of_approval(approvals.wait_until_over(request, limit).await, adjusted)
+        let request = approvals.get(&request.id).unwrap_or(request);
+        let awaited = AwaitedApproval { request: Arc::clone(&request), adjusted: Vec::new() };
+        let limit = if awaited.is_under_way() { limits.approved } else { limits.decision };
+        let request = if limit.is_zero() { request } else { approvals.wait_until_over(request, limit).await };
+        CallEnd::of_approval(request, adjusted)
+    }
+}
+
+impl fmt::Debug for CallerRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("Absent"),
+            Self::Connected(_) => f.write_str("Connected"),
+            Self::ById(call) => f.debug_tuple("ById").field(call.id()).finish(),
+        }
     }
 }

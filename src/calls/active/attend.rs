@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::ActiveCalls;
 use super::call::{ActiveCall, CallPhase, NewCall};
-use crate::calls::{CallEnd, CallResponse, Calls, Request};
+use crate::calls::{CallEnd, CallResponse, Calls, Failure, Request};
 use crate::model::{CallerInfo, JsonText};
 use crate::protocols::{CallIo, LogLevel};
 
@@ -75,16 +77,21 @@ impl Calls {
         self.0.active.add(id, |id| ActiveCall::new(id, new))
     }
 
-    /// Makes a call that was begun, and waits until it is over or needs input. If this future is
-    /// dropped before, the caller went away.
-    pub(in crate::calls) async fn execute_attended(&self, request: Request, call: Arc<ActiveCall>) -> Arc<CallEnd> {
+    /// Makes a call that was begun, and waits until it is over, needs input, or the deadline has
+    /// passed; then it goes on under its id. If this future is dropped before, the caller went away.
+    pub(in crate::calls) async fn execute_attended(
+        &self,
+        request: Request,
+        call: Arc<ActiveCall>,
+        deadline: Option<Instant>,
+    ) -> Arc<CallEnd> {
         let attendance = Attendance { all: self.0.active.clone(), call: Arc::clone(&call) };
         let calls = self.clone();
         let caller: Arc<dyn CallIo> = Arc::<ActiveCall>::clone(&call);
         let request = Request { call_id: Some(Arc::clone(call.id())), ..request };
         // Boxed, because it may go on as a task of its own.
         let mut running = Box::pin(async move { calls.execute_for(request, Some(caller)).await });
-        let needs_input = tokio::select! {
+        let end = tokio::select! {
             biased;
             ended = &mut running => {
                 let end = Arc::new(CallEnd::from(ended));
@@ -92,7 +99,8 @@ impl Calls {
                 attendance.all.remove(call.id());
                 return end;
             }
-            input = call.first_input() => input,
+            input = call.first_input() => CallEnd::NeedsInput(input),
+            () = self.past(deadline) => CallEnd::Failed(Box::new(Failure::overdue(call.tool_name()))),
         };
         self.0.tasks.spawn(async move {
             // The table of calls counts the result from here on.
@@ -100,7 +108,7 @@ impl Calls {
             let end = CallEnd::from(ended);
             attendance.all.keep(&attendance.call, CallPhase::Over(Arc::new(end)));
         });
-        Arc::new(CallEnd::NeedsInput(needs_input))
+        Arc::new(end)
     }
 
     /// Gives the input that a call waits for, the text of one JSON object, and waits until the call

@@ -143,7 +143,7 @@ impl Calls {
     pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
         let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        let patience = WaitLimits { decision: UNTIL_OVER, approved: UNTIL_OVER, operation: Duration::ZERO };
+        let patience = WaitLimits { decision: UNTIL_OVER, approved: UNTIL_OVER, ..WaitLimits::NONE };
         let end = match approvals.get(&id) {
             Some(request) => tokio::select! {
                 biased;

@@ -191,7 +191,7 @@ impl Calls {
             }
         };
         attended.cancel_on(call.unneeded.clone());
-        let end = self.execute_attended(request, Arc::clone(&attended)).await;
+        let end = self.execute_attended(request, Arc::clone(&attended), None).await;
         let following = match &*end {
             CallEnd::NeedsInput(input) => {
                 Some(self.clone().needs_input(call.clone(), Arc::clone(&attended), Arc::clone(input)))

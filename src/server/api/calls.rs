@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use crate::calls::active::{ActiveCall, AttendError};
-use crate::calls::{CallEnd, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
+use crate::calls::{CallEnd, CallerRole, ExecuteError, Failure, FailureCode, GIVE_OUTPUT, Request, WaitLimits};
 use crate::model::{CallerInfo, ToolId};
 use crate::protocols::CallError;
 use crate::server::api::call_answers::{CallHttpResponse, answered, input_answer, waiting_answer};
@@ -58,7 +58,7 @@ async fn call(
     // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let call = shared.calls.attend(&request, call_id, log_level)?;
-    let end = shared.calls.settle_attended(request, Arc::clone(&call), WaitLimits::NONE).await;
+    let end = shared.calls.settle(request, CallerRole::ById(Arc::clone(&call)), WaitLimits::NONE).await;
     answer_of(shared, &call, &end)
 }
 

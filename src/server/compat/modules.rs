@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::calls::{CallEnd, Failure, FailureCode, WaitLimits};
+use crate::calls::{CallEnd, CallerRole, Failure, FailureCode, WaitLimits};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
@@ -147,7 +147,7 @@ pub(in crate::server) async fn execute(
         return failed(&format!("Unknown module: {name}"));
     }
     request.scenario = Some(name.parse()?);
-    match shared.calls.settle(request, WaitLimits::NONE).await {
+    match shared.calls.settle(request, CallerRole::Absent, WaitLimits::NONE).await {
         CallEnd::Answered(answer) => {
             let is_running = answer.response.as_ref().is_some_and(|response| response.outcome.running.is_some());
             let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };

@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
-use crate::calls::{AwaitedApproval, CallEnd, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits};
+use crate::calls::{
+    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits,
+};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
 use crate::server::api::call_event_json;
@@ -35,8 +37,8 @@ pub(super) async fn call(context: &RpcContext, params: Option<JsonText>) -> Resu
     drop(params);
     let refused = |error: AttendError| AnswerError::refused(error.to_string());
     let call = shared.calls.attend(&request, None, LogLevel::Info).map_err(refused)?;
-    let patience = WaitLimits::for_work(shared.config.borrow().mcp_face.wait);
-    match shared.calls.settle_attended(request, Arc::clone(&call), patience).await {
+    let limits = WaitLimits::for_work(shared.config.borrow().mcp_face.wait);
+    match shared.calls.settle(request, CallerRole::ById(Arc::clone(&call)), limits).await {
         CallEnd::Answered(answer) => answered(&answer),
         CallEnd::AwaitsApproval(awaited) => Err(waits(&awaited)),
         CallEnd::NeedsInput(input) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::calls::{AwaitedApproval, CallEnd, FailureCode, Request, ToolAnswer, WaitLimits};
+use crate::calls::{AwaitedApproval, CallEnd, CallerRole, FailureCode, Request, ToolAnswer, WaitLimits};
 use crate::model::text::marked;
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::InputWanted;
@@ -35,13 +35,13 @@ impl CallWork {
     /// Makes the call.
     pub(super) async fn run(self) -> LongRequestEnd {
         let calls = &self.shared.calls;
-        let patience = WaitLimits::for_work(self.shared.config.borrow().mcp_face.wait);
-        let caller = Arc::clone(&self.caller);
-        let mut end = calls.settle_for(self.request.clone(), caller, patience).await;
+        let limits = WaitLimits::for_work(self.shared.config.borrow().mcp_face.wait);
+        let role = CallerRole::Connected(Arc::<McpCaller>::clone(&self.caller));
+        let mut end = calls.settle(self.request.clone(), role, limits).await;
         if let CallEnd::AwaitsApproval(awaited) = &end
-            && let Some(decided) = self.decided(awaited).await
+            && self.is_decided(awaited).await
         {
-            end = calls.wait_for_end(decided, patience).await;
+            end = calls.wait_for_end(end, limits).await;
         }
         match end {
             CallEnd::Answered(answer) => answered(&answer),
@@ -55,13 +55,9 @@ impl CallWork {
         }
     }
 
-    /// The end of a call whose approval a person decided in a form; `None` without a decision.
-    async fn decided(&self, awaited: &AwaitedApproval) -> Option<CallEnd> {
-        if awaited.is_under_way() || !self.may_show_form() {
-            return None;
-        }
-        let decided = self.by_form(&awaited.request).await?;
-        Some(CallEnd::of_approval(decided, awaited.adjusted.clone()))
+    /// Whether a person decided about the call in a form.
+    async fn is_decided(&self, awaited: &AwaitedApproval) -> bool {
+        !awaited.is_under_way() && self.may_show_form() && self.by_form(&awaited.request).await.is_some()
     }
 
     /// Whether the person at the client may approve calls.
@@ -72,8 +68,8 @@ impl CallWork {
     }
 
     /// Has a person decide in a form. `None` if there is no decision, also because the form would
-    /// not show the whole call.
-    async fn by_form(&self, waiting: &ApprovalRequest) -> Option<Arc<ApprovalRequest>> {
+    /// not show the whole call. An earlier decision of another person counts in its place.
+    async fn by_form(&self, waiting: &ApprovalRequest) -> Option<()> {
         let message = form_message(waiting)?;
         let question = InputWanted::question(&message, &JsonText::known(FORM));
         let reply = self.caller.request(&question).await?;
@@ -86,13 +82,10 @@ impl CallWork {
             }
             _ => return None,
         };
-        match decided {
-            Ok(request) => Some(request),
-            Err(error) => {
-                tracing::debug!(error = %error, "a decision in a form of an MCP client did not count");
-                self.shared.calls.approvals()?.get(&waiting.id)
-            }
+        if let Err(error) = decided {
+            tracing::debug!(error = %error, "a decision in a form of an MCP client did not count");
         }
+        Some(())
     }
 }
 

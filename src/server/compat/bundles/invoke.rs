@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::bundle_json::{InvokeBody, InvokedJson};
 use super::path_names::{ToolPath, tool_key};
 use crate::bundles::{StoredBundle, StoredTool};
-use crate::calls::{CallEnd, CallResponse, Request, WaitLimits};
+use crate::calls::{CallEnd, CallResponse, CallerRole, Request, WaitLimits};
 use crate::catalog::Snapshot;
 use crate::model::JsonText;
 use crate::protocols::bundle::left_out;
@@ -59,7 +59,7 @@ pub(super) async fn invoke(
     }
     let request =
         Request { scenario: Some(stored.scenario.clone()), ..Request::new(tool.name(), arguments, access.requester()) };
-    match shared.calls.settle(request, WaitLimits::NONE).await {
+    match shared.calls.settle(request, CallerRole::Absent, WaitLimits::NONE).await {
         CallEnd::Answered(given) if given.success => {
             let value = given.result.unwrap_or_else(|| JsonText::known("null"));
             match broken(&shared, given.response.as_deref(), &value).await {
