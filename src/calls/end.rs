@@ -126,7 +126,7 @@ impl CallEnd {
 
 impl ToolAnswer {
     /// The tool failed without a word.
-    fn failed() -> Self {
+    pub(super) fn failed() -> Self {
         Self {
             success: false,
             result: None,
@@ -186,20 +186,20 @@ impl ToolAnswer {
         }
     }
 
-    /// The end of a call whose operation is over; `None` while that goes on.
-    pub(super) fn from_operation(operation: &Operation) -> Option<Self> {
+    /// The end of a call whose operation is over; while that goes on, that it does.
+    pub(super) fn from_operation(operation: &Operation) -> Self {
         if !operation.state.is_over() {
-            return None;
+            return Self { success: true, going: GoingOn::As(Arc::clone(&operation.id)), ..Self::failed() };
         }
         let success = operation.state == OperationState::Succeeded;
         let error = operation.error.as_ref().or(operation.note.as_ref());
-        Some(Self {
+        Self {
             success,
             result: operation.result.clone().filter(|_| success),
             error: error.filter(|_| !success).cloned(),
             operation: Some(EndedOperation { id: Arc::clone(&operation.id), state: operation.state.as_str() }),
             ..Self::failed()
-        })
+        }
     }
 }
 

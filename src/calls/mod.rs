@@ -100,7 +100,7 @@ pub use log::{
 pub use relay::{RelayRequest, RelayResponse};
 pub use request::{CallResponse, PreparedCall, Request};
 pub use requester::{CallSession, FULL_ACCESS, Requester};
-pub use settle::{CallerRole, WaitLimits};
+pub use settle::{CallId, CallerRole, WaitLimits};
 pub use several::run_several;
 
 use active::ActiveCalls;

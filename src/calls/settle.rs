@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use super::active::ActiveCall;
 use super::end::{AwaitedApproval, CallEnd, ToolAnswer};
-use super::{Calls, Failure, Request};
+use super::{Calls, Failure, Request, Requester};
+use crate::model::ApprovalRequest;
 use crate::protocols::CallIo;
 
 /// How the caller of a call takes part while its tool runs.
@@ -47,14 +48,15 @@ pub struct WaitLimits {
     pub operation: Duration,
 }
 
-/// What a wait for an operation came to.
-pub(super) enum OperationWait {
-    /// It is over, with this answer.
-    Over(ToolAnswer),
-    /// It goes on.
-    GoesOn,
-    /// It is not known any more.
-    Forgotten,
+/// An id under which a call is known after the request that made it was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallId<'a> {
+    /// Of a call whose caller takes part by its id, or of one call of a turn.
+    Call(&'a str),
+    /// Of the approval that the call needs.
+    Approval(&'a str),
+    /// Of the operation as which the call goes on.
+    Operation(&'a str),
 }
 
 impl WaitLimits {
@@ -72,6 +74,10 @@ impl WaitLimits {
     pub const fn within(limit: Duration) -> Self {
         Self { whole: Some(limit), decision: limit, approved: limit, operation: limit }
     }
+
+    /// The end is waited for as long as it takes: approvals expire, and operations have a deadline.
+    pub(super) const UNTIL_OVER: Self =
+        Self { whole: None, decision: Duration::MAX, approved: Duration::MAX, operation: Duration::MAX };
 
     /// What is left of them at `now`, if the whole has to be over at `deadline`.
     fn left(self, now: Instant, deadline: Instant) -> Self {
@@ -97,6 +103,46 @@ impl Calls {
         };
         let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
         self.wait_for_end(end, left).await
+    }
+
+    /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is not
+    /// known, or belongs to another access than that of `requester`. Operations belong to every
+    /// access. The end after an approval is handed out with this, as in
+    /// [`wait_for_end`](Self::wait_for_end).
+    pub async fn end_by_id(&self, id: CallId<'_>, requester: &Requester, limits: WaitLimits) -> Option<CallEnd> {
+        let deadline = self.deadline(limits);
+        let end = match id {
+            CallId::Call(id) => match self.active().get(id) {
+                Some(call) => self.end_of_active(&call, requester, deadline).await?,
+                None => self.turns()?.end_of_call(id, &requester.access)?,
+            },
+            CallId::Approval(id) => {
+                let is_own =
+                    |request: &ApprovalRequest| request.access.as_ref().is_none_or(|own| *own == requester.access);
+                let request = self.approvals()?.get(id).filter(|request| is_own(request))?;
+                CallEnd::of_approval(request, Vec::new())
+            }
+            CallId::Operation(id) => CallEnd::Answered(ToolAnswer::from_operation(&*self.operations()?.get(id)?)),
+        };
+        let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
+        Some(self.wait_for_end(end, left).await)
+    }
+
+    /// The end of a call whose caller takes part, or the input that it needs.
+    async fn end_of_active(
+        &self,
+        call: &ActiveCall,
+        requester: &Requester,
+        deadline: Option<Instant>,
+    ) -> Option<CallEnd> {
+        if *call.owner() != requester.access {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            end = call.next_end("") => end.map(|end| CallEnd::clone(&end)),
+            () = self.past(deadline) => Some(CallEnd::Failed(Box::new(Failure::overdue(call.tool_name())))),
+        }
     }
 
     /// Waits for the end of a call that goes on as an operation, or that was approved and is under
@@ -149,21 +195,13 @@ impl Calls {
 
     /// The answer of an operation that is over in time, or else the answer that it followed from.
     async fn followed(&self, answer: ToolAnswer, limit: Duration) -> ToolAnswer {
-        let Some(operation) = answer.followed_operation().filter(|_| !limit.is_zero()) else { return answer };
-        match self.wait_for_operation(operation, limit).await {
-            OperationWait::Over(over) => ToolAnswer { adjusted: answer.adjusted, ..over },
-            OperationWait::GoesOn | OperationWait::Forgotten => answer,
-        }
-    }
-
-    /// Waits for at most `limit` until the operation with this id is over.
-    pub(super) async fn wait_for_operation(&self, id: &str, limit: Duration) -> OperationWait {
-        let Some(operations) = self.operations() else { return OperationWait::Forgotten };
+        let Some(id) = answer.followed_operation().filter(|_| !limit.is_zero()) else { return answer };
+        let Some(operations) = self.operations() else { return answer };
         match operations.wait_until_over(id, limit).await {
-            Some(operation) => {
-                ToolAnswer::from_operation(&operation).map_or(OperationWait::GoesOn, OperationWait::Over)
+            Some(operation) if operation.state.is_over() => {
+                ToolAnswer { adjusted: answer.adjusted, ..ToolAnswer::from_operation(&operation) }
             }
-            None => OperationWait::Forgotten,
+            _ => answer,
         }
     }
 

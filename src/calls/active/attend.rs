@@ -125,12 +125,7 @@ impl Calls {
         if !input.give(result) {
             return Err(InputError::Unknown);
         }
-        let end = match call.settled(id).await {
-            CallPhase::NeedsInput(input) => Arc::new(CallEnd::NeedsInput(input)),
-            CallPhase::Over(end) => end,
-            // The daemon is stopping.
-            CallPhase::Running | CallPhase::Abandoned => return Err(InputError::Unknown),
-        };
+        let end = call.next_end(id).await.ok_or(InputError::Unknown)?;
         Ok((call, end))
     }
 }

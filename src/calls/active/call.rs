@@ -138,14 +138,17 @@ impl ActiveCall {
         self.changes.wait_for(|| self.pending_input()).await
     }
 
-    /// Waits until the call needs other input than `known`, or is over.
-    pub(in crate::calls) async fn settled(&self, known: &str) -> CallPhase {
-        let settled = |phase: CallPhase| match &phase {
+    /// Waits until the call needs other input than `known`, or is over. `None` if its caller went
+    /// away, or the daemon is stopping.
+    pub(in crate::calls) async fn next_end(&self, known: &str) -> Option<Arc<CallEnd>> {
+        let next = |phase: CallPhase| match phase {
             CallPhase::Running => None,
-            CallPhase::NeedsInput(input) => (*input.id != *known).then_some(phase),
-            CallPhase::Over(_) | CallPhase::Abandoned => Some(phase),
+            CallPhase::NeedsInput(input) if *input.id == *known => None,
+            CallPhase::NeedsInput(input) => Some(Some(Arc::new(CallEnd::NeedsInput(input)))),
+            CallPhase::Over(end) => Some(Some(end)),
+            CallPhase::Abandoned => Some(None),
         };
-        self.changes.wait_for(|| settled(self.phase())).await
+        self.changes.wait_for(|| next(self.phase())).await
     }
 
     pub(super) fn set(&self, phase: CallPhase) {

@@ -13,14 +13,11 @@ use super::meaning::TurnNames;
 use super::settled::Settled;
 use super::turn::{Turn, TurnPhase};
 use super::words;
-use crate::calls::active::{ActiveCall, CallPhase, PendingInput};
-use crate::calls::settle::OperationWait;
-use crate::calls::{CallEnd, Calls, WaitLimits};
+use crate::calls::active::{ActiveCall, PendingInput};
+use crate::calls::{CallEnd, CallId, Calls, WaitLimits};
 use crate::model::{ApprovalState, ToolId};
 use crate::runtime::Stop;
 
-/// Approvals expire and operations have a deadline, so waiting for their end needs no other limit.
-const UNTIL_OVER: Duration = Duration::MAX;
 /// Why a call that waits for approval is rejected when its turn needs it no more.
 const UNNEEDED: &str = "another call of the same turn was enough";
 
@@ -114,43 +111,37 @@ impl Calls {
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         let TurnCallRun { turn, number, .. } = &call;
         loop {
-            let phase = tokio::select! {
-                phase = attended.settled(&known) => phase,
+            let end = tokio::select! {
+                end = attended.next_end(&known) => end,
                 () = stop.wait() => return,
             };
-            match phase {
-                CallPhase::Over(ended) => {
-                    let following = self.ended(&call, &ended).await;
-                    // They hold the result of the tool.
-                    drop((ended, attended));
-                    if let Some(following) = following {
-                        following.await;
-                    }
-                    return;
-                }
-                CallPhase::NeedsInput(input) => {
-                    known = Arc::clone(&input.id);
-                    turn.set(*number, TurnPhase::NeedsInput(input));
-                }
-                CallPhase::Running | CallPhase::Abandoned => {
-                    return self.settle_call(turn, *number, words::unknown_outcome()).await;
-                }
+            let Some(end) = end else {
+                return self.settle_call(turn, *number, words::unknown_outcome()).await;
+            };
+            if let CallEnd::NeedsInput(input) = &*end {
+                known = Arc::clone(&input.id);
+                turn.set(*number, TurnPhase::NeedsInput(Arc::clone(input)));
+                continue;
             }
+            let following = self.ended(&call, &end).await;
+            // They hold the result of the tool.
+            drop((end, attended));
+            if let Some(following) = following {
+                following.await;
+            }
+            return;
         }
     }
 
     /// Waits until a call was approved and is over, or will never be sent.
     pub(super) async fn follow_approval(self, turn: Arc<Turn>, number: usize, id: Arc<str>, unneeded: Stop) {
-        let (Some(approvals), Some(parts)) = (self.approvals(), self.parts()) else { return };
+        let Some(parts) = self.parts() else { return };
         let name = turn.calls.get(number).map_or("", |call| &call.read.name);
-        let patience = WaitLimits { decision: UNTIL_OVER, approved: UNTIL_OVER, ..WaitLimits::NONE };
-        let end = match approvals.get(&id) {
-            Some(request) => tokio::select! {
-                biased;
-                () = unneeded.wait() => return,
-                end = self.wait_for_end(CallEnd::of_approval(request, Vec::new()), patience) => Some(end),
-            },
-            None => None,
+        let requester = turn.requester();
+        let end = tokio::select! {
+            biased;
+            () = unneeded.wait() => return,
+            end = self.end_by_id(CallId::Approval(&id), &requester, WaitLimits::UNTIL_OVER) => end,
         };
         let settled = match &end {
             Some(CallEnd::Answered(answer)) => words::of_answer(answer),
@@ -165,19 +156,19 @@ impl Calls {
     /// Waits until an operation is over.
     async fn follow_operation(self, call: TurnCallRun, begun: Arc<Settled>, id: Arc<str>) {
         let TurnCallRun { turn, number, unneeded, .. } = &call;
-        let waited = tokio::select! {
+        let requester = turn.requester();
+        let end = tokio::select! {
             biased;
             () = unneeded.wait() => return,
-            waited = self.wait_for_operation(&id, UNTIL_OVER) => waited,
+            end = self.end_by_id(CallId::Operation(&id), &requester, WaitLimits::UNTIL_OVER) => end,
             // Its caller waits no longer, and the operation goes on without the turn.
             () = turn.until_over() => return,
         };
-        match waited {
-            OperationWait::Over(answer) => {
-                self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
-            }
-            // The daemon stops.
-            OperationWait::Forgotten | OperationWait::GoesOn => {}
+        // It goes on, or is not known, only if the daemon stops.
+        if let Some(CallEnd::Answered(answer)) = end
+            && answer.operation.is_some()
+        {
+            self.settle_call(turn, *number, words::of_operation(&begun, &answer)).await;
         }
     }
 
@@ -194,7 +185,7 @@ impl Calls {
         let Some(stop) = self.parts().map(|parts| parts.stop.clone()) else { return };
         for id in &turn.approvals {
             if let Some(waiting) = approvals.get(id) {
-                approvals.wait_until_over(waiting, UNTIL_OVER).await;
+                approvals.wait_until_over(waiting, Duration::MAX).await;
             }
         }
         tokio::select! {

@@ -13,6 +13,7 @@ use super::left_out::{LeftOutTurn, LeftOutTurns};
 use super::turn::Turn;
 use crate::calls::call_mode::CannotCompete;
 use crate::calls::dependencies::CallDependencies;
+use crate::calls::{CallEnd, ToolAnswer};
 use crate::calls::kept::{Admission, Keepable, KeptChanges, KeptLimits, KeptRegister, Taken};
 use crate::config::TurnsConfig;
 use crate::model::{Finding, StoredTurn};
@@ -117,6 +118,13 @@ impl Turns {
     pub fn with_call(&self, id: &str, owner: &str) -> Option<Arc<Turn>> {
         let (turn, _) = id.rsplit_once('.')?;
         self.get(turn, owner)
+    }
+
+    /// The end of the call with this id, if it is over and this identity made its turn.
+    pub(in crate::calls) fn end_of_call(&self, id: &str, owner: &str) -> Option<CallEnd> {
+        let turn = self.with_call(id, owner)?;
+        let (_, settled) = turn.result(id)?;
+        Some(CallEnd::Answered(ToolAnswer::from(&*settled)))
     }
 
     /// Every turn that is not over.

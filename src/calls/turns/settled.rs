@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::calls::Violation;
+use crate::calls::{GoingOn, ToolAnswer, Violation};
 use crate::model::JsonText;
 
 /// The state of a call in a turn.
@@ -116,6 +116,25 @@ pub struct Settled {
     /// The definition that was called, if an activity ran it, as `scenario/tool`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
+}
+
+impl From<&Settled> for ToolAnswer {
+    /// The answer of a call that is over, as it is kept for its caller.
+    fn from(settled: &Settled) -> Self {
+        let going = settled.operation_id.clone().filter(|_| settled.status == TurnCallStatus::Operation);
+        Self {
+            success: matches!(settled.status, TurnCallStatus::Result | TurnCallStatus::Operation),
+            result: settled.result.clone(),
+            content: settled.content.clone(),
+            error: settled.said.as_deref().map(Into::into),
+            code: settled.code.as_deref().map(Into::into),
+            took_ms: settled.took_ms,
+            going: going.map_or(GoingOn::No, GoingOn::As),
+            approval: settled.approval_id.clone(),
+            adjusted: settled.adjusted.clone(),
+            ..Self::failed()
+        }
+    }
 }
 
 impl Settled {

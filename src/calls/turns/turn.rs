@@ -12,7 +12,7 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
-use crate::calls::GivenArgumentsError;
+use crate::calls::{GivenArgumentsError, Requester};
 use crate::calls::active::PendingInput;
 use crate::calls::call_mode::CallMode;
 use crate::calls::kept::KeptChanges;
@@ -337,6 +337,11 @@ impl Turn {
 
     fn is_said_to_wait(&self, phase: &TurnPhase) -> bool {
         self.settings.tells_approvals && matches!(phase, TurnPhase::WaitsForApproval(_))
+    }
+
+    /// On whose behalf its calls are made.
+    pub(super) fn requester(&self) -> Requester {
+        Requester::with_access(Arc::clone(&self.owner))
     }
 
     /// Whether a call makes the others needless.
