@@ -65,6 +65,7 @@ pub mod limits;
 mod log;
 mod loss;
 mod meta_fields;
+mod not_approved;
 mod pending;
 pub mod pending_calls;
 mod recorder;
@@ -97,6 +98,7 @@ pub use given_arguments::{GivenArgumentsError, parse as parse_arguments};
 pub use log::{
     CallPayload, KeptText, LogEntry, LogPage, LogWanted, NumberedCall, NumberedEnd, NumberedStart, NumberedState,
 };
+pub use not_approved::Reader;
 pub use relay::{RelayRequest, RelayResponse};
 pub use request::{CallResponse, PreparedCall, Request};
 pub use requester::{CallSession, FULL_ACCESS, Requester};

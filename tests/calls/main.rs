@@ -22,6 +22,7 @@ mod name_resolution;
 mod operations;
 mod properties;
 mod routes;
+mod settled;
 mod several;
 mod shown;
 mod turns_stored;

@@ -12,10 +12,10 @@ use super::read::ReadCall;
 use super::settled::{Settled, TurnCallStatus};
 use super::vendors::TurnFormat;
 use super::words;
-use crate::calls::{GivenArgumentsError, Requester};
 use crate::calls::active::PendingInput;
 use crate::calls::call_mode::CallMode;
 use crate::calls::kept::KeptChanges;
+use crate::calls::{GivenArgumentsError, Requester};
 use crate::model::ToolId;
 use crate::runtime::{BudgetExceeded, ByteBudget, ReservedBytes};
 

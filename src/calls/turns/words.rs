@@ -7,16 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::settled::{Settled, TurnCallStatus};
+use crate::calls::not_approved::UNKNOWN_TO_MODEL;
 use crate::calls::request::{UNTRACKED, UNTRACKED_ERROR};
-use crate::calls::{Failure, FailureCode, GoingOn, ToolAnswer, Violation};
-use crate::model::{ApprovalRequest, ToolId};
+use crate::calls::{Failure, FailureCode, GoingOn, Reader, ToolAnswer, Violation};
+use crate::model::ToolId;
 use crate::runtime::BudgetExceeded;
 
 /// What became of a call that is over. `name` is the one that the model used, and `names` gives a
 /// tool's name in the model's list.
 pub(super) fn of_failure(name: &str, failure: &Failure, names: &dyn Fn(&ToolId) -> String) -> Settled {
-    if let Some(request) = &failure.approval {
-        return not_approved(name, failure.code, request);
+    if let (Some(request), Some(text)) = (&failure.approval, failure.not_approved(Reader::Model(name))) {
+        let status = match failure.code {
+            FailureCode::UnknownOutcome => TurnCallStatus::UnknownOutcome,
+            _ => TurnCallStatus::Refused,
+        };
+        let settled = Settled::with_text(status, failure.code.as_str(), text);
+        return Settled { approval_id: Some(Arc::clone(&request.id)), ..settled };
     }
     let status = if failure.is_refusal() { TurnCallStatus::Refused } else { TurnCallStatus::Failed };
     let text = failure_text(name, failure, names);
@@ -220,9 +226,7 @@ pub(super) fn not_stored() -> Settled {
 
 /// A call that had begun when the daemon ended.
 pub(super) fn unknown_outcome() -> Settled {
-    let text =
-        "Whether the call ran to its end is not known, and it was not sent again. Check that before you call it again.";
-    Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", text)
+    Settled::with_text(TurnCallStatus::UnknownOutcome, "unknown_outcome", UNKNOWN_TO_MODEL)
 }
 
 /// A call that waits for approval, for a model that is not waited for.
@@ -232,29 +236,6 @@ pub(super) fn waits(name: &str, approval: &Arc<str>) -> Settled {
     );
     let settled = Settled::with_text(TurnCallStatus::WaitingForApproval, "approval_required", text);
     Settled { approval_id: Some(Arc::clone(approval)), ..settled }
-}
-
-/// A call whose approval ended without an answer.
-fn not_approved(name: &str, code: FailureCode, request: &ApprovalRequest) -> Settled {
-    let settled = match code {
-        FailureCode::Rejected => {
-            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            let text = format!("A person rejected the call of `{name}`{reason}. The tool did not run.");
-            Settled::with_text(TurnCallStatus::Refused, code.as_str(), text)
-        }
-        FailureCode::ApprovalExpired => {
-            let text = match request.gave_way() {
-                Some(reason) => {
-                    format!("The call of `{name}` does not wait for approval any more: {reason}. The tool did not run.")
-                }
-                None => format!("No person approved the call of `{name}` in time. The tool did not run."),
-            };
-            Settled::with_text(TurnCallStatus::Refused, code.as_str(), text)
-        }
-        _ => unknown_outcome(),
-    };
-    Settled { approval_id: Some(Arc::clone(&request.id)), ..settled }
 }
 
 /// What became of a call that went on as an operation, once that is over.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::calls::active::AttendError;
 use crate::calls::{
-    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Request, ToolAnswer, WaitLimits,
+    AwaitedApproval, CallEnd, CallerRole, Failure, FailureCode, GoingOn, Reader, Request, ToolAnswer, WaitLimits,
 };
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::LogLevel;
@@ -123,8 +123,8 @@ fn waits(awaited: &AwaitedApproval) -> AnswerError {
 
 /// A call that was not made, not approved, or got no valid answer.
 fn failed(failure: &Failure) -> AnswerError {
-    if let Some(request) = &failure.approval {
-        return AnswerError::refused(not_approved(failure.code, request)).with_data(approval_data(request));
+    if let (Some(request), Some(why)) = (&failure.approval, failure.not_approved(Reader::Program)) {
+        return AnswerError::refused(why).with_data(approval_data(request));
     }
     match failure.code {
         FailureCode::UnknownTool => AnswerError::invalid_request(failure.text.clone()),
@@ -141,22 +141,5 @@ fn failed(failure: &Failure) -> AnswerError {
             }
             AnswerError::refused(failure.text.clone()).with_data(data)
         }
-    }
-}
-
-/// Why a call that needed approval has no answer.
-fn not_approved(code: FailureCode, request: &ApprovalRequest) -> String {
-    let tool = &request.tool;
-    match code {
-        FailureCode::Rejected => {
-            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("the call of `{tool}` was rejected{reason}; it was not run")
-        }
-        FailureCode::ApprovalExpired => request.gave_way().map_or_else(
-            || format!("the call of `{tool}` was not approved in time; it was not run"),
-            |reason| format!("the call of `{tool}` gave way to newer ones: {reason}; it was not run"),
-        ),
-        _ => format!("the call of `{tool}` was approved, and whether it ran to its end is not known"),
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::{AwaitedApproval, Failure, FailureCode, GoingOn, ToolAnswer};
+use crate::calls::{AwaitedApproval, Failure, GoingOn, Reader, ToolAnswer};
 use crate::model::{ApprovalRequest, JsonText};
 use crate::protocols::Outcome;
 use crate::protocols::json_rpc::RpcError;
@@ -46,23 +46,7 @@ pub(super) fn awaits_approval(awaited: &AwaitedApproval) -> String {
 
 /// A call that was not made, not approved, or got no valid answer.
 pub(super) fn of_failure(failure: &Failure) -> String {
-    let Some(request) = &failure.approval else { return failed(&failure.text) };
-    let ApprovalRequest { tool, id, .. } = &**request;
-    let by = request.decided.as_ref().map_or("a person", |decided| &*decided.by);
-    failed(&match failure.code {
-        FailureCode::Rejected => {
-            let reason = request.decided.as_ref().and_then(|decided| decided.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("The call of `{tool}` was rejected by {by}{reason}. It was not run.")
-        }
-        FailureCode::ApprovalExpired => request.gave_way().map_or_else(
-            || format!("The call of `{tool}` was not approved in time. It was not run."),
-            |reason| format!("The call of `{tool}` gave way to newer ones: {reason}. It was not run."),
-        ),
-        _ => {
-            format!("The call of `{tool}` was approved under the id {id}, and whether it ran to its end is not known.")
-        }
-    })
+    failed(failure.not_approved(Reader::Person).as_deref().unwrap_or(&failure.text))
 }
 
 fn goes_on(operation: &str) -> String {
