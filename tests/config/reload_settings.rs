@@ -1,11 +1,11 @@
 //! What other settings do to a running daemon, key by key.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::command::{self, until};
 use crate::support::config_file::{Counted, Following, HEAD, file, replace};
@@ -155,6 +155,57 @@ fn blocked(following: &Following, token: &str) -> u16 {
     write!(stream, "{head}{shown}Content-Type: application/json\r\nContent-Length: 0\r\n\r\n").unwrap();
     let first = BufReader::new(stream).lines().next().unwrap().unwrap();
     first.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Sends a JSON body with this token; the status and the body of the answer.
+#[cfg(unix)]
+fn sent(following: &Following, (method, target): (&str, &str), token: &str, body: &Value) -> (u16, Value) {
+    let address = following.daemon.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    let body = body.to_string();
+    let length = body.len();
+    write!(stream, "{head}{shown}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+}
+
+/// Calls with the rights of an operator keep their results from clients without the token.
+#[cfg(unix)]
+#[test]
+fn a_connection_to_the_socket_loses_the_rights_of_operators_with_a_new_token() {
+    let notes = Counted::offering("notes", &["add_note"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rpc.sock");
+    let text = |settings: &str| {
+        format!("server.rpc_socket = \"{}\"\n{settings}{}", path.display(), file(&[notes.entry("notes")]))
+    };
+    let following = Following::start(&text(""));
+    following.until_tools(&["add_note"]);
+    let require = json!({"scope": "global", "target": "tool:notes/add_note", "approval": "require"});
+    assert_eq!(sent(&following, ("PUT", "/api/v1/preferences"), "", &require).0, 200);
+    let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut called = |n: u64| -> String {
+        let call = json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "add_note", "arguments": {"n": n}}});
+        writeln!(&stream, "{call}").unwrap();
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        answer["error"]["data"]["approval_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let before = called(1);
+    let token = "0123456789abcdef-one";
+    replace(&following.path, &text(&format!("server.operator_token = \"{token}\"\n")));
+    until("the token is needed", || blocked(&following, "") == 401);
+    let after = called(2);
+    for (id, is_shown) in [(before, false), (after, true)] {
+        let approved = sent(&following, ("POST", &format!("/api/v1/approvals/{id}/approve")), token, &json!({}));
+        assert_eq!(approved.0, 200, "{approved:?}");
+        let seen = following.json(&format!("/api/v1/approvals/{id}"));
+        assert_eq!(!seen["answer"].is_null(), is_shown, "{seen}");
+    }
 }
 
 #[test]

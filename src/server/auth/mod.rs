@@ -89,9 +89,15 @@ pub(super) enum Access {
 }
 
 impl Access {
-    /// The access of a request with these headers, under this configuration.
-    pub(super) fn of_request(config: &ConfigWatch, headers: &HeaderMap) -> Self {
-        Self::new(&config.borrow(), headers)
+    /// The access of a request with these headers, under the configuration of now, if it has this
+    /// right; else the 401. Every face judges its requests by this function: routes by
+    /// [`require_right`], and sockets, whose requests carry no headers, themselves.
+    pub(super) fn judge(config: &ConfigWatch, headers: &HeaderMap, right: Right) -> Result<Self, Problem> {
+        let access = Self::new(&config.borrow(), headers);
+        if right.is_reserved() {
+            access.check_reserved(right)?;
+        }
+        Ok(access)
     }
 
     /// Whether a request with these headers has the configured token. Without a configured one no
@@ -126,11 +132,6 @@ impl Access {
             Some(TokenCheck::Missing) => Self::WithoutToken,
             Some(TokenCheck::Invalid) => Self::WrongToken,
         }
-    }
-
-    /// Refuses a caller without this right: 401.
-    fn check(self, right: Right) -> Result<(), Problem> {
-        if right.is_reserved() { self.check_reserved(right) } else { Ok(()) }
     }
 
     /// The calls whose events this caller gets, if it names these. None named are all for an
@@ -217,9 +218,8 @@ where
 /// Refuses a request without the right of its operation. Passes the caller's [`Access`] to the
 /// handler.
 async fn authorize(State((right, config)): State<(Right, ConfigWatch)>, mut request: Request, next: Next) -> Response {
-    let access = Access::new(&config.borrow(), request.headers());
-    match access.check(right) {
-        Ok(()) => {
+    match Access::judge(&config, request.headers(), right) {
+        Ok(access) => {
             request.extensions_mut().insert(access);
             next.run(request).await
         }

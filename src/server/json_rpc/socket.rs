@@ -21,9 +21,9 @@ use tokio::sync::Semaphore;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use crate::catalog::ViewQuery;
-use crate::runtime::socket_file;
+use crate::runtime::{AnswerBudget, socket_file};
 use crate::server::SharedState;
-use crate::server::auth::Access;
+use crate::server::auth::{Access, Right};
 use crate::server::http::held::with_reservation;
 use crate::server::http::shared_body::SharedBody;
 use crate::server::json_rpc::RpcContext;
@@ -86,12 +86,10 @@ async fn serve(stream: UnixStream, longest: usize, shared: SharedState) {
     if !(first.starts_with('{') && serde_json::from_str::<&RawValue>(&first).is_ok()) {
         return;
     }
-    // The socket carries no token.
-    let access = Access::of_request(&shared.config, &HeaderMap::new());
     let answers = shared.bytes.answers();
-    let context = RpcContext { shared, view: ViewQuery::default(), answers, access };
+    let (shared, reserved_from) = (&shared, &answers);
     let rest = lines.take_while(|line| ready(!matches!(line, Err(LinesCodecError::Io(_)))));
-    let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(&context, line));
+    let answers = stream::once(ready(Ok(first))).chain(rest).map(|line| answer(shared, reserved_from, line));
     let mut answers = std::pin::pin!(answers.buffer_unordered(AT_A_TIME));
     while let Some(answer) = answers.next().await {
         let Some(answer) = answer else { continue };
@@ -112,11 +110,23 @@ async fn write_line(writing: &mut OwnedWriteHalf, answer: SharedBody) -> io::Res
     writing.write_all(b"\n").await
 }
 
-async fn answer(context: &RpcContext, line: Result<String, LinesCodecError>) -> Option<SharedBody> {
+/// The answer to a line. Its rights are judged for each: a reload may bring a token.
+async fn answer(
+    shared: &SharedState,
+    answers: &AnswerBudget,
+    line: Result<String, LinesCodecError>,
+) -> Option<SharedBody> {
     let refused = |error| Some(SharedBody::new([json_rpc::answer("null", Err(error)).into()]));
+    // The socket carries no token.
+    let access = match Access::judge(&shared.config, &HeaderMap::new(), Right::Call) {
+        Ok(access) => access,
+        Err(problem) => return refused(AnswerError::refused(problem.status_and_detail().1)),
+    };
+    let context =
+        RpcContext { shared: Arc::clone(shared), view: ViewQuery::default(), answers: answers.clone(), access };
     match line {
         Ok(line) if line.trim().is_empty() => None,
-        Ok(line) => match context.shared.bytes.bodies().reserve(line.len()) {
+        Ok(line) => match shared.bytes.bodies().reserve(line.len()) {
             Ok(reserved) => {
                 let line = with_reservation(Bytes::from(line), reserved);
                 context.answer(line).await
