@@ -22,6 +22,9 @@ const QUEUE: usize = 4_096;
 const WAITING: usize = 16 * 1024 * 1024;
 /// How many lines are written together.
 const BATCH: usize = 256;
+/// How long the writer waits for lines that can be written together with a first one: the store
+/// waits for the disk once for all of them.
+const GATHER_TIME: Duration = Duration::from_millis(100);
 
 /// The shortest and the longest time after which the writer looks for lines that are too old. The
 /// longest one is for a clock that was set, and for a machine that slept.
@@ -150,6 +153,14 @@ impl LogWriter {
                 self.store(&[], 0).await;
                 return;
             }
+            if received < BATCH {
+                self.clock.sleep(GATHER_TIME).await;
+                while batch.len() < BATCH
+                    && let Ok(line) = lines.try_recv()
+                {
+                    batch.push(line);
+                }
+            }
             let taken = std::mem::take(&mut batch);
             let bytes: usize = taken.iter().map(LogLine::bytes).sum();
             self.store(&taken, NUMBERS_AHEAD).await;
@@ -248,11 +259,54 @@ impl LogWriter {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::BoxFuture;
+    use parking_lot::Mutex;
+
     use super::*;
     use crate::calls::ended_call::EndedCall;
+    use crate::calls::log::LogLimits;
     use crate::calls::{Request, Requester};
     use crate::config::CallsConfig;
     use crate::model::JsonText;
+    use crate::state::{Restored, StateError};
+
+    /// A store that only notes how many lines of the log it is given at a time.
+    #[derive(Default)]
+    struct BatchStore(Mutex<Vec<usize>>);
+
+    impl StateStore for BatchStore {
+        fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
+            Box::pin(async { Ok(Restored::default()) })
+        }
+
+        fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
+            let lines = writes.iter().map(|write| if let Write::Log(rows) = write { rows.len() } else { 0 });
+            self.0.lock().push(lines.sum());
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_follow_each_other_soon_are_stored_together() {
+        let log = Arc::new(ActivityLog::new(LogLimits::from_config(&CallsConfig::default())));
+        let batches = Arc::new(BatchStore::default());
+        let store = Arc::new(LogStore::default());
+        assert!(store.0.set(Arc::<BatchStore>::clone(&batches)).is_ok());
+        let clock = Clock::system();
+        let tasks = Tasks::new();
+        let queue = LogQueue::start(&log, (&Arc::default(), &Arc::default()), &store, clock, &tasks);
+        let request = Request::new("read", JsonText::known("{}"), Requester::full_access());
+        for _ in 0..3 {
+            let now = clock.wall();
+            let call = log.add_call(EndedCall::of_request(&request, now), None, now);
+            queue.enqueue(LogLine::Call(call, None));
+            clock.sleep(GATHER_TIME / 4).await;
+        }
+        clock.sleep(GATHER_TIME).await;
+        assert_eq!(*batches.0.lock(), [3]);
+        drop(queue);
+        tasks.finish(GATHER_TIME).await;
+    }
 
     /// A queue whose writer is stuck.
     fn stuck() -> (LogQueue, mpsc::Receiver<LogLine>) {
