@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::{BodyExt as _, LengthLimitError};
+use hyper::body::Body as _;
 use serde_json::Value;
 
 use crate::bundles::archive::ARCHIVE_MAX;
@@ -55,7 +56,10 @@ async fn collect(request: Request, budget: &ByteBudget, too_large: fn() -> Probl
         if needed > reserved.bytes() {
             // Growing in steps keeps the copying low; the small first step leaves room for the many
             // short bodies.
-            let wanted = needed.next_multiple_of(BODY_STEP_BYTES);
+            let step = needed.next_multiple_of(BODY_STEP_BYTES);
+            // A body whose length is known, as that of most calls, gets no more than that.
+            let left = body.size_hint().upper().and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX);
+            let wanted = step.min(needed.saturating_add(left));
             reserved.grow(wanted - reserved.bytes())?;
             read.reserve_exact(wanted - read.len());
         }
