@@ -335,8 +335,8 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
         .merge(json_rpc::router(config))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(max_body))
-        .layer(from_fn(name_route))
+        // One layer of both: the router boxes what is below each.
+        .layer((from_fn(name_route), DefaultBodyLimit::max(max_body)))
         .with_state(shared)
 }
 
