@@ -17,8 +17,8 @@
 //! - An approved call is stored as started before it is sent, so that it never runs twice.
 //! - Every call that ends is recorded, and no call waits for its record.
 //! - Every face reports the same end: it parses a [`Request`], has it settled
-//!   ([`Calls::settle`]), and writes the [`CallEnd`]. Only [`settle`](Calls::settle) waits for an
-//!   approval or an operation.
+//!   ([`Calls::settle`]), and writes the [`CallEnd`]; a later request finds the end by an id
+//!   ([`Calls::end_by_id`]). Only these two wait for an approval or an operation.
 //!
 //! To read it, begin with [`request`](Request) and this file ([`Calls::execute_for`]). Each step is
 //! one module, in the order of the picture; every step refuses with an [`ExecuteError`] that says
