@@ -15,7 +15,7 @@ use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
 use crate::server::mcp::param_headers;
 use crate::server::mcp::refusal::Refusal;
-use crate::server::mcp::request_state::binding;
+use crate::server::mcp::request_state::StateBinding;
 
 #[derive(Deserialize)]
 struct ToolCallParams<'a> {
@@ -43,8 +43,10 @@ pub(super) async fn call(
     if client.is_modern() {
         check_headers(context, &sent.name, arguments)?;
     }
+    let arguments = JsonText::known(arguments);
     let view = &context.list.view;
-    let answer = AnswerWriter::new(context, id, &parts, binding(view.profile.as_deref(), &sent.name, arguments));
+    let bound = StateBinding { profile: view.profile.clone(), tool: sent.name.clone(), arguments: arguments.clone() };
+    let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = Requester { session: client.call_session(), ..context.access.requester() };
     let request = Request {
         profile: view.profile.clone(),
@@ -52,7 +54,7 @@ pub(super) async fn call(
         remembered: true,
         client: client.name().map(str::to_owned),
         collects: true,
-        ..Request::new(&sent.name, JsonText::known(arguments), requester)
+        ..Request::new(sent.name, arguments, requester)
     };
     let (shared, access) = (Arc::clone(&context.shared), context.access);
     let work = |caller, resumed| CallWork { shared, request: Request { resumed, ..request }, caller, access }.run();

@@ -28,7 +28,7 @@ use crate::server::mcp::caller::{CallerEvent, McpCaller, log_notification, progr
 use crate::server::mcp::context::{McpClient, McpContext};
 use crate::server::mcp::held::{CancelOnDrop, HeldCalls, LongRequestEnd, LongRequestResult, OngoingCall};
 use crate::server::mcp::refusal::Refusal;
-use crate::server::mcp::request_state::{LIFETIME, RequestState};
+use crate::server::mcp::request_state::{LIFETIME, RequestState, StateBinding};
 
 /// Events of one request that wait to be sent. A client that does not keep up misses progress.
 const EVENTS: usize = 256;
@@ -46,7 +46,7 @@ pub(super) struct AnswerWriter {
     /// The progress that was sent last: it has to grow.
     progress: f64,
     /// What a request state of this request is bound to.
-    bound: String,
+    bound: StateBinding,
     version: Version,
     takes_events: bool,
     keep_alive: Duration,
@@ -166,7 +166,7 @@ where
 
 impl AnswerWriter {
     /// For a request whose state is bound so.
-    pub(super) fn new(context: &McpContext, id: &JsonText, parts: &RequestParts<'_>, bound: String) -> Self {
+    pub(super) fn new(context: &McpContext, id: &JsonText, parts: &RequestParts<'_>, bound: StateBinding) -> Self {
         let token = parts.meta.as_ref().and_then(|meta| meta.progress_token);
         Self {
             shared: Arc::clone(&context.shared),

@@ -24,7 +24,7 @@ use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::lists;
 use crate::server::mcp::long_request::{AnswerWriter, RequestParts};
 use crate::server::mcp::refusal::{INVALID_PARAMS, Refusal};
-use crate::server::mcp::request_state::binding;
+use crate::server::mcp::request_state::StateBinding;
 
 /// An own error: the scenario gave no answer.
 const UNANSWERED: i64 = -31_010;
@@ -89,8 +89,8 @@ pub(super) async fn send(
     let parts: RequestParts<'_> = serde_json::from_str(sent.map_or("{}", JsonText::get))
         .map_err(|error| Refusal::invalid(format!("the request cannot be read: {error}")))?;
     let scope = context.list.view.clone();
-    let about = format!("{} {scenario} {subject}", method.as_str());
-    let bound = binding(scope.profile.as_deref(), &about, params.get());
+    let tool = format!("{} {scenario} {subject}", method.as_str());
+    let bound = StateBinding { profile: scope.profile.clone(), tool, arguments: params.clone() };
     let answer = AnswerWriter::new(context, id, &parts, bound);
     let requester = context.access.requester();
     let (calls, is_modern) = (context.shared.calls.clone(), client.is_modern());

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::JsonText;
 use crate::server::mcp::refusal::Refusal;
 use crate::server::mcp::sealing::Sealer;
 
@@ -34,24 +35,41 @@ struct SealedState {
     expires: i64,
 }
 
-/// What a state is bound to: blanks between the values of the arguments do not matter.
-pub(super) fn binding(profile: Option<&str>, tool: &str, arguments: &str) -> String {
-    let plain =
-        serde_json::from_str::<Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string());
-    serde_json::json!([profile, tool, plain]).to_string()
+/// What a state is bound to.
+pub(super) struct StateBinding {
+    pub(super) profile: Option<String>,
+    /// The tool, or what a relayed request is about.
+    pub(super) tool: String,
+    pub(super) arguments: JsonText,
+}
+
+impl StateBinding {
+    /// The text for the seal: blanks between the values of the arguments do not matter. Made only
+    /// where there is a state, because the arguments may be large.
+    fn text(&self) -> String {
+        let arguments = self.arguments.get();
+        let plain =
+            serde_json::from_str::<Value>(arguments).map_or_else(|_| arguments.to_owned(), |value| value.to_string());
+        serde_json::json!([self.profile, self.tool, plain]).to_string()
+    }
 }
 
 impl RequestState {
     /// The text for the client. `None` if it cannot be sealed.
-    pub(super) fn seal(self, sealer: &Sealer, bound: &str, (now, lifetime): (Timestamp, Duration)) -> Option<String> {
+    pub(super) fn seal(
+        self,
+        sealer: &Sealer,
+        bound: &StateBinding,
+        (now, lifetime): (Timestamp, Duration),
+    ) -> Option<String> {
         let expires = now.saturating_add(lifetime).unwrap_or(now).as_second();
         let text = serde_json::to_string(&SealedState { state: self, expires }).ok()?;
-        sealer.seal(&text, bound)
+        sealer.seal(&text, &bound.text())
     }
 
     /// Reads the text of a client.
-    pub(super) fn open(text: &str, sealer: &Sealer, bound: &str, now: Timestamp) -> Result<Self, Refusal> {
-        let opened = sealer.open(text, bound).and_then(|text| serde_json::from_str::<SealedState>(&text).ok());
+    pub(super) fn open(text: &str, sealer: &Sealer, bound: &StateBinding, now: Timestamp) -> Result<Self, Refusal> {
+        let opened = sealer.open(text, &bound.text()).and_then(|text| serde_json::from_str::<SealedState>(&text).ok());
         match opened {
             Some(SealedState { state, expires }) if now.as_second() < expires => Ok(state),
             Some(_) => Err(Refusal::invalid("the `requestState` is too old; make the call without it")),
@@ -66,20 +84,25 @@ impl RequestState {
 mod tests {
     use super::*;
 
+    fn binding(profile: Option<&str>, tool: &str, arguments: &str) -> StateBinding {
+        let arguments = JsonText::parse(arguments).unwrap();
+        StateBinding { profile: profile.map(str::to_owned), tool: tool.to_owned(), arguments }
+    }
+
     #[test]
     fn a_state_is_good_for_one_call_and_a_limited_time() {
         let (sealer, now) = (Sealer::new(None), Timestamp::from_second(1_000).unwrap());
         let bound = binding(Some("p"), "files__read", r#"{"a": 1}"#);
-        assert_eq!(bound, binding(Some("p"), "files__read", r#"{ "a":1 }"#));
+        let same = binding(Some("p"), "files__read", r#"{ "a":1 }"#);
         let state = RequestState::Server(Some("inner".into()));
         let text = state.clone().seal(&sealer, &bound, (now, Duration::from_secs(60))).unwrap();
-        assert_eq!(RequestState::open(&text, &sealer, &bound, now), Ok(state));
+        assert_eq!(RequestState::open(&text, &sealer, &same, now), Ok(state));
         for other in [
             binding(None, "files__read", r#"{"a": 1}"#),
             binding(Some("p"), "files__write", r#"{"a": 1}"#),
             binding(Some("p"), "files__read", r#"{"a": 2}"#),
         ] {
-            assert!(RequestState::open(&text, &sealer, &other, now).is_err(), "{other}");
+            assert!(RequestState::open(&text, &sealer, &other, now).is_err(), "{}", other.text());
         }
         let late = Timestamp::from_second(1_060).unwrap();
         let refused = RequestState::open(&text, &sealer, &bound, late).unwrap_err();
