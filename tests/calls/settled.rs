@@ -5,7 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::calls::active::ActiveCall;
-use callsheet::calls::{CallEnd, CallId, CallerRole, FailureCode, GoingOn, Request, Requester, ToolAnswer, WaitLimits};
+use callsheet::calls::turns::{self, TurnRequest};
+use callsheet::calls::{
+    CallEnd, CallId, CallMode, CallerRole, FULL_ACCESS, FailureCode, GoingOn, Request, Requester, ToolAnswer,
+    WaitLimits,
+};
+use callsheet::model::JsonText;
 use callsheet::protocols::LogLevel;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -132,5 +137,42 @@ async fn an_operation_is_found_by_its_id_and_waited_for() {
     let result: Value = serde_json::from_str(ended.result.unwrap().get()).unwrap();
     assert_eq!(result, json!({"rows": 3}));
     assert_eq!(ended.operation.unwrap().state, "succeeded");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn the_call_of_a_turn_is_found_by_its_id_once_it_is_over() {
+    let (disks, gate) = gated().await;
+    gate.send_replace(true);
+    let house = House::of(&[("disks", disks.url())]).await;
+    let calls = house.app.calls();
+    let function = json!({"name": "hold", "arguments": "{}"});
+    let called = json!([{"id": "c0", "type": "function", "function": function}]);
+    let response = json!({"role": "assistant", "content": null, "tool_calls": called}).to_string();
+    let format = turns::by_id("openai").unwrap();
+    let wanted = TurnRequest {
+        format,
+        read: turns::read_response(format, &response).unwrap(),
+        response: JsonText::parse(&response).unwrap(),
+        id: None,
+        owner: FULL_ACCESS.into(),
+        profile: None,
+        chat: None,
+        user_id: None,
+        list: None,
+        revision: None,
+        parallel: None,
+        mode: CallMode::All,
+        own_tools: None,
+        tells_approvals: false,
+        text_bytes: None,
+    };
+    let turn = calls.begin_turn(wanted).await.unwrap();
+    calls.wait_for_turn(&turn, std::future::pending()).await;
+    let id = format!("{}.0", turn.id);
+    let answer = answered(calls.end_by_id(CallId::Call(&id), &Requester::full_access(), BRIEF).await);
+    assert_eq!(answer.result.unwrap().get(), "\"done\"");
+    let other = Requester::with_access("without-token");
+    assert!(calls.end_by_id(CallId::Call(&id), &other, BRIEF).await.is_none(), "it belongs to another access");
     house.finish().await;
 }
