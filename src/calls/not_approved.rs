@@ -1,5 +1,5 @@
-//! The words about a call that needed approval and has no answer: it was rejected, no person decided
-//! in time, it gave way to newer ones, or whether it ran is not known.
+//! The words about a call that needed approval and has no answer: it was rejected, no person
+//! decided in time, it gave way to newer ones, or whether it ran is not known.
 //!
 //! Every face takes them from here. They differ in who reads them, and clients may rely on each.
 

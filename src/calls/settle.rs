@@ -36,8 +36,8 @@ pub enum CallerRole {
 /// How long the end of a call is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitLimits {
-    /// For all of it: the run of the tool, the decision and the operation. Without it, the tool runs
-    /// as long as its own limits allow. When it is over, the call has failed with the code
+    /// For all of it: the run of the tool, the decision and the operation. Without it, the tool
+    /// runs as long as its own limits allow. When it is over, the call has failed with the code
     /// `timeout` for its caller. A tool that was begun goes on.
     pub whole: Option<Duration>,
     /// For the decision about a call that needs approval.
@@ -105,8 +105,8 @@ impl Calls {
         self.wait_for_end(end, left).await
     }
 
-    /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is not
-    /// known, or belongs to another access than that of `requester`. Operations belong to every
+    /// The end of the call with this id, as far as it is reached within `limits`; `None` if it is
+    /// not known, or belongs to another access than that of `requester`. Operations belong to every
     /// access. The end after an approval is handed out with this, as in
     /// [`wait_for_end`](Self::wait_for_end).
     pub async fn end_by_id(&self, id: CallId<'_>, requester: &Requester, limits: WaitLimits) -> Option<CallEnd> {

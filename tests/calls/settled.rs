@@ -22,7 +22,8 @@ use crate::support::house::{House, request};
 /// Long enough that a call is sent, and short for a test.
 const BRIEF: WaitLimits = WaitLimits::within(Duration::from_millis(100));
 
-/// A scenario whose tool `hold` answers once the gate is open, and whose tool `wipe` needs approval.
+/// A scenario whose tool `hold` answers once the gate is open, and whose tool `wipe` needs
+/// approval.
 async fn gated() -> (Callee, watch::Sender<bool>) {
     let (gate, open) = watch::channel(false);
     let any = json!({"type": "object", "properties": {}});

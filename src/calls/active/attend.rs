@@ -78,7 +78,8 @@ impl Calls {
     }
 
     /// Makes a call that was begun, and waits until it is over, needs input, or the deadline has
-    /// passed; then it goes on under its id. If this future is dropped before, the caller went away.
+    /// passed; then it goes on under its id. If this future is dropped before, the caller went
+    /// away.
     pub(in crate::calls) async fn execute_attended(
         &self,
         request: Request,

@@ -81,9 +81,9 @@ pub(in crate::server) fn parse_request(body: &[u8], requester: Requester) -> Res
     parse_call(body, requester).map(|(request, ..)| request)
 }
 
-/// Parses the body of a call of this requester, with its id and the least severe log messages that are wanted. An
-/// empty text counts as left out, but not an empty profile: it usually comes from a variable that
-/// was not set, and would lift the bounds that were meant.
+/// Parses the body of a call of this requester, with its id and the least severe log messages that
+/// are wanted. An empty text counts as left out, but not an empty profile: it usually comes from a
+/// variable that was not set, and would lift the bounds that were meant.
 pub(super) fn parse_call(body: &[u8], requester: Requester) -> Result<(Request, Option<String>, LogLevel), Problem> {
     let body: CallBody<'_> = parse_body(body)
         .map_err(|error| Problem::from(error).and_detail("a call is {\"tool_name\": ..., \"arguments\": {...}}"))?;
