@@ -96,10 +96,11 @@ impl Calls {
     /// [`calls`](super) says what dropping this future does.
     pub async fn settle(&self, request: Request, role: CallerRole, limits: WaitLimits) -> CallEnd {
         let deadline = self.deadline(limits);
+        // Each is boxed, because the futures of faces are moved with every call.
         let end = match role {
             CallerRole::ById(call) => CallEnd::clone(&*self.execute_attended(request, call, deadline).await),
-            CallerRole::Connected(caller) => self.execute_until(request, Some(caller), deadline).await,
-            CallerRole::Absent => self.execute_until(request, None, deadline).await,
+            CallerRole::Connected(caller) => Box::pin(self.execute_until(request, Some(caller), deadline)).await,
+            CallerRole::Absent => Box::pin(self.execute_until(request, None, deadline)).await,
         };
         let left = deadline.map_or(limits, |deadline| limits.left(self.0.clock.now(), deadline));
         self.wait_for_end(end, left).await
@@ -169,14 +170,11 @@ impl Calls {
         caller: Option<Arc<dyn CallIo>>,
         deadline: Option<Instant>,
     ) -> CallEnd {
-        let Some(deadline) = deadline else { return self.execute_for(request, caller).await.into() };
-        let name = request.name.clone();
-        // Boxed, because it is large and most calls have no deadline.
-        let ended = Box::pin(self.execute_for(request, caller));
+        let name = deadline.map(|_| request.name.clone()).unwrap_or_default();
         tokio::select! {
             biased;
-            ended = ended => ended.into(),
-            () = self.0.clock.sleep_until(deadline) => CallEnd::Failed(Box::new(Failure::overdue(&name))),
+            ended = self.execute_for(request, caller) => ended.into(),
+            () = self.past(deadline) => CallEnd::Failed(Box::new(Failure::overdue(&name))),
         }
     }
 
