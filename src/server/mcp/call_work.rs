@@ -18,10 +18,9 @@ use crate::server::mcp::held::{LongRequestEnd, LongRequestResult};
 use crate::server::mcp::refusal::Refusal;
 use crate::server::shown_json::ReadableArguments;
 
-/// A call that is made.
+/// What a call is made with.
 pub(super) struct CallWork {
     pub(super) shared: SharedState,
-    pub(super) request: Request,
     pub(super) caller: Arc<McpCaller>,
     pub(super) access: Access,
 }
@@ -33,11 +32,11 @@ const SHOWN: usize = 2_000;
 
 impl CallWork {
     /// Makes the call.
-    pub(super) async fn run(self) -> LongRequestEnd {
+    pub(super) async fn run(self, request: Request) -> LongRequestEnd {
         let calls = &self.shared.calls;
         let limits = WaitLimits::for_work(self.shared.config.borrow().mcp_face.wait);
         let role = CallerRole::Connected(Arc::<McpCaller>::clone(&self.caller));
-        let mut end = calls.settle(self.request.clone(), role, limits).await;
+        let mut end = calls.settle(request, role, limits).await;
         if let CallEnd::AwaitsApproval(awaited) = &end
             && self.is_decided(awaited).await
         {

@@ -57,7 +57,7 @@ pub(super) async fn call(
         ..Request::new(sent.name, arguments, requester)
     };
     let (shared, access) = (Arc::clone(&context.shared), context.access);
-    let work = |caller, resumed| CallWork { shared, request: Request { resumed, ..request }, caller, access }.run();
+    let work = |caller, resumed| CallWork { shared, caller, access }.run(Request { resumed, ..request });
     let answered = answer.run(context, client, parts, work);
     drop(params);
     answered.await
