@@ -90,8 +90,8 @@ pub(super) enum Access {
 
 impl Access {
     /// The access of a request with these headers, under the configuration of now, if it has this
-    /// right; else the 401. Every face judges its requests by this function: routes by
-    /// [`require_right`], and sockets, whose requests carry no headers, themselves.
+    /// right; else the 401. Every face that calls tools judges its requests by this function:
+    /// routes by [`require_right`], and sockets, whose requests carry no headers, themselves.
     pub(super) fn judge(config: &ConfigWatch, headers: &HeaderMap, right: Right) -> Result<Self, Problem> {
         let access = Self::new(&config.borrow(), headers);
         if right.is_reserved() {
