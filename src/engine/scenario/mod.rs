@@ -67,6 +67,8 @@ pub(in crate::engine) struct Scenario {
     offer: Option<AcceptedManifest>,
     /// Its manifest in the store.
     kept: Option<KeptManifest>,
+    /// When that was last confirmed, as far as the store has it.
+    kept_answer: Option<Timestamp>,
     /// The peer that holds the name in the store, for a scenario that waits for approval.
     claimed: Option<PeerIdentity>,
     /// The result of its last poll.
@@ -157,6 +159,7 @@ impl Scenario {
             protocol: None,
             offer: None,
             kept: None,
+            kept_answer: None,
             claimed: None,
             latest: LastPoll::Unanswered,
             obstacle: None,
