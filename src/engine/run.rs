@@ -107,6 +107,9 @@ impl Core {
             answer_times_due: now.mono + ANSWER_TIMES_INTERVAL,
         };
         core.await_first_lists(None, now);
+        for scenario in core.fleet.scenarios_mut() {
+            scenario.announce_restored(&core.parts.config, now);
+        }
         for name in core.fleet.scenarios().keys().cloned().collect::<Vec<_>>() {
             core.reevaluate(&name, now, ChangeKind::Changed);
         }

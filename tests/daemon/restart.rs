@@ -100,6 +100,23 @@ async fn the_time_of_the_last_answer_outlives_a_restart() {
 }
 
 #[tokio::test]
+async fn a_start_is_no_change_of_a_scenario_that_was_known() {
+    let home = Home::new();
+    let kitchen = Scenario::of("kitchen", &["brew"]).await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    daemon.until_state("kitchen", "live").await;
+    daemon.stop().await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    daemon.until_state("kitchen", "live").await;
+    let log = daemon.json("/api/v1/log").await;
+    let lines = log["lines"].as_array().unwrap();
+    let start = lines.iter().rposition(|line| line["kind"] == "start").unwrap();
+    let changes: Vec<_> = lines[start..].iter().filter(|line| line["kind"] == "state").collect();
+    assert!(changes.iter().all(|line| line["state"]["from"] == "connecting"), "{changes:#?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn a_stored_document_that_was_changed_by_hand_is_what_is_published() {
     let home = Home::new();
     let mut kitchen = Scenario::start("kitchen", [tool("brew").category("drinks").tags(["hot"]), tool("stir")]).await;
