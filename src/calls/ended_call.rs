@@ -77,6 +77,7 @@ impl EndedCall {
             chat: text(&ready.scope.chat),
             profile: text(&ready.scope.profile),
             user: ready.user_id.as_deref().map(short),
+            client: ready.client.as_deref().map(short),
             approval: Some(Arc::clone(approval)),
             ..Self::new(ready.tool.name.as_str(), at)
         }

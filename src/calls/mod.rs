@@ -258,6 +258,7 @@ impl Calls {
             resumed: request.resumed,
             collects: request.collects,
             requester: request.requester,
+            client: request.client.map(Into::into),
             ..PreparedCall::new(tool, scope, arguments, request.user_id)
         };
         if needs_yes {

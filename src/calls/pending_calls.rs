@@ -221,6 +221,7 @@ impl Calls {
             resumed: None,
             collects: false,
             requester: request.access.clone().map_or_else(Requester::default, Requester::with_access),
+            client: request.caller.client.clone(),
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
@@ -246,6 +247,7 @@ impl Calls {
             resumed: None,
             collects: false,
             requester: Requester::with_access(POLLS_ACCESS),
+            client: None,
         };
         match self.send(ready).await {
             Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {
@@ -325,7 +327,12 @@ fn scope(asker: &CallerInfo) -> ViewQuery {
 
 fn asker(ready: &PreparedCall) -> CallerInfo {
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
-    CallerInfo { chat: text(&ready.scope.chat), profile: text(&ready.scope.profile), user_id: ready.user_id.clone() }
+    CallerInfo {
+        chat: text(&ready.scope.chat),
+        profile: text(&ready.scope.profile),
+        user_id: ready.user_id.clone(),
+        client: ready.client.clone(),
+    }
 }
 
 fn unanswered(error: String, code: &str) -> RunOutcome {

@@ -36,13 +36,14 @@ pub(super) fn tool(row: &Value) -> String {
     format!("{}/{}", output::text(row, "/scenario"), output::text(row, "/tool"))
 }
 
-/// The caller, in a few words.
+/// The caller, in a few words, its client first.
 pub(super) fn caller(row: &Value) -> String {
     let part = |name: &str, pointer| match output::text(row, pointer) {
         text if text.is_empty() => None,
-        text => Some(format!("{name} {text}")),
+        text => Some(format!("{name}{text}")),
     };
-    let parts = [part("user", "/user_id"), part("profile", "/profile"), part("chat", "/chat_id")];
+    let parts =
+        [part("", "/client"), part("user ", "/user_id"), part("profile ", "/profile"), part("chat ", "/chat_id")];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

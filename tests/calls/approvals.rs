@@ -14,7 +14,7 @@ use crate::support::assert_empty;
 use crate::support::callee::{Callee, answer, done, manifest, tool, tool_with};
 use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
 use crate::support::listener::Listener;
-use crate::support::serving::Answer;
+use crate::support::serving::{Answer, ask as ask_at};
 
 /// A disk that is wiped only with a human's yes, and looked at without.
 fn disks() -> Value {
@@ -311,6 +311,32 @@ async fn what_nobody_decides_in_time_is_never_run() {
     assert_eq!(expired["decided_by"], Value::Null);
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
     assert_empty!(callee.ran());
+    daemon.stop().await;
+}
+
+/// Requests the disk to be wiped as this client; the id of what waits.
+async fn ask_as(daemon: &Daemon, client: &str, disk: &str) -> String {
+    let body = json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"}).to_string();
+    let headers = [("content-type", "application/json"), ("user-agent", client)];
+    let answer = ask_at(daemon.address, "POST", "/api/v1/tools/execute", &headers, &body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.json()["approval_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask_as(&daemon, "shop/2.1", "sda1").await;
+    daemon.stop().await;
+    let daemon = office(&home, &callee).await;
+    let listed = daemon.json("/api/v1/approvals").await;
+    assert_eq!(listed["approvals"][0]["client"], "shop/2.1", "{listed}");
+    assert_eq!(shown(&daemon, &id).await["client"], "shop/2.1");
+    for target in ["/dashboard/calls".to_owned(), format!("/dashboard/calls/{id}")] {
+        let page = String::from_utf8(daemon.get(&target).await.body).unwrap();
+        assert!(page.contains("shop/2.1"), "{target}: {page}");
+    }
     daemon.stop().await;
 }
 
