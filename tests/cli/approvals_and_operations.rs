@@ -84,6 +84,22 @@ async fn a_human_says_yes_and_no() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
+    let (home, daemon, _callee) = works().await;
+    let client = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
+    let waits = run(&home, &daemon, &["call", "works/wipe", "--disk", "sda1"]).failed(6);
+    let listed = rows(&run(&home, &daemon, &["approvals"]).ok());
+    assert_eq!(listed[1][4], client, "{waits}");
+    let id = &listed[1][0];
+    let shown = run(&home, &daemon, &["approvals", id]).ok();
+    assert!(shown.contains(client), "{shown}");
+    run(&home, &daemon, &["approvals", "reject", id, "--by", "kim", "--reason", "not now"]).ok();
+    let logged = run(&home, &daemon, &["logs"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(logged.contains("works/wipe: rejected in "), "{logged}");
+    assert!(logged.contains(&format!("(by {client}): rejected by kim: not now")), "{logged}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_decides_shows_the_token_of_the_configuration() {
     const TOKEN: &str = "0123456789abcdef-hush";
     let callee = works().await.2;
