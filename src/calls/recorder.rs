@@ -56,8 +56,8 @@ impl CallRecorder {
         Self::new(inner, EndedCall::of_approved(ready, approval, inner.clock.wall()), &ready.arguments)
     }
 
-    /// Records a call that needed approval and is over without an answer: it is added to the logs. It
-    /// was counted when it was requested.
+    /// Records a call that needed approval and is over without an answer: it is added to the logs.
+    /// It was counted when it was requested.
     pub(super) fn ended_unanswered(inner: &Arc<CallsInner>, request: &ApprovalRequest, code: &'static str, why: &str) {
         let mut record = Self::new(inner, EndedCall::of_approval(request), &request.arguments);
         record.otherwise = None;

@@ -304,8 +304,8 @@ impl Approvals {
         self.0.kept.store(vec![Write::Approval(ended)], &forgotten).await;
     }
 
-    /// Makes the new state active, adds a call that has no answer to the log, and publishes the state
-    /// as an event.
+    /// Makes the new state active, adds a call that has no answer to the log, and publishes the
+    /// state as an event.
     async fn show(&self, request: &Arc<ApprovalRequest>) {
         self.0.kept.table().put(request);
         if matches!(request.state, ApprovalState::Rejected | ApprovalState::Expired | ApprovalState::Unknown) {
