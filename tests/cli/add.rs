@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::command::{Home, Scenario, json, nobody, tool};
+use crate::support::command::{Home, Running, Scenario, json, nobody, tool};
 
 /// The file of a person, with a comment on everything.
 const MINE: &str =
@@ -110,6 +110,20 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
     let shown = json(&home.run(&["remove", "gone", "--json"]).ok());
     assert_eq!(shown["name"], "gone");
     assert_eq!(shown["file"], home.path("callsheet.toml").to_str().unwrap());
+}
+
+#[test]
+fn a_command_that_is_not_there_has_a_short_reason() {
+    let home = Home::with("");
+    let folders = ["/nowhere"; 40].join(":");
+    let mut serve = home.command(&["serve"]);
+    serve.env("PATH", &folders);
+    let _daemon = Running::start(serve, "callsheet listens on ");
+    let mut add = home.command(&["add", "gone", "--", "no-such-command"]);
+    let added = crate::support::command::run(add.env("PATH", &folders)).ok();
+    let words = added.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reason = "the command `no-such-command` was not found: none of the 40 folders of PATH has it";
+    assert!(words.contains(reason), "{added}");
 }
 
 #[test]
