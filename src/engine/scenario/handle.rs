@@ -186,6 +186,7 @@ impl Scenario {
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);
+                self.silent_since = None;
                 let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
                 self.restart_poll(at, now);
                 // Before the first poll only the stored validators are known, and the protocol that

@@ -85,6 +85,8 @@ pub(in crate::engine) struct Scenario {
     failure_finding: Option<Box<Finding>>,
     /// What the poll under way has waited for so long that it is counted as a failure.
     awaited: Option<Box<Awaited>>,
+    /// Since when it has not answered in one poll after the other, without another error.
+    silent_since: Option<Instant>,
     latency: Option<Duration>,
     /// How its latest program ended, if it is one that was started here.
     program_end: Option<Arc<ProgramEnd>>,
@@ -170,6 +172,7 @@ impl Scenario {
             last_error: None,
             failure_finding: None,
             awaited: None,
+            silent_since: None,
             latency: None,
             program_end: None,
             restarts: Restarts::default(),
