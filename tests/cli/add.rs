@@ -38,8 +38,10 @@ fn an_address_is_added_to_the_file_of_the_running_daemon_and_taken_out_again() {
 
     let again = home.run(&["add", "notes", &scenario.url]).failed(1);
     assert!(again.contains("has a scenario `notes` already"), "{again}");
-    let replacing = format!("put it in the place of that one with `callsheet add notes {} --replace`", scenario.url);
+    let replacing = "put it in the place of that one: `callsheet add notes --replace` with the same arguments";
     assert!(again.contains(&format!("hint: take another name, or {replacing}")), "{again}");
+    let secret = home.run(&["add", "notes", "--header", "Token=abc", &scenario.url]).failed(1);
+    assert_eq!(secret, again, "the command that is proposed loses none of its flags");
 
     let near = home.run(&["remove", "note"]).failed(1);
     assert!(near.contains("has no scenario `note`") && near.contains("did you mean `notes`?"), "{near}");
