@@ -252,8 +252,13 @@ async fn aliases_hold_globally_and_in_a_chat() {
     assert_eq!(found["original_name"], "read");
     assert_eq!(daemon.json("/api/v1/tools/load").await["original_name"], "read");
     assert_eq!(daemon.get("/api/v1/tools/fetch").await.status, 404, "that name is the chat's alone");
-    // An alias that is another tool's alias is given to neither.
-    put(&daemon, "global", "tool:files/zip", json!({"alias": "load"})).await;
+    // An alias that is another tool's alias is given to neither, and the answer says so.
+    let body = json!({"scope": "global", "target": "tool:files/zip", "alias": "load"});
+    let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();
+    let note = answer["note"].as_str().unwrap();
+    let refused = "the alias `load` is not available: it is the alias of files/read; published as `files__zip`";
+    assert!(note.starts_with(refused), "{answer}");
+    assert!(note.contains("and `files/read` is published as `files__read`; choose an alias"), "{answer}");
     let names = daemon.tools("?scenario=files").await;
     assert_eq!(names, ["files__read", "wipe", "files__zip"]);
     assert_eq!(daemon.findings("alias-refused").await.len(), 2);
