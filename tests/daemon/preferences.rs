@@ -149,6 +149,11 @@ async fn a_preference_for_what_is_not_there_says_so_and_suggests() {
         assert!(answer["note"].as_str().is_some_and(|note| note.contains(part)), "{target}: {answer}");
         let reset = daemon.send("DELETE", &format!("/api/v1/preferences?scope=global&target={target}")).await.json();
         assert!(reset.get("note").is_none(), "what is taken away needs no target: {reset}");
+        assert_eq!(reset["was_set"], true, "{reset}");
+        let again = daemon.send("DELETE", &format!("/api/v1/preferences?scope=global&target={target}")).await.json();
+        assert_eq!(again["was_set"], false, "{again}");
+        let nothing = part.strip_suffix(". The preference is kept").unwrap_or(part);
+        assert!(again["note"].as_str().is_some_and(|note| note.contains(nothing)), "{target}: {again}");
     }
     let body = json!({"scope": "global", "target": "tool:files/read", "enabled": false});
     let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();

@@ -136,6 +136,9 @@ pub(in crate::server) struct ChangedPreference {
     /// that neither gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// Of a reset: whether there was a stored preference of this target in this scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was_set: Option<bool>,
     /// How many published tools the target matches now; absent if the preference sets nothing any
     /// more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,7 +223,15 @@ impl ChangedPreference {
         let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
         let matched = counts.map(|counts| counts.tools);
         let unjudged = counts.map(|counts| counts.unjudged);
-        Self { preference, note, matched, unjudged, summary: counts.map(summary) }
+        Self { preference, note, was_set: None, matched, unjudged, summary: counts.map(summary) }
+    }
+
+    /// The same after a reset. If there was none and nothing has this target, the target is
+    /// probably not the one that was meant.
+    fn after_reset(self, shared: &ServerState, target: &PreferenceTarget, was_set: bool) -> Self {
+        let missing = || lookup::unmatched_target(&shared.reader.snapshot(), target).map(|unmatched| unmatched.0);
+        let note = if was_set { self.note } else { missing() };
+        Self { note, was_set: Some(was_set), ..self }
     }
 }
 
@@ -296,8 +307,10 @@ pub(in crate::server) async fn reset(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = parse_reset(raw.as_deref())?;
+    let was_set = shared.reader.snapshot().catalog.preferences().get(&scope, &target).is_some();
     let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
-    shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
+    let changed = ChangedPreference::new(&shared, &scope, &target, &settings);
+    shared_json::json(&changed.after_reset(&shared, &target, was_set))
 }
 
 /// `POST /api/v1/preferences/reset`: makes every setting of all preferences of a scope, or of all
