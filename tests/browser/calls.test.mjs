@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { barriers, close, launch, open, shoot } from './support/browser.mjs';
+import { barriers, close, launch, open, shoot, sticking } from './support/browser.mjs';
 import { CALM, Daemon } from './support/daemon.mjs';
 import { Scenario, tool } from './support/scenario.mjs';
 import { until } from './support/until.mjs';
@@ -110,6 +110,19 @@ test('a refusal says why, to people and to whoever asked', async () => {
   assert.match(await calls.locator('main').innerText(), /he has left the company[^]*bob@example\.org/);
   await shoot(calls, 'call');
   assert.deepEqual(await barriers(calls), []);
+  await close(calls);
+});
+
+test('long texts of calls stay on a narrow screen', async () => {
+  const name = `nowhere_${'to_be_found_'.repeat(8)}`;
+  const body = JSON.stringify({ tool_name: name, arguments: {} });
+  const refused = await fetch(`${daemon.url}/api/v1/tools/execute`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+  assert.equal(refused.status, 404);
+  await wish(`${'dee'.repeat(40)}@example.org`);
+  const calls = await open(browser, `${daemon.url}/dashboard/calls`, { width: 390, height: 844 });
+  await calls.locator('#latest-calls', { hasText: name }).waitFor();
+  assert.deepEqual(await sticking(calls), []);
+  await shoot(calls, 'calls-narrow');
   await close(calls);
 });
 
