@@ -445,6 +445,18 @@ fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
     assert!(shown.contains("last lines on standard error"), "{shown}");
 }
 
+/// Its address is the configured one, and its state another one: it has a socket elsewhere.
+#[test]
+fn a_demo_at_the_configured_address_does_not_lack_a_socket() {
+    let address = free_port();
+    let home = home_at(&address, "");
+    let mut demo = Running::start(home.command(&["demo", "--listen", &address]), "callsheet listens on ");
+    demo.line(|line| line.starts_with("following changes until Ctrl-C"));
+    let [status, _, message, _] = only(&doctor(&home, 0), "socket");
+    assert_eq!(status, "ok");
+    assert_eq!(message, format!("not used: the daemon at http://{address} has another state"));
+}
+
 #[test]
 fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     let careful = ToolDefinition::new("wipe", "Wipes a disk").unwrap().requires_approval(true);
