@@ -115,6 +115,25 @@ fn what_does_not_answer_is_added_and_the_reason_is_shown() {
 }
 
 #[test]
+fn what_became_of_a_tool_is_known_after_a_restart_too() {
+    let home = Home::with("");
+    let mut daemon = home.serve(&[]);
+    let scenario = notes();
+    home.run(&["add", "notes", &scenario.url]).ok();
+    home.run(&["remove", "notes"]).ok();
+    daemon.signal("TERM");
+    assert_eq!(daemon.ended().0, Some(0));
+    let _daemon = home.serve(&[]);
+    for name in ["notes/add_note", "notes"] {
+        let explained = home.run(&["explain", name]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(explained.contains("not in the list: notes was removed at "), "{name}: {explained}");
+        assert!(explained.contains("the configuration does not name it any more [log]"), "{name}: {explained}");
+    }
+    let unknown = home.run(&["explain", "nothing/at_all"]).failed(1);
+    assert!(unknown.contains("no tool is called `nothing/at_all`"), "{unknown}");
+}
+
+#[test]
 fn a_command_that_is_not_there_has_a_short_reason() {
     let home = Home::with("");
     let folders = ["/nowhere"; 40].join(":");
