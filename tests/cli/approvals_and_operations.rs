@@ -93,6 +93,17 @@ async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
     let id = &listed[1][0];
     let shown = run(&home, &daemon, &["approvals", id]).ok();
     assert!(shown.contains(client), "{shown}");
+    assert!(run(&home, &daemon, &["approvals", "show", id]).ok().contains(client));
+    for wrong in ["", "a/b", "a b"] {
+        let error = run(&home, &daemon, &["approvals", "show", wrong]).failed(2);
+        assert!(error.starts_with(&format!("error: `{wrong}` is not the beginning of an id\n  hint: ")), "{error}");
+    }
+    let whole = json(&run(&home, &daemon, &["approvals", id, "--json"]).ok())["id"].as_str().unwrap().to_owned();
+    let url = ["--url", daemon.url.as_str()];
+    for command in [&["approvals"][..], &["approvals", "show"], &["approvals", "approve"], &["approvals", "reject"]] {
+        let words = [&["complete", "--"], command, &url, &[&id[..4]]].concat();
+        assert_eq!(tokio::task::block_in_place(|| home.run(&words)).ok(), format!("{whole}\n"), "{command:?}");
+    }
     run(&home, &daemon, &["approvals", "reject", id, "--by", "kim", "--reason", "not now"]).ok();
     let logged = run(&home, &daemon, &["logs"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(logged.contains("works/wipe: rejected in "), "{logged}");
