@@ -1,8 +1,7 @@
 //! The files in which a running daemon says where it is: one of this user, so that every command
 //! finds it from any folder, and one beside its state, by which the daemon of a configuration is
 //! found beside others. That of `callsheet demo` has a file of its own: commands name it where no
-//! daemon runs, and do not use it
-//! ([0207](../../docs/decisions/0207-commands-name-a-demo-and-do-not-use-it.md)).
+//! daemon runs, and do not use it.
 //!
 //! Both are readable by the user alone. A file that a killed daemon left behind names an address
 //! where no program accepts connections; then it counts as absent.

@@ -88,7 +88,8 @@ async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
     let (home, daemon, _callee) = works().await;
     let client = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
     let waits = run(&home, &daemon, &["call", "works/wipe", "--disk", "sda1"]).failed(6);
-    let listed = rows(&run(&home, &daemon, &["approvals"]).ok());
+    let table = run(&home, &daemon, &["approvals"]).ok();
+    let listed = rows(&table);
     assert_eq!(listed[1][4], client, "{waits}");
     let id = &listed[1][0];
     let shown = run(&home, &daemon, &["approvals", id]).ok();

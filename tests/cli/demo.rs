@@ -48,7 +48,7 @@ fn follows_a_scenario_that_goes_away_and_comes_back_until_ctrl_c() {
 /// Commands do not use a demo by themselves: what they change there is gone with it.
 #[test]
 fn a_command_without_a_daemon_names_the_demo_that_runs() {
-    let home = Home::with("server.listen = \"127.0.0.1:0\"\n");
+    let home = Home::with("");
     let refused = home.run(&["tools"]).failed(3);
     assert!(!refused.contains("demo"), "{refused}");
     let mut demo = Running::start(home.command(&["demo"]), "callsheet listens on ");

@@ -450,7 +450,7 @@ fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
 fn a_demo_at_the_configured_address_does_not_lack_a_socket() {
     let address = free_port();
     let home = home_at(&address, "");
-    let mut demo = Running::start(home.command(&["demo", "--listen", &address]), "callsheet listens on ");
+    let demo = Running::start(home.command(&["demo", "--listen", &address]), "callsheet listens on ");
     demo.line(|line| line.starts_with("following changes until Ctrl-C"));
     let [status, _, message, _] = only(&doctor(&home, 0), "socket");
     assert_eq!(status, "ok");
