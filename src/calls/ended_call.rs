@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{CallResponse, ExecuteError, PreparedCall, Request};
-use crate::model::ToolId;
+use crate::model::{ApprovalRequest, CallerInfo, ToolId};
 
 /// The longest text of a caller that is kept, in characters.
 const LONGEST: usize = 200;
@@ -77,9 +77,31 @@ impl EndedCall {
             chat: text(&ready.scope.chat),
             profile: text(&ready.scope.profile),
             user: ready.user_id.as_deref().map(short),
+            client: ready.client.as_deref().map(short),
             approval: Some(Arc::clone(approval)),
             ..Self::new(ready.tool.name.as_str(), at)
         }
+    }
+
+    /// A call that needed approval and got no answer; why is set later.
+    pub(super) fn of_approval(request: &ApprovalRequest) -> Self {
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(short);
+        let CallerInfo { chat, profile, user_id, client } = &request.caller;
+        Self {
+            tool: Some(request.tool.clone()),
+            chat: text(chat),
+            profile: text(profile),
+            user: text(user_id),
+            client: text(client),
+            approval: Some(Arc::clone(&request.id)),
+            ..Self::new(&request.name, request.asked_at)
+        }
+    }
+
+    /// Sets why it has no answer.
+    pub(super) fn unanswered(&mut self, code: &str, why: &str) {
+        self.code = Some(short(code));
+        self.error = Some(short_error(why));
     }
 
     fn new(name: &str, at: Timestamp) -> Self {

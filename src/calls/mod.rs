@@ -259,6 +259,7 @@ impl Calls {
             adjusted,
             resumed: request.resumed,
             collects: request.collects,
+            client: request.client.map(Into::into),
             user_id: request.user_id,
             ..PreparedCall::new(tool, scope, arguments, request.requester)
         };

@@ -5,28 +5,31 @@
 //! An earlier decision is checked again right before sending: the tool must still be offered in the
 //! scope of the caller, and the same peer must answer for the scenario.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::approval::{
-    self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval, RunOutcome, needed,
+    self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval, RunOutcome,
+    UnansweredCallRecorder, needed,
 };
 use super::dependencies::{CallDependencies, Stored};
 use super::held::CallerKey;
+use super::inner::CallsInner;
 use super::pending::PendingCalls;
+use super::recorder::CallRecorder;
 use super::track::{
     self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, FollowUp,
     OperationTracker, ToolCaller,
 };
 use super::turns::Turns;
-use super::{CallResponse, Calls, ExecuteError, PreparedCall, Requester, allow, routing};
+use super::{CallResponse, Calls, ExecuteError, FailureCode, PreparedCall, Requester, allow, routing};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
 use crate::engine::CallRoute;
 use crate::model::{
-    ApprovalRequest, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
+    ApprovalRequest, ApprovalState, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
 };
 use crate::protocols::Outcome;
 
@@ -63,7 +66,12 @@ impl Calls {
         self.begin_log(&log, earlier_log, &parts);
         // A second pair is dropped, because the first may hold calls already.
         self.0.registers.get_or_init(|| PendingCalls {
-            approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),
+            approvals: Approvals::start(
+                approvals,
+                approval::ApprovalLimits::from_config(&config),
+                Box::new(WeakCalls(Arc::downgrade(&self.0))),
+                parts.clone(),
+            ),
             operations: OperationTracker::start(operations, track::TrackerLimits::from_config(&config), parts.clone()),
             turns: Turns::start(turns, config.turns.clone(), parts.clone()),
             parts,
@@ -201,24 +209,32 @@ impl Calls {
 
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
         let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
-            return unanswered(format!("`{}` is not offered to the caller any more", request.tool), "not_allowed");
+            let why = format!("`{}` is not offered to the caller any more", request.tool);
+            return self.unsent(&request, why, FailureCode::NotAllowed.as_str());
         };
         // Checked once more, because a call that is repeated waited for its tool.
         let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool) };
         if let Some(change) = approval::changed(&request, Some(&standing)) {
-            return unanswered(change, "changed");
+            return self.unsent(&request, change, "changed");
         }
         // Rows of earlier versions do not say with which access they were requested.
         let requester = request.access.clone().map_or_else(Requester::full_access, Requester::with_access);
         let ready = PreparedCall {
             user_id: request.caller.user_id.clone(),
             owner: Some(request.owner.clone()),
+            client: request.caller.client.clone(),
             ..PreparedCall::new(tool, scope(&request.caller), request.arguments.clone(), requester)
         };
         match self.run_approved(ready, &request.id).await {
             Ok(answered) => RunOutcome { answer: answered.to_stored(), answered: true },
             Err(refused) => unanswered(refused.to_string(), refused.kind()),
         }
+    }
+
+    /// The outcome of an approved call that is not sent, for this reason.
+    fn unsent(&self, request: &ApprovalRequest, why: String, code: &'static str) -> RunOutcome {
+        CallRecorder::ended_unanswered(&self.0, request, code, &why);
+        unanswered(why, code)
     }
 
     async fn call_once(self, call: CompanionCall) -> Result<CompanionReply, CompanionError> {
@@ -288,6 +304,31 @@ impl ApprovedCallRunner for Calls {
     }
 }
 
+/// The calls, for what they own themselves.
+struct WeakCalls(Weak<CallsInner>);
+
+impl UnansweredCallRecorder for WeakCalls {
+    fn ended_unanswered(&self, request: &ApprovalRequest) {
+        let Some(inner) = self.0.upgrade() else { return };
+        let decided = request.decided.as_ref();
+        let reason = decided.and_then(|decided| decided.reason.as_deref());
+        let code = match request.state {
+            ApprovalState::Rejected => FailureCode::Rejected,
+            ApprovalState::Unknown => FailureCode::UnknownOutcome,
+            _ => FailureCode::ApprovalExpired,
+        };
+        let why = match (request.state, decided) {
+            (ApprovalState::Rejected, Some(decided)) => {
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("rejected by {}{reason}", decided.by)
+            }
+            (ApprovalState::Unknown, _) => "callsheet ended before its outcome was known".to_owned(),
+            _ => reason.unwrap_or("no operator decided about it in time").to_owned(),
+        };
+        CallRecorder::ended_unanswered(&inner, request, code.as_str(), &why);
+    }
+}
+
 impl ToolCaller for Calls {
     fn offered(
         &self,
@@ -311,7 +352,12 @@ fn scope(asker: &CallerInfo) -> ViewQuery {
 
 fn asker(ready: &PreparedCall) -> CallerInfo {
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
-    CallerInfo { chat: text(&ready.scope.chat), profile: text(&ready.scope.profile), user_id: ready.user_id.clone() }
+    CallerInfo {
+        chat: text(&ready.scope.chat),
+        profile: text(&ready.scope.profile),
+        user_id: ready.user_id.clone(),
+        client: ready.client.clone(),
+    }
 }
 
 fn unanswered(error: String, code: &str) -> RunOutcome {

@@ -19,7 +19,7 @@ use super::log::CallPayload;
 use super::log::queue::{LogLine, LogQueue};
 use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
-use crate::model::{JsonText, ToolId};
+use crate::model::{ApprovalRequest, JsonText, ToolId};
 use crate::runtime::ReservedBytes;
 
 /// The outcome of a call whose client went away before it was sent.
@@ -54,6 +54,16 @@ impl CallRecorder {
     /// The record of an approved call.
     pub(super) fn for_approved(inner: &Arc<CallsInner>, ready: &PreparedCall, approval: &Arc<str>) -> Self {
         Self::new(inner, EndedCall::of_approved(ready, approval, inner.clock.wall()), &ready.arguments)
+    }
+
+    /// Records a call that needed approval and is over without an answer: it is added to the logs.
+    /// It was counted when it was requested.
+    pub(super) fn ended_unanswered(inner: &Arc<CallsInner>, request: &ApprovalRequest, code: &'static str, why: &str) {
+        let mut record = Self::new(inner, EndedCall::of_approval(request), &request.arguments);
+        record.otherwise = None;
+        record.call.unanswered(code, why);
+        let waited = inner.clock.wall().duration_since(request.asked_at);
+        record.keep(code, None, Duration::try_from(waited).unwrap_or_default());
     }
 
     fn new(inner: &Arc<CallsInner>, call: EndedCall, arguments: &JsonText) -> Self {

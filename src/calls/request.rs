@@ -41,7 +41,7 @@ pub struct Request {
     pub remembered: bool,
     /// The input with which a call is sent again that needed some.
     pub resumed: Option<InputRound>,
-    /// The name of the client that sent it, for the audit log.
+    /// The name of the client that sent it, for the logs and for those that decide about it.
     pub client: Option<String>,
     /// Whether the outcome of the same call is handed out, once, if a human decided about it
     /// meanwhile.
@@ -82,6 +82,8 @@ pub struct PreparedCall {
     pub collects: bool,
     /// On whose behalf it is made.
     pub requester: Requester,
+    /// The name of the client that sent it.
+    pub client: Option<Arc<str>>,
 }
 
 /// A call that its scenario answered.
@@ -128,6 +130,7 @@ impl PreparedCall {
             resumed: None,
             collects: false,
             requester,
+            client: None,
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct ApprovalsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
+    /// Show everything about one, as `approvals ID` does.
+    Show(ShowArgs),
     /// Approve: sends exactly that call, once, and shows its answer.
     Approve(ApproveArgs),
     /// Reject: the call is never sent.
@@ -43,6 +45,14 @@ struct ListApprovalsArgs {
     /// Include finished ones; by default only those that wait or run.
     #[arg(long, conflicts_with_all = ["id", "state"])]
     all: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// Which one; the beginning of its id is enough.
+    id: String,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -80,6 +90,7 @@ impl ApprovalsArgs {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
             None => self.list.run().await,
+            Some(ApprovalsCommand::Show(ShowArgs { id, remote })) => show(&remote, &id).await,
             Some(ApprovalsCommand::Approve(ApproveArgs { id, by, remote })) => {
                 decide(&remote, &id, "approve", &json!({"by": by})).await
             }
@@ -88,6 +99,14 @@ impl ApprovalsArgs {
             }
         }
     }
+}
+
+/// Prints everything about one.
+async fn show(remote: &RemoteArgs, id: &str) -> Result<(), CommandError> {
+    let daemon = DaemonClient::from_args(remote)?;
+    let id = complete_id(&daemon, "approvals", id).await?;
+    print_one(&daemon.get(&["approvals", &id], QueryPairs::new(), "state").await?, remote);
+    Ok(())
 }
 
 /// Approves or denies, and prints the result.
@@ -101,12 +120,10 @@ async fn decide(remote: &RemoteArgs, id: &str, verdict: &str, body: &Value) -> R
 
 impl ListApprovalsArgs {
     async fn run(self) -> Result<(), CommandError> {
-        let daemon = DaemonClient::from_args(&self.remote)?;
         if let Some(id) = &self.id {
-            let id = complete_id(&daemon, "approvals", id).await?;
-            print_one(&daemon.get(&["approvals", &id], QueryPairs::new(), "state").await?, &self.remote);
-            return Ok(());
+            return show(&self.remote, id).await;
         }
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let mut query: QueryPairs<'_> = self.state.iter().map(|state| ("state", state.clone())).collect();
         if query.is_empty() && !self.all {
             query.push(("state", "waiting,started".to_owned()));

@@ -11,9 +11,15 @@ const SHOWN: usize = 12;
 
 /// The id that begins so; ids are long, and only few wait at a time.
 pub(super) async fn complete_id(daemon: &DaemonClient, kind: &'static str, id: &str) -> Result<String, CommandError> {
+    let is_of_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if id.is_empty() || !id.chars().all(is_of_id) {
+        let message = format!("`{}` is not the beginning of an id", output::sanitize(id));
+        let hint = format!("an id has letters, digits and `-` only; `callsheet {kind}` lists those that are known");
+        return Err(CommandError::Usage { message, hint });
+    }
     let listed = daemon.get(&[kind], QueryPairs::new(), kind).await?;
     let ids = output::list(&listed.value, kind).iter().filter_map(|one| one["id"].as_str());
-    let mut meant: Vec<&str> = ids.filter(|known| !id.is_empty() && known.starts_with(id)).collect();
+    let mut meant: Vec<&str> = ids.filter(|known| known.starts_with(id)).collect();
     match meant[..] {
         [one] => Ok(one.to_owned()),
         // The daemon says that there is none.
@@ -36,13 +42,14 @@ pub(super) fn tool(row: &Value) -> String {
     format!("{}/{}", output::text(row, "/scenario"), output::text(row, "/tool"))
 }
 
-/// The caller, in a few words.
+/// The caller, in a few words, its client first.
 pub(super) fn caller(row: &Value) -> String {
     let part = |name: &str, pointer| match output::text(row, pointer) {
         text if text.is_empty() => None,
-        text => Some(format!("{name} {text}")),
+        text => Some(format!("{name}{text}")),
     };
-    let parts = [part("user", "/user_id"), part("profile", "/profile"), part("chat", "/chat_id")];
+    let parts =
+        [part("", "/client"), part("user ", "/user_id"), part("profile ", "/profile"), part("chat ", "/chat_id")];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

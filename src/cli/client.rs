@@ -428,7 +428,7 @@ impl DaemonClient {
         let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
         CommandError::Unreachable {
             message: format!("no daemon answers at {}: {cause}", self.address_text()),
-            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
+            hint: location::without_daemon(),
         }
     }
 

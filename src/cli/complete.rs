@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::call::flags;
 use super::client::{DaemonClient, QueryPairs};
 use super::{Cli, CommandError, RemoteArgs, output};
+use crate::model::ApprovalState;
 
 /// How long a person who pressed Tab waits at most.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -49,6 +50,12 @@ enum WantedNames {
     Flag,
     /// What a preference is for.
     Target,
+    /// The id of a call that needs approval.
+    Approval,
+    /// The id of a call that waits for a decision.
+    WaitingApproval,
+    /// The id of an operation.
+    Operation,
     /// Something that the script completes by itself.
     Other,
 }
@@ -85,6 +92,11 @@ async fn candidates(words: &[String]) -> Result<Vec<String>, CommandError> {
         WantedNames::Tool => names(&daemon, "tools", vec![("include_disabled", "true".to_owned())]).await?,
         WantedNames::Flag => line.flags(&daemon).await?,
         WantedNames::Target => targets(&daemon).await?,
+        WantedNames::Approval => ids(&daemon, "approvals", Vec::new()).await?,
+        WantedNames::WaitingApproval => {
+            ids(&daemon, "approvals", vec![("state", ApprovalState::Waiting.as_str().to_owned())]).await?
+        }
+        WantedNames::Operation => ids(&daemon, "operations", Vec::new()).await?,
         WantedNames::Other => Vec::new(),
     };
     let fits = found.into_iter().filter(|name| name.starts_with(typed) && is_plain(name));
@@ -179,6 +191,9 @@ impl CommandLine {
             (["scenarios" | "logs" | "remove" | "block" | "unblock" | "trust" | "forget" | "login" | "logout"], 0)
             | (["refresh"], _) => WantedNames::Scenario,
             (["prefs", "set" | "reset"], 0) => WantedNames::Target,
+            (["approvals"] | ["approvals", "show"], 0) => WantedNames::Approval,
+            (["approvals", "approve" | "reject"], 0) => WantedNames::WaitingApproval,
+            (["operations"] | ["operations", "cancel"], 0) => WantedNames::Operation,
             _ => WantedNames::Other,
         };
         (wanted, typed, parts)
@@ -207,8 +222,22 @@ fn is_plain(name: &str) -> bool {
 }
 
 async fn names(daemon: &DaemonClient, kind: &'static str, query: QueryPairs<'_>) -> Result<Vec<String>, CommandError> {
+    texts(daemon, kind, "name", query).await
+}
+
+async fn ids(daemon: &DaemonClient, kind: &'static str, query: QueryPairs<'_>) -> Result<Vec<String>, CommandError> {
+    texts(daemon, kind, "id", query).await
+}
+
+/// A member of each that a list has.
+async fn texts(
+    daemon: &DaemonClient,
+    kind: &'static str,
+    member: &str,
+    query: QueryPairs<'_>,
+) -> Result<Vec<String>, CommandError> {
     let answer = daemon.get(&[kind], query, kind).await?;
-    let all = output::list(&answer.value, kind).iter().filter_map(|one| one["name"].as_str());
+    let all = output::list(&answer.value, kind).iter().filter_map(|one| one[member].as_str());
     Ok(all.map(str::to_owned).collect())
 }
 
@@ -258,6 +287,9 @@ mod tests {
             (&["explain", ""], WantedNames::Tool),
             (&["prefs", ""], WantedNames::Other),
             (&["prefs", "set", ""], WantedNames::Target),
+            (&["approvals", ""], WantedNames::Approval),
+            (&["approvals", "approve", "3f"], WantedNames::WaitingApproval),
+            (&["operations", "cancel", ""], WantedNames::Operation),
             (&["serve", ""], WantedNames::Other),
             (&[""], WantedNames::Other),
         ] {

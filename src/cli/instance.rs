@@ -1,6 +1,7 @@
 //! The files in which a running daemon says where it is: one of this user, so that every command
 //! finds it from any folder, and one beside its state, by which the daemon of a configuration is
-//! found beside others.
+//! found beside others. That of `callsheet demo` has a file of its own: commands name it where no
+//! daemon runs, and do not use it.
 //!
 //! Both are readable by the user alone. A file that a killed daemon left behind names an address
 //! where no program accepts connections; then it counts as absent.
@@ -17,6 +18,8 @@ use crate::config::{LoadOptions, LoadedConfig, StateConfig};
 
 /// The name of the file of a user.
 const FILE: &str = "daemon.json";
+/// The name of the file of a user's demo.
+const DEMO_FILE: &str = "demo.json";
 /// The most bytes of the file.
 const MAX_FILE: u64 = 64 * 1024;
 /// How long a connection on this machine may take.
@@ -54,6 +57,11 @@ impl DaemonRecord {
         read(&state.daemon_record()).filter(Self::is_running)
     }
 
+    /// The daemon of the demo of this user that was started last, if it runs.
+    pub(super) fn of_demo(options: &LoadOptions) -> Option<Self> {
+        read(&options.runtime_folder()?.join(DEMO_FILE)).filter(Self::is_running)
+    }
+
     /// The running daemon that follows this configuration.
     pub(super) fn following(options: &LoadOptions, loaded: &LoadedConfig) -> Option<Self> {
         let follows = |record: &Self| record.follows(loaded.file.as_deref());
@@ -77,9 +85,18 @@ impl DaemonRecord {
 
     /// Writes the record. Where that fails, commands find the daemon by its configuration only.
     pub(super) fn publish(self, options: &LoadOptions, state: &StateConfig) -> PublishedRecord {
-        let of_user = options.runtime_folder().map(|folder| private_folder(&folder).map(|()| folder.join(FILE)));
+        let of_user = user_file(options, FILE);
+        self.publish_in(of_user.into_iter().chain([Ok(state.daemon_record())]))
+    }
+
+    /// The same for the daemon of the demo.
+    pub(super) fn publish_demo(self, options: &LoadOptions) -> PublishedRecord {
+        self.publish_in(user_file(options, DEMO_FILE))
+    }
+
+    fn publish_in(self, places: impl IntoIterator<Item = std::io::Result<PathBuf>>) -> PublishedRecord {
         let mut files = Vec::new();
-        for file in of_user.into_iter().chain([Ok(state.daemon_record())]) {
+        for file in places {
             match file.and_then(|file| self.write(&file).map(|()| file)) {
                 Ok(file) => files.push(file),
                 Err(error) => {
@@ -109,6 +126,12 @@ impl Drop for PublishedRecord {
             }
         }
     }
+}
+
+/// The path of a file in the runtime folder of this user, which is made; `None` without a home.
+fn user_file(options: &LoadOptions, name: &str) -> Option<std::io::Result<PathBuf>> {
+    let folder = options.runtime_folder()?;
+    Some(private_folder(&folder).map(|()| folder.join(name)))
 }
 
 /// Makes a folder that only this user can enter, unless it is there.

@@ -269,10 +269,9 @@ fn call_line(call: &Value, ended: &str) -> String {
         id => id,
     };
     let millis = output::number(call, "/execution_time_ms");
-    let client = Some(text("/client")).filter(|client| !client.is_empty()).map(|client| format!("by {client}"));
-    let caller = Some(by_id::caller(call)).filter(|caller| !caller.is_empty());
-    let origin: Vec<String> = client.into_iter().chain(caller).collect();
-    let origin = if origin.is_empty() { String::new() } else { format!(" ({})", origin.join(", ")) };
+    let by = if text("/client").is_empty() { "" } else { "by " };
+    let caller = by_id::caller(call);
+    let origin = if caller.is_empty() { String::new() } else { format!(" ({by}{caller})") };
     let outcome = text("/outcome").replace('_', " ");
     let error = Some(text("/error")).filter(|error| !error.is_empty()).map(|error| format!(": {}", plain(&error)));
     let error = error.unwrap_or_default();

@@ -183,6 +183,14 @@ impl ResetPrefsArgs {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let sent = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await;
         let answer = or_meant(sent, &daemon, &target).await?;
+        // What nothing has and no preference is set for is a slip: a reset of it does nothing.
+        if answer.value["was_set"] == false
+            && let Some(why) = answer.value["note"].as_str()
+        {
+            let message = format!("no preference of `{target}` is set: {}", output::sanitize(why));
+            let hint = Some("`callsheet prefs list` shows those that are set".to_owned());
+            return Err(CommandError::Refused { message, hint });
+        }
         done(&answer, self.remote.json);
         Ok(())
     }

@@ -284,12 +284,25 @@ fn show_one(scenario: &Value, now: Timestamp) {
     ];
     output::details(&rows);
     paragraph::print_findings(scenario);
-    let stderr = output::list(scenario, "stderr");
-    if !stderr.is_empty() {
-        output::line("\nits last lines on standard error:");
-        for line in stderr {
-            output::line(&format!("  {}", output::first_line(line, "")));
-        }
+    print_stderr(scenario);
+}
+
+/// Prints what its program wrote to standard error last, and which run of it.
+fn print_stderr(scenario: &Value) {
+    let lines = output::list(scenario, "stderr");
+    if lines.is_empty() {
+        return;
+    }
+    let end = output::text(scenario, "/stderr_end");
+    let heading = if end.is_empty() {
+        "its last lines on standard error:".to_owned()
+    } else {
+        format!("the last lines on standard error of the run that ended last ({end}):")
+    };
+    output::line("");
+    output::wrapped("", &heading);
+    for line in lines {
+        output::line(&format!("  {}", output::first_line(line, "")));
     }
 }
 

@@ -42,7 +42,7 @@ impl Core {
         let of = match &save {
             SaveRequest::Manifest(_, stored) => Some(stored.scenario.clone()),
             SaveRequest::Claim(name, _) | SaveRequest::Forget(name) => Some(name.clone()),
-            SaveRequest::Revision(..) => None,
+            SaveRequest::Revision(..) | SaveRequest::AnswerTimes(_) => None,
         };
         let queued = self.parts.saves.try_send(save).is_ok();
         if let Some(name) = of.filter(|name| self.fleet.get(name).is_some()) {

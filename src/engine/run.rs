@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -14,11 +15,13 @@ use super::message::{EngineCommand, EngineEvent};
 use super::now::Now;
 use super::partition::{self, Partition};
 use super::parts::EngineParts;
+use super::persist::manifest_writer::SaveRequest;
 use super::persist::restore;
 use super::poll_task::PollResult;
 use super::poller::Poller;
 use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
+use super::scenario::Scenario;
 use super::scenario::handle::ScenarioInput;
 use super::scenario::poll_result::{program_end, reached};
 use super::scenario::schedule::PollGrid;
@@ -32,6 +35,9 @@ use crate::state::{Decision, Restored};
 
 /// The largest number of events that are handled before their changes are published.
 const BATCH: usize = 256;
+/// How often the times of the last answers are stored, besides the stop: a crash loses no more than
+/// that of them.
+const ANSWER_TIMES_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The loop's state.
 pub(super) struct Core {
@@ -51,6 +57,8 @@ pub(super) struct Core {
     pub(super) partition: Partition,
     /// When polls start that probably bring no change.
     pub(super) rounds: PollGrid,
+    /// When the times of the last answers are stored.
+    answer_times_due: Instant,
 }
 
 impl Core {
@@ -96,8 +104,12 @@ impl Core {
             publisher,
             partition: Partition::new(now),
             rounds,
+            answer_times_due: now.mono + ANSWER_TIMES_INTERVAL,
         };
         core.await_first_lists(None, now);
+        for scenario in core.fleet.scenarios_mut() {
+            scenario.announce_restored(&core.parts.config, now);
+        }
         for name in core.fleet.scenarios().keys().cloned().collect::<Vec<_>>() {
             core.reevaluate(&name, now, ChangeKind::Changed);
         }
@@ -130,7 +142,10 @@ impl Core {
             let wake = self.next_wake();
             tokio::select! {
                 biased;
-                () = stop.wait() => return,
+                () = stop.wait() => {
+                    self.store_answer_times();
+                    return;
+                }
                 Some(event) = events.recv() => {
                     self.event(event);
                     // Events that arrived together are published together.
@@ -155,7 +170,7 @@ impl Core {
     fn next_wake(&self) -> Instant {
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
         let others = [self.fleet.due(), ready, self.first_lists.due(), self.publisher.due(), self.reconciler.due()];
-        others.into_iter().flatten().fold(self.partition.due(), Instant::min)
+        others.into_iter().flatten().fold(self.partition.due().min(self.answer_times_due), Instant::min)
     }
 
     /// Everything that time alone makes due.
@@ -169,6 +184,10 @@ impl Core {
         if now.mono >= self.ready_deadline {
             self.latches.clear();
         }
+        if now.mono >= self.answer_times_due {
+            self.answer_times_due = now.mono + ANSWER_TIMES_INTERVAL;
+            self.store_answer_times();
+        }
         self.first_lists.expire(now.mono);
         while let Some(name) = self.fleet.take_due(now) {
             if let Some(effects) = self.fleet.forget(&name, &self.parts.config, now) {
@@ -177,6 +196,16 @@ impl Core {
             }
             self.poll_if_due(&name, now);
             self.reevaluate(&name, now, ChangeKind::Same);
+        }
+    }
+
+    /// Stores when scenarios last answered, which a start shows until they answer again. An answer
+    /// that changes no tool is not stored by itself.
+    fn store_answer_times(&mut self) {
+        let times: Vec<_> = self.fleet.scenarios_mut().filter_map(Scenario::take_answer_time).collect();
+        if !times.is_empty() {
+            // If there is no room, the next answers bring later times.
+            let _ = self.parts.saves.try_send(SaveRequest::AnswerTimes(times));
         }
     }
 

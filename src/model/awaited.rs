@@ -13,11 +13,8 @@ pub const REPORTED_AFTER: Duration = Duration::from_secs(10);
 pub struct Awaited {
     /// The request that has no answer, such as `initialize`.
     pub answer_to: &'static str,
-    /// For how long, since the first request of the greeting.
+    /// For how long there was no answer, to this request and to those before it.
     pub waited: Duration,
-    /// The request before it that had no answer either, and how much of that time it was waited
-    /// for.
-    pub before: Option<(&'static str, Duration)>,
     /// What it wrote, if it is a program that was started here.
     pub output: Option<ProgramOutput>,
 }
@@ -32,17 +29,10 @@ pub struct ProgramOutput {
 }
 
 impl Awaited {
-    /// The reason, in one sentence without a full stop.
+    /// The reason, in one sentence without a full stop. While it holds, only its time changes: the
+    /// requests of a greeting follow each other, and are data.
     pub fn message(&self) -> String {
-        let mut message = match self.before {
-            None => format!("no answer to `{}` for {} s", self.answer_to, self.waited.as_secs()),
-            Some((request, waited)) => format!(
-                "no answer to `{}` for {} s, nor to `{request}` in the {} s before",
-                self.answer_to,
-                self.waited.saturating_sub(waited).as_secs(),
-                waited.as_secs()
-            ),
-        };
+        let mut message = format!("no answer for {}", elapsed(self.waited));
         let Some(output) = &self.output else { return message };
         if output.stdout.is_empty() && output.stderr.is_empty() {
             message.push_str("; it has written no line on stdout or stderr");
@@ -71,6 +61,14 @@ impl Awaited {
     }
 }
 
+/// A time as people read it.
+fn elapsed(waited: Duration) -> String {
+    match waited.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
+    }
+}
+
 /// Lines as they are shown.
 fn quoted(lines: &[String]) -> String {
     let lines: Vec<_> = lines.iter().map(|line| quoted_excerpt(line)).collect();
@@ -85,24 +83,23 @@ mod tests {
     fn a_banner_is_recognised_as_such() {
         let output = ProgramOutput { stdout: vec!["Welcome!".into()], stderr: vec!["a".into(), "b".into()] };
         let waited = Duration::from_millis(10_400);
-        let awaited = Awaited { answer_to: "initialize", waited, before: None, output: Some(output) };
+        let awaited = Awaited { answer_to: "initialize", waited, output: Some(output) };
         assert_eq!(
             awaited.message(),
-            "no answer to `initialize` for 10 s; it printed `Welcome!` on stdout, where only JSON-RPC messages may be; \
+            "no answer for 10 s; it printed `Welcome!` on stdout, where only JSON-RPC messages may be; \
              it wrote `a` | `b` on stderr"
         );
         let silent = Awaited { output: Some(ProgramOutput::default()), ..awaited };
-        assert_eq!(silent.message(), "no answer to `initialize` for 10 s; it has written no line on stdout or stderr");
+        assert_eq!(silent.message(), "no answer for 10 s; it has written no line on stdout or stderr");
     }
 
     #[test]
-    fn each_request_has_the_time_that_it_was_waited_for() {
-        let before = Some(("server/discover", Duration::from_secs(10)));
-        let waited = Duration::from_millis(25_900);
-        let awaited = Awaited { answer_to: "initialize", waited, before, output: None };
+    fn a_long_wait_is_shown_in_minutes() {
+        let message =
+            |seconds| Awaited { answer_to: "initialize", waited: Duration::from_secs(seconds), output: None }.message();
         assert_eq!(
-            awaited.message(),
-            "no answer to `initialize` for 15 s, nor to `server/discover` in the 10 s before"
+            [message(119), message(120), message(485)].join(", "),
+            "no answer for 119 s, no answer for 2 min, no answer for 8 min"
         );
     }
 }

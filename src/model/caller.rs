@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// Where a call comes from, as far as its caller says. An approval is bound to it.
+/// Where a call comes from, as far as its caller says. An approval is bound to all of it but the
+/// client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallerInfo {
     /// The conversation.
@@ -11,6 +12,8 @@ pub struct CallerInfo {
     pub profile: Option<Arc<str>>,
     /// The user, as the caller names him.
     pub user_id: Option<Arc<str>>,
+    /// The client: the name of an MCP client, or the `User-Agent` of another one.
+    pub client: Option<Arc<str>>,
 }
 
 impl CallerInfo {

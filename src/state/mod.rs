@@ -159,7 +159,7 @@ pub struct StoredManifest {
     pub protocol: String,
     /// The manifest in its stored form ([`manifest`]).
     pub document: Box<str>,
-    /// When the answer was received.
+    /// When the last answer was received that gave or confirmed it.
     pub received_at: Timestamp,
     /// How many of its tools were left out as malformed.
     pub quarantined: usize,
@@ -196,6 +196,9 @@ pub enum Write {
     /// Replaces a scenario's claim to its name, and its last good manifest: of a scenario that
     /// waits for approval, only the claim is stored.
     Claim(ScenarioName, PeerIdentity),
+    /// Replaces the times at which the stored manifests of scenarios were last confirmed. Those
+    /// without a stored manifest are left alone.
+    AnswerTimes(Vec<(ScenarioName, Timestamp)>),
     /// Deletes a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.

@@ -75,7 +75,7 @@ pub enum TransportError {
     CommandNotFound {
         /// The command, as it is configured.
         command: String,
-        /// Where it was looked for: "no folder of PATH (/usr/bin:/bin) has it".
+        /// Where it was looked for: "none of the 2 folders of PATH has it".
         searched: String,
     },
     /// The program is there, but the system did not start it.

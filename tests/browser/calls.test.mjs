@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { barriers, close, launch, open, shoot } from './support/browser.mjs';
+import { barriers, close, launch, open, shoot, sticking } from './support/browser.mjs';
 import { CALM, Daemon } from './support/daemon.mjs';
 import { Scenario, tool } from './support/scenario.mjs';
 import { until } from './support/until.mjs';
@@ -16,7 +16,9 @@ let browser, daemon, mail;
 before(async () => {
   browser = await launch();
   const send = tool('send_mail', 'Sends a letter', { properties: { to: { type: 'string' } }, requires_approval: true });
-  mail = await new Scenario('mail', [send, tool('count', 'Counts letters')]).start();
+  const lines = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`line_${at}`, { type: 'string' }]));
+  const fill = tool('fill', 'Fills a form', { properties: lines, required: Object.keys(lines) });
+  mail = await new Scenario('mail', [send, tool('count', 'Counts letters'), fill]).start();
   daemon = await Daemon.start([mail], { refresh: CALM });
 });
 
@@ -111,6 +113,31 @@ test('a refusal says why, to people and to whoever asked', async () => {
   await shoot(calls, 'call');
   assert.deepEqual(await barriers(calls), []);
   await close(calls);
+});
+
+test('long texts of calls stay on a narrow screen', async () => {
+  const name = `nowhere_${'to_be_found_'.repeat(8)}`;
+  const body = JSON.stringify({ tool_name: name, arguments: {} });
+  const refused = await fetch(`${daemon.url}/api/v1/tools/execute`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+  assert.equal(refused.status, 404);
+  await wish(`${'dee'.repeat(40)}@example.org`);
+  const calls = await open(browser, `${daemon.url}/dashboard/calls`, { width: 390, height: 844 });
+  await calls.locator('#latest-calls', { hasText: name }).waitFor();
+  assert.deepEqual(await sticking(calls), []);
+  await shoot(calls, 'calls-narrow');
+  await close(calls);
+});
+
+test('the field for the input of a tool is as high as what is in it', async () => {
+  for (const width of [390, 1280]) {
+    const page = await open(browser, `${daemon.url}/dashboard/tool?id=mail%2Ffill`, { width, height: 900 });
+    const field = page.locator('#try-tool textarea');
+    assert.match(await field.inputValue(), /"line_11"/);
+    assert.ok(await field.evaluate((one) => one.scrollHeight <= one.clientHeight + 1), `${width}: all of it is seen`);
+    assert.ok(await field.evaluate((one) => one.clientWidth > 300), `${width}: it is as wide as its card`);
+    assert.deepEqual(await sticking(page), []);
+    await close(page);
+  }
 });
 
 test('a reason that is being written stays when another call comes', async () => {

@@ -14,7 +14,7 @@ use crate::support::assert_empty;
 use crate::support::callee::{Callee, answer, done, manifest, tool, tool_with};
 use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
 use crate::support::listener::Listener;
-use crate::support::serving::Answer;
+use crate::support::serving::{Answer, ask as ask_at};
 
 /// A disk that is wiped only with a human's yes, and looked at without.
 fn disks() -> Value {
@@ -311,6 +311,67 @@ async fn what_nobody_decides_in_time_is_never_run() {
     assert_eq!(expired["decided_by"], Value::Null);
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
     assert_empty!(callee.ran());
+    daemon.stop().await;
+}
+
+/// Requests the disk to be wiped as this client; the id of what waits.
+async fn ask_as(daemon: &Daemon, client: &str, disk: &str) -> String {
+    let body = json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"}).to_string();
+    let headers = [("content-type", "application/json"), ("user-agent", client)];
+    let answer = ask_at(daemon.address, "POST", "/api/v1/tools/execute", &headers, &body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.json()["approval_id"].as_str().unwrap().to_owned()
+}
+
+/// The latest line of the log about a call with this approval.
+async fn logged(daemon: &Daemon, approval: &str) -> Value {
+    let log = daemon.json("/api/v1/log?kind=call").await;
+    let calls = log["lines"].as_array().unwrap().iter().map(|line| &line["call"]);
+    calls.rev().find(|call| call["approval_id"] == approval).unwrap().clone()
+}
+
+#[tokio::test]
+async fn the_client_of_a_call_that_waits_is_shown_also_after_a_restart() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask_as(&daemon, "shop/2.1", "sda1").await;
+    daemon.stop().await;
+    let daemon = office(&home, &callee).await;
+    let listed = daemon.json("/api/v1/approvals").await;
+    assert_eq!(listed["approvals"][0]["client"], "shop/2.1", "{listed}");
+    assert_eq!(shown(&daemon, &id).await["client"], "shop/2.1");
+    for target in ["/dashboard/calls".to_owned(), format!("/dashboard/calls/{id}")] {
+        let page = String::from_utf8(daemon.get(&target).await.body).unwrap();
+        assert!(page.contains("shop/2.1"), "{target}: {page}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_call_after_its_decision_is_in_the_log_with_its_client() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let approved = ask_as(&daemon, "shop/2.1", "sda1").await;
+    decide(&daemon, &approved, "approve", &json!({"by": "kim"})).await;
+    let line = logged(&daemon, &approved).await;
+    assert_eq!([&line["outcome"], &line["client"], &line["chat_id"]], ["ok", "shop/2.1", "7"], "{line}");
+    let rejected = ask_as(&daemon, "shop/2.2", "sda2").await;
+    decide(&daemon, &rejected, "reject", &json!({"by": "kim", "reason": "not now"})).await;
+    let line = logged(&daemon, &rejected).await;
+    assert_eq!([&line["outcome"], &line["code"], &line["client"]], ["rejected", "rejected", "shop/2.2"], "{line}");
+    assert_eq!([&line["id"], &line["error"]], ["disks/wipe", "rejected by kim: not now"], "{line}");
+    daemon.stop().await;
+
+    let mut config = config(&home, &callee);
+    config.calls.approval_expiry = Duration::from_millis(50);
+    let daemon = Daemon::ready(config).await;
+    assert_eq!(logged(&daemon, &rejected).await["outcome"], "rejected", "also after a restart");
+    let expired = ask_as(&daemon, "shop/2.3", "sda3").await;
+    until(&daemon, &expired, "expired").await;
+    let line = logged(&daemon, &expired).await;
+    assert_eq!([&line["outcome"], &line["client"]], ["approval_expired", "shop/2.3"], "{line}");
+    assert_eq!(line["error"], "no operator decided about it in time");
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 

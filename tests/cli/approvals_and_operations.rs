@@ -84,6 +84,34 @@ async fn a_human_says_yes_and_no() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_of_a_call_is_shown_while_it_waits_and_in_the_log() {
+    let (home, daemon, _callee) = works().await;
+    let client = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
+    let waits = run(&home, &daemon, &["call", "works/wipe", "--disk", "sda1"]).failed(6);
+    let table = run(&home, &daemon, &["approvals"]).ok();
+    let listed = rows(&table);
+    assert_eq!(listed[1][4], client, "{waits}");
+    let id = &listed[1][0];
+    let shown = run(&home, &daemon, &["approvals", id]).ok();
+    assert!(shown.contains(client), "{shown}");
+    assert!(run(&home, &daemon, &["approvals", "show", id]).ok().contains(client));
+    for wrong in ["", "a/b", "a b"] {
+        let error = run(&home, &daemon, &["approvals", "show", wrong]).failed(2);
+        assert!(error.starts_with(&format!("error: `{wrong}` is not the beginning of an id\n  hint: ")), "{error}");
+    }
+    let whole = json(&run(&home, &daemon, &["approvals", id, "--json"]).ok())["id"].as_str().unwrap().to_owned();
+    let url = ["--url", daemon.url.as_str()];
+    for command in [&["approvals"][..], &["approvals", "show"], &["approvals", "approve"], &["approvals", "reject"]] {
+        let words = [&["complete", "--"], command, &url, &[&id[..4]]].concat();
+        assert_eq!(tokio::task::block_in_place(|| home.run(&words)).ok(), format!("{whole}\n"), "{command:?}");
+    }
+    run(&home, &daemon, &["approvals", "reject", id, "--by", "kim", "--reason", "not now"]).ok();
+    let logged = run(&home, &daemon, &["logs"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(logged.contains("works/wipe: rejected in "), "{logged}");
+    assert!(logged.contains(&format!("(by {client}): rejected by kim: not now")), "{logged}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_decides_shows_the_token_of_the_configuration() {
     const TOKEN: &str = "0123456789abcdef-hush";
     let callee = works().await.2;

@@ -81,6 +81,30 @@ fn a_second_signal_ends_a_daemon_that_waits_for_them_at_once_and_leaves_none_beh
     until("all processes have ended", || !ids.iter().any(|id| is_running(id)));
 }
 
+/// A run that wrote why it ended, and one after it that is silent.
+#[test]
+fn lines_of_a_run_that_ended_are_marked_beside_its_successor() {
+    let script = format!(
+        "#!/bin/sh\nif [ ! -e ran ]; then touch ran; echo no key >&2; exit 3; fi\nexec python3 {SERVER} modern 2>/dev/null\n"
+    );
+    let home = Home::with(
+        "[[scenarios]]\nname = \"child\"\ncommand = \"./server.sh\"\ncwd = \".\"\n\
+         env = { PATH = \"/usr/local/bin:/usr/bin:/bin\" }\n",
+    );
+    let path = home.write("server.sh", &script);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let daemon = home.serve(&[]);
+    until("its tools are listed", || String::from_utf8_lossy(&daemon.get("/api/v1/tools").1).contains("\"write\""));
+    let shown = crate::support::command::json(&home.run(&["scenarios", "child", "--json"]).ok());
+    assert_eq!(shown["state"], "live", "{shown}");
+    assert_eq!(shown["stderr"], serde_json::json!(["no key"]), "{shown}");
+    assert_eq!(shown["stderr_end"], "the process ended with exit code 3", "{shown}");
+    let shown = home.run(&["scenarios", "child"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    let heading =
+        "the last lines on standard error of the run that ended last (the process ended with exit code 3): no key";
+    assert!(shown.contains(heading), "{shown}");
+}
+
 /// Signals that stop a service come to the watchdog, too, while the daemon may still need it.
 #[test]
 fn the_watchdog_ends_with_the_daemon_and_not_before() {

@@ -45,6 +45,24 @@ fn follows_a_scenario_that_goes_away_and_comes_back_until_ctrl_c() {
     assert_eq!(demo.ended(), (Some(0), String::new()));
 }
 
+/// Commands do not use a demo by themselves: what they change there is gone with it.
+#[test]
+fn a_command_without_a_daemon_names_the_demo_that_runs() {
+    let home = Home::with("");
+    let refused = home.run(&["tools"]).failed(3);
+    assert!(!refused.contains("demo"), "{refused}");
+    let mut demo = Running::start(home.command(&["demo"]), "callsheet listens on ");
+    let refused = home.run(&["tools"]).failed(3);
+    assert!(
+        refused.contains(&format!("hint: add `--url {}` to reach the demo that runs there", demo.url)),
+        "{refused}"
+    );
+    assert!(home.run(&["tools", "--url", &demo.url]).ok().contains("notes__search"));
+    demo.signal("INT");
+    assert_eq!(demo.ended().0, Some(0));
+    assert!(!home.run(&["tools"]).failed(3).contains("demo"), "it has ended");
+}
+
 #[test]
 fn its_tools_can_be_called() {
     let home = Home::new();

@@ -442,7 +442,19 @@ fn programs_that_do_not_work_are_named_with_the_reason_and_what_they_wrote() {
     assert!(of("closed")[3].starts_with("start it, or fix its address"), "{all:?}");
     // The lines that it wrote stay readable.
     let shown = home.run(&["scenarios", "gone", "--url", &daemon.url]).ok();
-    assert!(shown.contains("its last lines on standard error:"), "{shown}");
+    assert!(shown.contains("last lines on standard error"), "{shown}");
+}
+
+/// Its address is the configured one, and its state another one: it has a socket elsewhere.
+#[test]
+fn a_demo_at_the_configured_address_does_not_lack_a_socket() {
+    let address = free_port();
+    let home = home_at(&address, "");
+    let demo = Running::start(home.command(&["demo", "--listen", &address]), "callsheet listens on ");
+    demo.line(|line| line.starts_with("following changes until Ctrl-C"));
+    let [status, _, message, _] = only(&doctor(&home, 0), "socket");
+    assert_eq!(status, "ok");
+    assert_eq!(message, format!("not used: the daemon at http://{address} has another state"));
 }
 
 #[test]

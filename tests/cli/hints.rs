@@ -27,6 +27,7 @@ fn refusals_name_the_command_that_helps() {
         (&["prefs", "set", "add_note", "--enabled", "true"], 1, "did you mean `tool:notes/add_note`?"),
         (&["prefs", "set", "tool:add_note", "--enabled", "true"], 1, "did you mean `tool:notes/add_note`?"),
         (&["prefs", "reset", "notes/add_note"], 1, "did you mean `tool:notes/add_note`?"),
+        (&["prefs", "reset", "tool:notes/ad_note"], 1, "`callsheet prefs list` shows those that are set"),
         (&["login", "notes"], 1, "notes answers without a login"),
         (&["bundle", "put", "mcp.json"], 2, "`callsheet import mcp.json` takes such servers"),
         (&["bundle", "put", "odd.json"], 2, "a bundle has a `slug` and a `displayName`"),

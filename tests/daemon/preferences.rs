@@ -149,6 +149,11 @@ async fn a_preference_for_what_is_not_there_says_so_and_suggests() {
         assert!(answer["note"].as_str().is_some_and(|note| note.contains(part)), "{target}: {answer}");
         let reset = daemon.send("DELETE", &format!("/api/v1/preferences?scope=global&target={target}")).await.json();
         assert!(reset.get("note").is_none(), "what is taken away needs no target: {reset}");
+        assert_eq!(reset["was_set"], true, "{reset}");
+        let again = daemon.send("DELETE", &format!("/api/v1/preferences?scope=global&target={target}")).await.json();
+        assert_eq!(again["was_set"], false, "{again}");
+        let nothing = part.strip_suffix(". The preference is kept").unwrap_or(part);
+        assert!(again["note"].as_str().is_some_and(|note| note.contains(nothing)), "{target}: {again}");
     }
     let body = json!({"scope": "global", "target": "tool:files/read", "enabled": false});
     let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();
@@ -252,8 +257,13 @@ async fn aliases_hold_globally_and_in_a_chat() {
     assert_eq!(found["original_name"], "read");
     assert_eq!(daemon.json("/api/v1/tools/load").await["original_name"], "read");
     assert_eq!(daemon.get("/api/v1/tools/fetch").await.status, 404, "that name is the chat's alone");
-    // An alias that is another tool's alias is given to neither.
-    put(&daemon, "global", "tool:files/zip", json!({"alias": "load"})).await;
+    // An alias that is another tool's alias is given to neither, and the answer says so.
+    let body = json!({"scope": "global", "target": "tool:files/zip", "alias": "load"});
+    let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await.json();
+    let note = answer["note"].as_str().unwrap();
+    let refused = "the alias `load` is not available: it is the alias of files/read; published as `files__zip`";
+    assert!(note.starts_with(refused), "{answer}");
+    assert!(note.contains("and `files/read` is published as `files__read`; choose an alias"), "{answer}");
     let names = daemon.tools("?scenario=files").await;
     assert_eq!(names, ["files__read", "wipe", "files__zip"]);
     assert_eq!(daemon.findings("alias-refused").await.len(), 2);
@@ -516,7 +526,8 @@ async fn a_table_that_clients_filled_under_an_earlier_version_leaves_the_operato
     let home = Home::new();
     store_chats(&home, PREFERENCES_MAX, PreferenceAuthor::Operator, |_| priority()).await;
     let earlier = rusqlite::Connection::open(home.state()).unwrap();
-    earlier.execute_batch("ALTER TABLE preferences DROP COLUMN by_client; PRAGMA user_version = 13").unwrap();
+    let columns = "ALTER TABLE preferences DROP COLUMN by_client; ALTER TABLE approvals DROP COLUMN client";
+    earlier.execute_batch(&format!("{columns}; PRAGMA user_version = 13")).unwrap();
     drop(earlier);
     let daemon = with_token(&home).await;
     assert_eq!(chats(&daemon).await.len(), PREFERENCES_MAX, "an upgrade loses none");

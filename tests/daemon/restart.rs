@@ -75,6 +75,47 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
     daemon.stop().await;
 }
 
+/// The time of the latest answer, which changed no tool, so that it was not stored with the tools.
+#[tokio::test]
+async fn the_time_of_the_last_answer_outlives_a_restart() {
+    let home = Home::new();
+    let mut kitchen = Scenario::of("kitchen", &["brew"]).await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    let first = daemon.until_state("kitchen", "live").await["last_success"].as_str().unwrap().to_owned();
+    assert_eq!(daemon.send("POST", "/api/v1/scenarios/kitchen/refresh").await.status, 200);
+    let latest = daemon.json("/api/v1/scenarios/kitchen").await["last_success"].as_str().unwrap().to_owned();
+    let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
+    assert!(time(&latest) > time(&first), "{latest} after {first}");
+    daemon.stop().await;
+
+    kitchen.stop().await;
+    let _hanging = kitchen.hang().await;
+    let mut config = home.config(&[&kitchen]);
+    config.refresh.timeout = NEVER;
+    let daemon = Daemon::start(config).await;
+    let shown = daemon.json("/api/v1/scenarios/kitchen").await;
+    assert_eq!(shown["state"], "connecting", "{shown}");
+    assert!(time(shown["last_success"].as_str().unwrap()) > time(&first), "{shown}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_is_no_change_of_a_scenario_that_was_known() {
+    let home = Home::new();
+    let kitchen = Scenario::of("kitchen", &["brew"]).await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    daemon.until_state("kitchen", "live").await;
+    daemon.stop().await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    daemon.until_state("kitchen", "live").await;
+    let log = daemon.json("/api/v1/log").await;
+    let lines = log["lines"].as_array().unwrap();
+    let start = lines.iter().rposition(|line| line["kind"] == "start").unwrap();
+    let changes: Vec<_> = lines[start..].iter().filter(|line| line["kind"] == "state").collect();
+    assert!(changes.iter().all(|line| line["state"]["from"] == "connecting"), "{changes:#?}");
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn a_stored_document_that_was_changed_by_hand_is_what_is_published() {
     let home = Home::new();

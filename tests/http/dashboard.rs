@@ -315,8 +315,11 @@ async fn browsers_that_get_lost_find_back() {
         assert!(page.contains(next) && !page.contains("GET /") && !page.contains('`'), "{target}: {page}");
     }
     for (target, place) in [("/dashboard", "/"), ("/dashboard/", "/"), ("/docs/", "/docs")] {
-        let answer: Answer = server.ask("GET", target, &[HTML], "").await;
-        assert_eq!(answer.headers["location"], place, "{target}");
+        for headers in [&[HTML][..], &[("accept", "*/*")], &[]] {
+            let answer: Answer = server.ask("GET", target, headers, "").await;
+            assert_eq!(answer.status, 303, "{target}");
+            assert_eq!(answer.headers["location"], place, "{target}");
+        }
     }
     // Programs get data.
     let data: Answer = server.ask("GET", "/dashboard/foo", &[], "").await;

@@ -235,7 +235,7 @@ fn a_disk_that_is_full_at_the_start_costs_changes_and_nothing_else() {
     }
 }
 
-/// The columns that the last two steps of the schema added are not there yet.
+/// The columns that the last steps of the schema added are not there yet.
 #[test]
 fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk() {
     let home = stored();
@@ -244,6 +244,7 @@ fn calls_that_wait_in_the_state_of_an_earlier_version_are_there_on_a_full_disk()
         .execute_batch(
             "ALTER TABLE preferences DROP COLUMN by_client;
              ALTER TABLE approvals DROP COLUMN access;
+             ALTER TABLE approvals DROP COLUMN client;
              PRAGMA user_version = 12;
              INSERT INTO approvals (id, tool, name, arguments, definition, digest, idempotent, asked_at, expires_at, state)
                 VALUES ('7', 'kitchen/brew', 'brew', '{}', 'd0', 'd1', 0, '2026-03-04T05:06:07Z',

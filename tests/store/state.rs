@@ -82,7 +82,7 @@ fn waiting(id: &str) -> ApprovalRequest {
         tool: "files/wipe/all".parse().unwrap(),
         name: "wipe".into(),
         arguments: JsonText::parse(r#"{"b": 1, "a": [2]}"#).unwrap(),
-        caller: CallerInfo { chat: text("7f:2"), profile: None, user_id: text("u") },
+        caller: CallerInfo { chat: text("7f:2"), profile: None, user_id: text("u"), client: text("shop/2") },
         access: text("without-token"),
         owner: party("lab-7", "http://10.0.0.7:80"),
         definition: "d0".into(),

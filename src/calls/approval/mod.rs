@@ -85,6 +85,12 @@ pub trait ApprovedCallRunner: Clone + Send + Sync + 'static {
     fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome>;
 }
 
+/// Adds calls that ended without an answer to the log: the others are added when they are sent.
+pub trait UnansweredCallRecorder: Send + Sync {
+    /// A call was rejected, expired, or its outcome is not known.
+    fn ended_unanswered(&self, request: &ApprovalRequest);
+}
+
 /// Why a call could not be added to those that wait.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EnqueueError {
@@ -121,13 +127,19 @@ struct ApprovalsInner {
     parts: CallDependencies,
     limits: ArcSwap<ApprovalLimits>,
     kept: Arc<KeptRegister<KeptApproval>>,
+    unanswered: Box<dyn UnansweredCallRecorder>,
     /// Wakes the task that expires calls.
     changed: Notify,
 }
 
 impl Approvals {
     /// Takes over the stored approvals and maintains them until the stop.
-    pub fn start(restored: Vec<ApprovalRequest>, limits: ApprovalLimits, parts: CallDependencies) -> Self {
+    pub fn start(
+        restored: Vec<ApprovalRequest>,
+        limits: ApprovalLimits,
+        unanswered: Box<dyn UnansweredCallRecorder>,
+        parts: CallDependencies,
+    ) -> Self {
         let (now, wall) = (parts.clock.now(), parts.clock.wall());
         let restored = restored.into_iter().map(|request| {
             let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
@@ -136,7 +148,7 @@ impl Approvals {
         });
         let kept = KeptRegister::new(restored, KeptLimits::from(&limits), parts.clone());
         let limits = ArcSwap::from_pointee(limits);
-        let approvals = Self(Arc::new(ApprovalsInner { parts, limits, kept, changed: Notify::new() }));
+        let approvals = Self(Arc::new(ApprovalsInner { parts, limits, kept, unanswered, changed: Notify::new() }));
         approvals.0.parts.tasks.spawn(approvals.clone().look_after());
         approvals
     }
@@ -292,9 +304,13 @@ impl Approvals {
         self.0.kept.store(vec![Write::Approval(ended)], &forgotten).await;
     }
 
-    /// Makes the new state active and publishes it as an event.
+    /// Makes the new state active, adds a call that has no answer to the log, and publishes the
+    /// state as an event.
     async fn show(&self, request: &Arc<ApprovalRequest>) {
         self.0.kept.table().put(request);
+        if matches!(request.state, ApprovalState::Rejected | ApprovalState::Expired | ApprovalState::Unknown) {
+            self.0.unanswered.ended_unanswered(request);
+        }
         self.0.changed.notify_one();
         self.0.parts.hub.publish(Event::Approval(Arc::clone(request))).await;
     }

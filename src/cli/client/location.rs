@@ -73,10 +73,21 @@ fn configured(listen: SocketAddr) -> Result<Url, CommandError> {
     if listen.port() == 0 {
         return Err(CommandError::Unreachable {
             message: "no daemon of this user runs".to_owned(),
-            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
+            hint: without_daemon(),
         });
     }
     address_of(listen)
+}
+
+/// The next step where no daemon answers.
+pub(super) fn without_daemon() -> String {
+    match DaemonRecord::of_demo(&LoadOptions::from_process()) {
+        Some(demo) => {
+            let url = demo.url.trim_end_matches('/');
+            format!("add `--url {url}` to reach the demo that runs there, or start a daemon with `callsheet serve`")
+        }
+        None => "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".to_owned(),
+    }
 }
 
 /// Prints the mistake beside the output. Fails if it leaves no address at which a daemon can be

@@ -9,10 +9,11 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::client::{DaemonClient, QueryPairs};
+use super::client::{DaemonClient, QueryPairs, address_of};
+use super::instance::DaemonRecord;
 use super::{CommandError, RemoteArgs, output, scenarios, serve, tools, watchdog};
 use crate::app::Callsheet;
-use crate::config::{Config, StaticScenario};
+use crate::config::{Config, LoadOptions, StaticScenario};
 use crate::events::SubscribeRequest;
 use crate::model::Target;
 use crate::runtime::{Clock, Tasks};
@@ -48,6 +49,9 @@ impl DemoArgs {
         config.scenarios.push(mcp_server::scenario()?);
         let listener = serve::bind(self.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
+        let reached_at = address_of(listener.local_addr()?)?.to_string();
+        let record = DaemonRecord { url: reached_at, pid: std::process::id(), config: None, socket: None };
+        let _published = record.publish_demo(&LoadOptions::from_process());
         let app = Callsheet::builder(config).clock(clock).watchdog(watchdog::command()).start().await?;
         app.stop_on_signal()?;
         let mut reader = app.reader();

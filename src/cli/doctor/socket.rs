@@ -1,7 +1,7 @@
 //! Checks the Unix socket of the command line, beside the state.
 
 use super::super::client::{self, DaemonClient};
-use super::super::instance;
+use super::super::instance::{self, DaemonRecord};
 use super::daemon::{self, DaemonProbe};
 use super::report::{CheckArea, DoctorReport};
 use super::shown;
@@ -17,10 +17,17 @@ pub(super) async fn check(
     let path = config.state.command_socket();
     let subject = shown(&path);
     if !instance::serves(&path) {
-        if here.is_some() {
-            let message = "the running daemon does not listen there; commands reach it by its address only";
-            let hint = "the log of the daemon has the reason; a path that is too long needs another `state.path`";
-            report.warning(CheckArea::Socket, &subject, message, hint);
+        match &here {
+            Some(daemon) if has_state(config, daemon) => {
+                let message = "the running daemon does not listen there; commands reach it by its address only";
+                let hint = "the log of the daemon has the reason; a path that is too long needs another `state.path`";
+                report.warning(CheckArea::Socket, &subject, message, hint);
+            }
+            Some(daemon) => {
+                let message = format!("not used: the daemon at {} has another state", daemon.address_text());
+                report.ok(CheckArea::Socket, &subject, message);
+            }
+            None => {}
         }
         return here;
     }
@@ -38,4 +45,11 @@ pub(super) async fn check(
             here
         }
     }
+}
+
+/// Whether this daemon has the state of the configuration, as it says itself. That of
+/// `callsheet demo`, or of another configuration, may answer at the same address.
+fn has_state(config: &Config, daemon: &DaemonClient) -> bool {
+    let recorded = DaemonRecord::of_state(&config.state);
+    recorded.is_some_and(|record| record.url.trim_end_matches('/') == daemon.address_text())
 }

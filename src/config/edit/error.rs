@@ -15,8 +15,6 @@ pub(crate) enum EditError {
         path: PathBuf,
         /// The name.
         name: String,
-        /// The command that puts the new entry in its place.
-        replacing: String,
     },
     /// Another scenario is at the same address, or is the same program.
     #[error("`{owner}` is at {address} already, and {} would name it twice", path.display())]
@@ -82,9 +80,10 @@ impl EditError {
     /// The next step.
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::NameTaken { replacing, .. } => {
-                format!("take another name, or put it in the place of that one with `{replacing}`")
-            }
+            // The values of variables and headers are secrets, so the command is not repeated here.
+            Self::NameTaken { name, .. } => format!(
+                "take another name, or put it in the place of that one: `callsheet add {name} --replace` with the same arguments"
+            ),
             Self::SameAddress { name, owner, .. } => format!(
                 "`callsheet remove {owner}` makes room for `{name}`; other names for tools: `callsheet prefs set tool:{owner}/TOOL --alias NAME`"
             ),

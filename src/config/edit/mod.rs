@@ -150,7 +150,7 @@ impl ConfigEdit {
         let entries = self.entries()?;
         if entries.spans.contains_key(name) {
             let path = self.file.path().to_owned();
-            return Err(EditError::NameTaken { path, name: name.to_owned(), replacing: replacing(name, target) });
+            return Err(EditError::NameTaken { path, name: name.to_owned() });
         }
         if !entries.is_open {
             return Err(self.unwritable("it writes `scenarios` as a list in brackets"));
@@ -269,15 +269,5 @@ impl ConfigEdit {
 
     fn unwritable_file(&self, file: &FileEdit, why: &str) -> EditError {
         file.unwritable(why.trim().to_owned(), (self.lines.as_str(), self.by_hand))
-    }
-}
-
-/// The command that puts an entry in the place of the one that has its name.
-fn replacing(name: &str, target: &EntryTarget) -> String {
-    match target {
-        EntryTarget::Program { .. } => format!("callsheet add {name} --replace -- {target}"),
-        EntryTarget::Address { .. } => {
-            format!("callsheet add {name} {} --replace", target.to_string().trim_end_matches('/'))
-        }
     }
 }

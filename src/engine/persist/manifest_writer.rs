@@ -36,18 +36,38 @@ pub(in crate::engine) enum SaveRequest {
     Forget(ScenarioName),
     /// The published revision and its time of origin.
     Revision(String, Timestamp),
+    /// When scenarios last confirmed their stored manifests.
+    AnswerTimes(Vec<(ScenarioName, Timestamp)>),
 }
 
-/// The last write of each subject: a scenario's manifest, or the revision.
-type SaveBatch = BTreeMap<Option<ScenarioName>, SaveRequest>;
+/// What a write is about; a later write about the same replaces an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum SaveSubject {
+    Revision,
+    Scenario(ScenarioName),
+    /// Stands last, because it changes what the writes about scenarios add.
+    AnswerTimes,
+}
+
+/// The last write of each subject, in the order in which they are stored.
+type SaveBatch = BTreeMap<SaveSubject, SaveRequest>;
 
 impl SaveRequest {
-    /// The subject; a later write with the same subject replaces this one.
-    fn subject(&self) -> Option<ScenarioName> {
+    /// What it is about.
+    fn subject(&self) -> SaveSubject {
+        match self {
+            Self::Manifest(_, stored) => SaveSubject::Scenario(stored.scenario.clone()),
+            Self::Claim(scenario, _) | Self::Forget(scenario) => SaveSubject::Scenario(scenario.clone()),
+            Self::Revision(..) => SaveSubject::Revision,
+            Self::AnswerTimes(_) => SaveSubject::AnswerTimes,
+        }
+    }
+
+    /// The scenario whose manifest it stores.
+    fn manifest_of(&self) -> Option<ScenarioName> {
         match self {
             Self::Manifest(_, stored) => Some(stored.scenario.clone()),
-            Self::Claim(scenario, _) | Self::Forget(scenario) => Some(scenario.clone()),
-            Self::Revision(..) => None,
+            _ => None,
         }
     }
 
@@ -59,6 +79,18 @@ impl SaveRequest {
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),
             Self::Revision(revision, since) => Write::Revision(revision, since),
+            Self::AnswerTimes(times) => Write::AnswerTimes(times),
+        }
+    }
+}
+
+/// Adds a write to those that are gathered. Times of answers are of few scenarios each, so they
+/// replace none of other scenarios.
+fn add(gathered: &mut SaveBatch, next: SaveRequest) {
+    match (gathered.get_mut(&next.subject()), next) {
+        (Some(SaveRequest::AnswerTimes(times)), SaveRequest::AnswerTimes(later)) => times.extend(later),
+        (_, next) => {
+            gathered.insert(next.subject(), next);
         }
     }
 }
@@ -101,13 +133,12 @@ impl ManifestWriter {
                 () = self.clock.sleep_until(end) => None,
             };
             let Some(next) = next else { return gathered };
-            gathered.insert(next.subject(), next);
+            add(&mut gathered, next);
         }
     }
 
     async fn save(&self, batch: SaveBatch) {
-        let scenarios = batch.iter().filter(|(_, save)| matches!(save, SaveRequest::Manifest(..)));
-        let scenarios = scenarios.filter_map(|(scenario, _)| scenario.clone()).collect();
+        let scenarios = batch.values().filter_map(SaveRequest::manifest_of).collect();
         let written = self.tasks.spawn_blocking(|| batch.into_values().map(SaveRequest::write).collect());
         // It fails only when the runtime is shutting down, and then no write is possible.
         let Ok(writes) = written.await else { return };

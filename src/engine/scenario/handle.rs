@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -185,6 +186,7 @@ impl Scenario {
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);
+                self.silent_since = None;
                 let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
                 self.restart_poll(at, now);
                 // Before the first poll only the stored validators are known, and the protocol that
@@ -335,6 +337,7 @@ impl Scenario {
             return None;
         }
         self.kept = wanted;
+        self.kept_answer = Some(held.freshness.received_at);
         self.claimed = None;
         if self.kept.is_none() {
             return Some(SaveRequest::Forget(self.name.clone()));
@@ -353,6 +356,18 @@ impl Scenario {
             validators: held.validators.text().cloned(),
         };
         Some(SaveRequest::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
+    }
+
+    /// When it last confirmed its stored manifest, unless the store has that. It counts as stored
+    /// from now on: if that fails, the next answer brings a later time.
+    pub(in crate::engine) fn take_answer_time(&mut self) -> Option<(ScenarioName, Timestamp)> {
+        let held = self.offer.as_ref().filter(|_| self.kept.is_some())?;
+        let answered_at = held.freshness.received_at;
+        if self.kept_answer == Some(answered_at) {
+            return None;
+        }
+        self.kept_answer = Some(answered_at);
+        Some((self.name.clone(), answered_at))
     }
 
     /// For a scenario that waits for approval only the peer that has the name is stored: after a
@@ -396,6 +411,7 @@ impl Scenario {
         (self.party, self.protocol) = (party, protocol);
         self.last_success = Some(held.freshness.received_at);
         self.kept = is_stored.then(|| held.to_keep());
+        self.kept_answer = self.last_success;
         self.offer = Some(held);
     }
 }

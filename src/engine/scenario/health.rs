@@ -63,6 +63,12 @@ impl Scenario {
         }
     }
 
+    /// Takes the state in which it was restored as announced: that a daemon starts changes no
+    /// scenario.
+    pub(in crate::engine) fn announce_restored(&mut self, config: &Config, now: Now) {
+        let _ = self.evaluate(config, false, now);
+    }
+
     /// Records that it is down: only a good answer brings its tools back.
     fn withdraw(&mut self) {
         if let Some(held) = self.offer.as_mut().filter(|held| held.term != ManifestTerm::Ended) {
@@ -317,7 +323,8 @@ fn connecting(record: &Scenario) -> String {
     let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
     match (&record.last_error, record.place.is_some()) {
         (Some(error), _) => format!("not working yet: {}{restored}", error.message),
-        (None, true) => format!("being polled for the first time{restored}"),
+        (None, true) if record.offer.is_some() => format!("being polled for the first time since the start{restored}"),
+        (None, true) => "being polled for the first time".into(),
         (None, false) => format!("no source has named it yet{restored}"),
     }
 }

@@ -67,6 +67,8 @@ pub(in crate::engine) struct Scenario {
     offer: Option<AcceptedManifest>,
     /// Its manifest in the store.
     kept: Option<KeptManifest>,
+    /// When that was last confirmed, as far as the store has it.
+    kept_answer: Option<Timestamp>,
     /// The peer that holds the name in the store, for a scenario that waits for approval.
     claimed: Option<PeerIdentity>,
     /// The result of its last poll.
@@ -83,6 +85,8 @@ pub(in crate::engine) struct Scenario {
     failure_finding: Option<Box<Finding>>,
     /// What the poll under way has waited for so long that it is counted as a failure.
     awaited: Option<Box<Awaited>>,
+    /// Since when it has not answered in one poll after the other, without another error.
+    silent_since: Option<Instant>,
     latency: Option<Duration>,
     /// How its latest program ended, if it is one that was started here.
     program_end: Option<Arc<ProgramEnd>>,
@@ -157,6 +161,7 @@ impl Scenario {
             protocol: None,
             offer: None,
             kept: None,
+            kept_answer: None,
             claimed: None,
             latest: LastPoll::Unanswered,
             obstacle: None,
@@ -167,6 +172,7 @@ impl Scenario {
             last_error: None,
             failure_finding: None,
             awaited: None,
+            silent_since: None,
             latency: None,
             program_end: None,
             restarts: Restarts::default(),

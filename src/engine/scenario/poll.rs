@@ -198,10 +198,12 @@ impl Scenario {
 
     /// Records that the poll under way has waited long for an answer. It counts as a failure from
     /// then on, once, although it goes on. Returns whether that was the present poll.
-    pub(super) fn waits(&mut self, generation: u64, awaited: Box<Awaited>, now: Now) -> bool {
+    pub(super) fn waits(&mut self, generation: u64, mut awaited: Box<Awaited>, now: Now) -> bool {
         if self.polls.generation != generation || self.polls.under_way.is_none() {
             return false;
         }
+        let begun = now.mono.checked_sub(awaited.waited).unwrap_or(now.mono);
+        awaited.waited = now.mono.saturating_duration_since(*self.silent_since.get_or_insert(begun));
         if self.awaited.is_none() {
             self.failures += 1;
         }

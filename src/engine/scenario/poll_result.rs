@@ -47,9 +47,12 @@ pub(in crate::engine) fn apply(
         }
         Err(error) => {
             failed(record, &error, config, goodbye, now, random);
-            if let (Some(awaited), ListError::Transport(TransportError::Timeout { .. })) = (awaited, &error) {
-                // It says more than the time limit that has passed.
-                record.explain_wait(&awaited, now);
+            match (awaited, &error) {
+                (Some(awaited), ListError::Transport(TransportError::Timeout { .. })) => {
+                    // It says more than the time limit that has passed.
+                    record.explain_wait(&awaited, now);
+                }
+                _ => record.silent_since = None,
             }
         }
     }
@@ -86,6 +89,7 @@ fn succeeded(
     record.polls.backoff = None;
     record.last_error = None;
     record.failure_finding = None;
+    record.silent_since = None;
     record.grace_from = now.mono;
     (record.silenced, record.reprieve) = (None, None);
     record.last_success = Some(now.wall);

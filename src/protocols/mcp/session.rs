@@ -29,7 +29,9 @@ use super::stdio;
 use super::through_daemons;
 use crate::lint;
 use crate::model::finding::quoted_excerpt;
-use crate::model::{Awaited, Bounds, Finding, FindingCode, ProgramOutput, RelayedOffers, StdioTarget, Target};
+use crate::model::{
+    Awaited, Bounds, Finding, FindingCode, ProgramOutput, REPORTED_AFTER, RelayedOffers, StdioTarget, Target,
+};
 use crate::protocols::decoding::decode_manifest;
 use crate::protocols::{
     Call, CallError, CallIo, EndReason, Hint, ListError, ListRequest, Listing, Outcome, Relay, Session, Validators,
@@ -362,12 +364,19 @@ impl Session for McpSession {
         let under_way = self.setup.greeting.under_way()?;
         let now = self.transports.clock().now();
         let waited = now.saturating_duration_since(under_way.since);
-        let (answer_to, before) = under_way.unanswered(now);
+        let answer_to = under_way.unanswered(now);
         let output = matches!(self.way, Way::Stdio(_)).then(|| ProgramOutput {
-            stdout: under_way.incoming.map(|incoming| incoming.noise().first).unwrap_or_default(),
+            stdout: under_way.process.as_ref().map(|process| process.incoming.noise().first).unwrap_or_default(),
             stderr: self.stderr.load_full().map(|stderr| stderr.last(SHOWN_LINES)).unwrap_or_default(),
         });
-        Some(Awaited { answer_to, waited, before, output })
+        // A process that follows a silent one had no time to write: what was reported stays.
+        let is_new = |since| now.saturating_duration_since(since) < REPORTED_AFTER;
+        let is_started_again =
+            under_way.process.as_ref().is_some_and(|process| is_new(process.since) && !is_new(under_way.since));
+        if is_started_again && output.as_ref().is_some_and(|output| *output == ProgramOutput::default()) {
+            return None;
+        }
+        Some(Awaited { answer_to, waited, output })
     }
 
     fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {

@@ -44,27 +44,31 @@ pub(super) struct GreetingUnderWay {
     pub(super) since: Instant,
     /// The requests that were sent, with the time of each; the last one is waited for.
     pub(super) requests: Vec<(&'static str, Instant)>,
-    /// What came from the latest process, if it is a program.
-    pub(super) incoming: Option<Arc<Incoming>>,
+    /// The latest process, if it is a program.
+    pub(super) process: Option<GreetedProcess>,
+}
+
+/// A process that is greeted.
+#[derive(Clone)]
+pub(super) struct GreetedProcess {
+    pub(super) since: Instant,
+    /// What came from it.
+    pub(super) incoming: Arc<Incoming>,
 }
 
 impl GreetingUnderWay {
-    /// The request that is waited for and the one before it that had no answer either, with the
-    /// time that the latter was waited for. A request that was just sent is not waited for yet.
-    pub(super) fn unanswered(&self, now: Instant) -> (&'static str, Option<(&'static str, Duration)>) {
+    /// The request that is waited for. One that was just sent is not waited for yet.
+    pub(super) fn unanswered(&self, now: Instant) -> &'static str {
         let is_waited_for = |(_, sent): &&(&'static str, Instant)| now.saturating_duration_since(*sent) >= JUST_SENT;
-        let Some((request, sent)) = self.requests.iter().rev().find(is_waited_for) else {
-            return (self.requests.first().map_or("initialize", |(request, _)| *request), None);
-        };
-        let other = self.requests.iter().rev().find(|(other, at)| other != request && at < sent);
-        (*request, other.map(|(other, _)| (*other, sent.saturating_duration_since(self.since))))
+        let waited_for = self.requests.iter().rev().find(is_waited_for);
+        waited_for.or(self.requests.first()).map_or("initialize", |(request, _)| *request)
     }
 }
 
 impl GreetingProgress {
     /// It begins.
     pub(super) fn begin(&self, since: Instant) {
-        *self.now() = Some(GreetingUnderWay { since, requests: Vec::new(), incoming: None });
+        *self.now() = Some(GreetingUnderWay { since, requests: Vec::new(), process: None });
     }
 
     /// This request is sent now.
@@ -75,9 +79,9 @@ impl GreetingProgress {
     }
 
     /// A process was started for it.
-    pub(super) fn started(&self, incoming: &Arc<Incoming>) {
+    pub(super) fn started(&self, incoming: &Arc<Incoming>, now: Instant) {
         if let Some(under_way) = self.now().as_mut() {
-            under_way.incoming = Some(Arc::clone(incoming));
+            under_way.process = Some(GreetedProcess { since: now, incoming: Arc::clone(incoming) });
         }
     }
 

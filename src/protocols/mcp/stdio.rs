@@ -157,7 +157,7 @@ fn start(
     let mut child = transports.stdio(target)?;
     stderr.store(Some(Arc::new(child.stderr())));
     let (incoming, output) = (Incoming::new(&setup.interaction, child.masks().clone()), child.lines());
-    setup.greeting.started(&incoming);
+    setup.greeting.started(&incoming, transports.clock().now());
     let child = Arc::new(child);
     let reader = read(output, Arc::clone(&incoming), Arc::clone(&child));
     let reader = AbortOnDropHandle::new(transports.tasks().spawn(reader));

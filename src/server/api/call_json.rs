@@ -29,6 +29,8 @@ pub(in crate::server) struct ApprovalEvent<'a> {
     chat_id: Option<&'a str>,
     profile: Option<&'a str>,
     user_id: Option<&'a str>,
+    /// The client: the name of an MCP client, or the `User-Agent` of another one.
+    client: Option<&'a str>,
     asked_at: Time,
     /// Until when it may be decided.
     expires_at: Time,
@@ -168,6 +170,7 @@ pub(in crate::server) fn approval_event(request: &ApprovalRequest) -> ApprovalEv
         chat_id: request.caller.chat.as_deref(),
         profile: request.caller.profile.as_deref(),
         user_id: request.caller.user_id.as_deref(),
+        client: request.caller.client.as_deref(),
         asked_at: Time(request.asked_at),
         expires_at: Time(request.expires_at),
         decided_by: decided.map(|decided| &*decided.by),

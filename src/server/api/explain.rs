@@ -8,12 +8,14 @@ use jiff::{Timestamp, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::calls::{LogEntry, LogWanted};
 use crate::catalog::{FormerName, Snapshot, ViewQuery, explain};
-use crate::model::{Finding, Health, ScenarioName, ScenarioState, ViewTool};
+use crate::model::{Finding, Health, ScenarioName, ScenarioState, ToolId, ViewTool};
 use crate::server::ServerState;
 use crate::server::api::{lookup, shared_json};
 use crate::server::http::error::Problem;
 use crate::server::http::next_step::NextStep;
+use crate::state::LogKind;
 
 /// Every decision about a tool, with its source; or the standing of a scenario, where no tool but a
 /// scenario has the name.
@@ -47,7 +49,7 @@ struct ExplainedStep<'a> {
     subject: &'static str,
     /// What came of it, and why.
     outcome: &'a str,
-    /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
+    /// Where that came from: `manifest`, `catalog`, `log`, or a preference as `SCOPE TARGET`.
     source: &'a str,
     /// The requests that `outcome` quotes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -90,7 +92,10 @@ pub(super) fn answer(
                 (None, Some(tool)) => of_tool(snapshot, scope, &tool, None),
                 (None, None) => match name.parse().ok().and_then(|name: ScenarioName| snapshot.health.get(&name)) {
                     Some(health) => of_scenario(snapshot, health),
-                    None => Err(lookup::with_unanswered(problem, snapshot)),
+                    None => match logged(shared, scope, name) {
+                        Some(known) => known.explanation(),
+                        None => Err(lookup::with_unanswered(problem, snapshot)),
+                    },
                 },
             }
         }
@@ -200,6 +205,70 @@ fn gone(snapshot: &Snapshot, former: &FormerName) -> Result<Response, Problem> {
         steps: vec![ExplainedStep::new("offered", &outcome, "catalog")],
         findings: Vec::new(),
     })
+}
+
+/// What the log has of a name that nothing has any more, also from before a restart.
+struct LoggedName {
+    name: String,
+    scenario: ScenarioName,
+    /// The tool; `None` for the name of a scenario.
+    tool: Option<ToolId>,
+    /// What became of it.
+    outcome: String,
+}
+
+/// What the log has of a name. It has the tools of all profiles, so it is not read for one.
+fn logged(shared: &ServerState, scope: &ViewQuery, name: &str) -> Option<LoggedName> {
+    if scope.profile.is_some() {
+        return None;
+    }
+    let wanted =
+        LogWanted { kinds: vec![LogKind::Call], tool: Some(name.to_owned()), limit: 1, ..LogWanted::default() };
+    let called = shared.calls.log(&wanted).lines.into_iter().find_map(|line| match line {
+        LogEntry::Call(call) => Some((call.call.tool.clone()?, call.ended)),
+        _ => None,
+    });
+    let tool = called.as_ref().map(|called| called.0.clone()).or_else(|| name.parse().ok());
+    let scenario = tool.as_ref().map_or_else(|| name.parse().ok(), |tool: &ToolId| Some(tool.scenario.clone()))?;
+    let outcome = match (removal(shared, &scenario), called) {
+        (Some(removal), _) => removal,
+        (None, Some((id, ended))) => {
+            format!("{} does not offer it now; its last call ended at {}", id.scenario, at(ended))
+        }
+        (None, None) => return None,
+    };
+    Some(LoggedName { name: name.to_owned(), scenario, tool, outcome })
+}
+
+/// How a scenario left, if that is the last that the log has of it.
+fn removal(shared: &ServerState, scenario: &ScenarioName) -> Option<String> {
+    let wanted =
+        LogWanted { kinds: vec![LogKind::State], scenario: Some(scenario.clone()), limit: 1, ..LogWanted::default() };
+    let LogEntry::State(state) = shared.calls.log(&wanted).lines.pop()? else { return None };
+    let change = &state.change;
+    let left = match change.to {
+        None => "forgotten",
+        Some(ScenarioState::Removed) => "removed",
+        Some(_) => return None,
+    };
+    Some(format!("{scenario} was {left} at {}: {}", at(change.at), change.reason))
+}
+
+impl LoggedName {
+    fn explanation(&self) -> Result<Response, Problem> {
+        let id = self.tool.as_ref().map_or_else(|| self.scenario.to_string(), ToolId::to_string);
+        shared_json::json(&ToolExplanation {
+            kind: if self.tool.is_some() { "tool" } else { "scenario" },
+            name: &self.name,
+            id,
+            scenario: self.scenario.as_str(),
+            tool: self.tool.as_ref().map_or("", |tool| &tool.tool),
+            listed: false,
+            verdict: format!("not in the list: {}", self.outcome),
+            steps: vec![ExplainedStep::new("offered", &self.outcome, "log")],
+            findings: Vec::new(),
+        })
+    }
 }
 
 /// What became of a name, as the beginning of a sentence.

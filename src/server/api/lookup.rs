@@ -156,8 +156,19 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
     problem.with_member("candidates", candidates).with_next(list)
 }
 
-/// Says that nothing has a target of preferences now, with near names; `None` if something has it.
-pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &PreferenceTarget) -> Option<String> {
+/// That nothing has a target of preferences now, with near names.
+pub(in crate::server) struct UnmatchedTarget(pub(in crate::server) String);
+
+impl UnmatchedTarget {
+    /// The same for a preference that was set.
+    pub(in crate::server) fn kept(self) -> String {
+        let end = if self.0.ends_with('?') { "" } else { "." };
+        format!("{}{end} The preference is kept, and holds when there is one", self.0)
+    }
+}
+
+/// Whether nothing has a target of preferences now; `None` if something has it.
+pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &PreferenceTarget) -> Option<UnmatchedTarget> {
     let catalog = &snapshot.catalog;
     let tools = || catalog.entries().flat_map(|entry| entry.tools.iter());
     let (what, near) = match target {
@@ -199,8 +210,7 @@ pub(in crate::server) fn unmatched_target(snapshot: &Snapshot, target: &Preferen
         }
     };
     let suggestion = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
-    let end = if near.is_empty() { "." } else { "" };
-    Some(format!("{what}{suggestion}{end} The preference is kept, and holds when there is one"))
+    Some(UnmatchedTarget(format!("{what}{suggestion}")))
 }
 
 fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {

@@ -8,10 +8,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
-use crate::catalog::{Snapshot, TargetMatches};
+use crate::catalog::{NameLookup, Snapshot, TargetMatches, ViewQuery, explain, find_in_scope};
 use crate::model::{
-    ApprovalPolicy, Finding, FindingCode, InvalidPreference, PreferenceTarget, PublishedName, ScenarioName, Scope,
-    Settings, SettingsPatch,
+    ApprovalPolicy, Finding, FindingCode, InvalidPreference, NameRef, PreferenceTarget, PublishedName, Scope, Settings,
+    SettingsPatch, ToolId,
 };
 use crate::server::api::{lookup, shared_json};
 use crate::server::auth::Access;
@@ -132,9 +132,13 @@ pub(in crate::server) struct Preferences {
 pub(in crate::server) struct ChangedPreference {
     preference: shared_json::PreferenceJson,
     /// Set if nothing has this target now: the preference is kept until something does. Or if its
-    /// alias is the name of another tool, which gets another name.
+    /// alias is the name of another tool, which gets another name, or the alias of another tool, so
+    /// that neither gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// Of a reset: whether there was a stored preference of this target in this scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was_set: Option<bool>,
     /// How many published tools the target matches now; absent if the preference sets nothing any
     /// more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,16 +172,43 @@ fn displaced(snapshot: &Snapshot, target: &PreferenceTarget, settings: &Settings
     let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
     let collisions = snapshot.catalog.findings_where(None, |code| code == FindingCode::NameCollision);
     let is_own = |finding: &&Finding| finding.others.contains(id) && finding.tool.as_deref() == Some(alias.as_str());
-    let taken: Vec<String> = collisions.iter().filter(is_own).take(MOST_DISPLACED).map(displaced_tool).collect();
+    let query = ViewQuery::default();
+    let other = |finding: &Finding| Some(ToolId::new(finding.scenario.clone()?, finding.tool.as_deref()?));
+    let others = collisions.iter().filter(is_own).take(MOST_DISPLACED).filter_map(other);
+    let taken: Vec<String> = others.map(|other| published_as(snapshot, &query, &other)).collect();
     (!taken.is_empty()).then(|| format!("`{alias}` is now the alias of `{id}`, so {}", taken.join(", and ")))
 }
 
-/// What became of one of them.
-fn displaced_tool(finding: &Finding) -> String {
-    let scenario = finding.scenario.as_ref().map(ScenarioName::as_str).unwrap_or_default();
-    let tool = finding.tool.as_deref().unwrap_or_default();
-    let name = finding.message.rsplit_once("; ").map_or("", |(_, name)| name);
-    format!("`{scenario}/{tool}` is {name}")
+/// Says that an alias is another tool's alias too, so that it is given to neither, and which names
+/// they have; `None` if the tool has the alias.
+fn refused_alias(snapshot: &Snapshot, scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Option<String> {
+    let (PreferenceTarget::Tool(id), Some(alias)) = (target, &settings.alias) else { return None };
+    let query = match scope {
+        Scope::Global => ViewQuery::default(),
+        Scope::Profile(name) => ViewQuery { profile: Some(name.to_string()), ..ViewQuery::default() },
+        Scope::Chat(chat) => ViewQuery { chat: Some(chat.to_string()), ..ViewQuery::default() },
+    };
+    let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &query, &NameRef::Id(id.clone())) else {
+        return None;
+    };
+    let findings = explain(&snapshot.catalog, &query, &tool).findings;
+    let refused = findings.into_iter().find(|finding| finding.code == FindingCode::AliasRefused)?;
+    let lacks_it = |other: &&ToolId| {
+        let found = find_in_scope(&snapshot.catalog, &query, &NameRef::Id((*other).clone()));
+        matches!(found, NameLookup::One(other) if other.name.as_str() != alias.as_str())
+    };
+    let others = refused.others.iter().filter(lacks_it);
+    let others: Vec<String> = others.map(|other| published_as(snapshot, &query, other)).collect();
+    let consequence = if others.is_empty() { String::new() } else { format!(", and {}", others.join(", and ")) };
+    Some(format!("{}{consequence}; {}", refused.message, refused.hint.unwrap_or_default()))
+}
+
+/// The name that a tool has in a scope.
+fn published_as(snapshot: &Snapshot, query: &ViewQuery, id: &ToolId) -> String {
+    match find_in_scope(&snapshot.catalog, query, &NameRef::Id(id.clone())) {
+        NameLookup::One(tool) => format!("`{id}` is published as `{}`", tool.name),
+        _ => format!("`{id}` is not published"),
+    }
 }
 
 impl ChangedPreference {
@@ -185,12 +216,22 @@ impl ChangedPreference {
         let preference = shared_json::preference(scope, target, settings);
         let is_kept = *settings != Settings::default();
         let snapshot = shared.reader.snapshot();
-        let unmatched = || lookup::unmatched_target(&snapshot, target);
-        let note = is_kept.then(|| unmatched().or_else(|| displaced(&snapshot, target, settings))).flatten();
+        let unmatched = || lookup::unmatched_target(&snapshot, target).map(lookup::UnmatchedTarget::kept);
+        let of_alias =
+            || refused_alias(&snapshot, scope, target, settings).or_else(|| displaced(&snapshot, target, settings));
+        let note = is_kept.then(|| unmatched().or_else(of_alias)).flatten();
         let counts = is_kept.then(|| snapshot.catalog.target_matches(target));
         let matched = counts.map(|counts| counts.tools);
         let unjudged = counts.map(|counts| counts.unjudged);
-        Self { preference, note, matched, unjudged, summary: counts.map(summary) }
+        Self { preference, note, was_set: None, matched, unjudged, summary: counts.map(summary) }
+    }
+
+    /// The same after a reset. If there was none and nothing has this target, the target is
+    /// probably not the one that was meant.
+    fn after_reset(self, shared: &ServerState, target: &PreferenceTarget, was_set: bool) -> Self {
+        let missing = || lookup::unmatched_target(&shared.reader.snapshot(), target).map(|unmatched| unmatched.0);
+        let note = if was_set { self.note } else { missing() };
+        Self { note, was_set: Some(was_set), ..self }
     }
 }
 
@@ -266,8 +307,10 @@ pub(in crate::server) async fn reset(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = parse_reset(raw.as_deref())?;
+    let was_set = shared.reader.snapshot().catalog.preferences().get(&scope, &target).is_some();
     let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
-    shared_json::json(&ChangedPreference::new(&shared, &scope, &target, &settings))
+    let changed = ChangedPreference::new(&shared, &scope, &target, &settings);
+    shared_json::json(&changed.after_reset(&shared, &target, was_set))
 }
 
 /// `POST /api/v1/preferences/reset`: makes every setting of all preferences of a scope, or of all

@@ -67,6 +67,9 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     /// The last lines that the program of this scenario wrote to standard error, the oldest first,
     /// with the values of its environment masked; empty where callsheet has started no program.
     stderr: Vec<String>,
+    /// How the run of the program ended that wrote these lines, if they are of the run that ended
+    /// last; a run that is there now has written none then.
+    stderr_end: Option<String>,
 }
 
 /// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`,
@@ -103,21 +106,36 @@ pub(in crate::server) async fn show(
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&shared, &snapshot, &health.name).await;
+    let errors = recent_errors(&shared, health);
     shared_json::json(&ExaminedScenario {
         scenario: shared_json::health(health, shared.clock.wall()),
         calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
         findings: findings.iter().map(shared_json::finding).collect(),
-        stderr: recent_errors(&shared, health),
+        stderr: errors.lines,
+        stderr_end: errors.end,
     })
 }
 
-/// The last lines that the program of a scenario wrote to standard error. Those of the program
-/// before stay while its successor has written none.
-pub(in crate::server) fn recent_errors(shared: &ServerState, health: &Health) -> Vec<String> {
+/// The last lines that the program of a scenario wrote to standard error.
+#[derive(Debug, Default)]
+pub(in crate::server) struct RecentErrors {
+    /// The oldest first.
+    pub(in crate::server) lines: Vec<String>,
+    /// How the run that wrote them ended, if they are of the run that ended last.
+    pub(in crate::server) end: Option<String>,
+}
+
+/// The last lines that the program of a scenario wrote to standard error. Those of the run that
+/// ended last stay while its successor has written none, and are marked, so that they are not taken
+/// for the reason of something later.
+pub(in crate::server) fn recent_errors(shared: &ServerState, health: &Health) -> RecentErrors {
     let lines = shared.engine.route(&health.name).map(|route| route.session.recent_errors()).unwrap_or_default();
-    match &health.program_end {
-        Some(end) if lines.is_empty() => end.stderr.clone(),
-        _ => lines,
+    if !lines.is_empty() {
+        return RecentErrors { lines, end: None };
+    }
+    match health.program_end.as_ref().filter(|end| !end.stderr.is_empty()) {
+        Some(end) => RecentErrors { lines: end.stderr.clone(), end: Some(end.how.clone()) },
+        None => RecentErrors::default(),
     }
 }
 

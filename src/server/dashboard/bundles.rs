@@ -15,6 +15,7 @@ use crate::model::ToolId;
 use crate::protocols::bundle;
 use crate::server::SharedState;
 use crate::server::compat::bundles;
+use crate::server::dashboard::first_value::field_rows;
 use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
@@ -218,7 +219,7 @@ pub(super) async fn edit(
         h1 { "A tool of " (foreign(&stored.definition.display_name, 100)) }
         p class="lead" { "What is stored is never replaced: write another version. Every member is described in the documents, under bundles." }
         form id="store-tool" class="card" hx-post={ (PAGE) "/" (id) "/tool" } hx-swap="none" hx-disabled-elt="find button" {
-            label { "Document (JSON)" textarea name="document" rows="28" spellcheck="false" required { (text) } }
+            label { "Document (JSON)" textarea name="document" rows=(field_rows(&text)) spellcheck="false" required { (text) } }
             button type="submit" class="primary" { "Store" }
             " " a href=(PAGE) { "Back" }
         }

@@ -151,13 +151,13 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
 
 /// Whether the page shows all of the caller.
 fn shows_whole_caller(caller: &CallerInfo) -> bool {
-    let parts = [&caller.user_id, &caller.profile, &caller.chat];
+    let parts = [&caller.client, &caller.user_id, &caller.profile, &caller.chat];
     parts.into_iter().flatten().all(|part| part.chars().nth(CALLER).is_none())
 }
 
 fn asker(asker: &CallerInfo) -> Markup {
     html! {
-        @for (what, who) in [("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
+        @for (what, who) in [("Client", &asker.client), ("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
             @if let Some(who) = who { (what) " " (foreign(who, CALLER)) ". " }
         }
     }

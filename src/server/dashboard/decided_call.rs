@@ -55,7 +55,7 @@ fn facts(request: &ApprovalRequest, now: Timestamp) -> Markup {
             dl {
                 dt { "Tool" } dd { a href=(links::tool(&request.tool)) { (foreign(&request.tool.to_string(), 2 * TOOL_NAME_MAX)) } }
                 dt { "Requested" } dd { (relative_time(request.asked_at, now, AGO)) }
-                @for (what, value) in [("User", &caller.user_id), ("Profile", &caller.profile), ("Chat", &caller.chat)] {
+                @for (what, value) in [("Client", &caller.client), ("User", &caller.user_id), ("Profile", &caller.profile), ("Chat", &caller.chat)] {
                     @if let Some(value) = value { dt { (what) } dd { (foreign(value, TEXT)) } }
                 }
                 @if request.state == ApprovalState::Waiting {

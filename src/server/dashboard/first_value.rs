@@ -2,6 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+/// Lines of a field at least.
+const LEAST_ROWS: usize = 5;
+/// Lines of a field at most; a longer text scrolls in it.
+const MOST_ROWS: usize = 24;
+
 /// Which members of a schema a form begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstMembers {
@@ -27,6 +32,12 @@ pub(super) fn first_value(schema: &str, members: FirstMembers) -> String {
     serde_json::to_string_pretty(&begun.collect::<Map<_, _>>()).unwrap_or_default()
 }
 
+/// The lines of a field in which the whole object is read and written, for browsers in which a
+/// field does not grow with its text.
+pub(super) fn field_rows(text: &str) -> usize {
+    text.lines().count().saturating_add(1).clamp(LEAST_ROWS, MOST_ROWS)
+}
+
 fn of_property(property: &Value) -> Value {
     let given = property.get("default").or_else(|| property["enum"].get(0));
     given.cloned().unwrap_or_else(|| match property["type"].as_str() {
@@ -41,6 +52,13 @@ fn of_property(property: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_has_a_line_for_each_of_its_text_within_bounds() {
+        assert_eq!(field_rows("{}"), LEAST_ROWS);
+        assert_eq!(field_rows(&"line\n".repeat(9)), 10);
+        assert_eq!(field_rows(&"line\n".repeat(900)), MOST_ROWS);
+    }
 
     #[test]
     fn members_begin_with_their_default_or_an_empty_value() {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::calls::active::{ActiveCall, PendingInput};
 use crate::model::JsonText;
 use crate::server::auth::Access;
-use crate::server::dashboard::first_value::{FirstMembers, first_value};
+use crate::server::dashboard::first_value::{FirstMembers, field_rows, first_value};
 use crate::server::dashboard::text::{IN, count, foreign, relative_time, segment};
 
 /// At most this many are shown.
@@ -37,6 +37,7 @@ pub(super) fn waiting(waiting: &[(Arc<ActiveCall>, Arc<PendingInput>)], access: 
 fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
     let (title, field) = (format!("input-{}", input.id), format!("content-{}", input.id));
     let schema = input.wanted.schema();
+    let begun = first_value(schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All);
     let at = format!("/api/v1/interactions/{}", segment(&input.id));
     let (accept, decline) = (json!({"action": "accept"}).to_string(), json!({"action": "decline"}).to_string());
     html! {
@@ -45,7 +46,7 @@ fn form(call: &ActiveCall, input: &PendingInput, now: Timestamp) -> Markup {
             p { (foreign(&input.wanted.message(), MESSAGE)) }
             p class="quiet" { "Declined " (relative_time(input.expires_at, now, IN)) "." }
             form hx-post=(at) hx-vals=(accept) hx-swap="none" hx-disabled-elt="find button" {
-                label { "Input (JSON)" textarea id=(field) name="content" rows="4" spellcheck="false" hx-preserve { (first_value(schema.as_ref().map_or("{}", JsonText::get), FirstMembers::All)) } }
+                label { "Input (JSON)" textarea id=(field) name="content" rows=(field_rows(&begun)) spellcheck="false" hx-preserve { (begun) } }
                 button type="submit" class="primary" { "Give this input" }
             }
             div class="actions" {

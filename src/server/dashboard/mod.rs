@@ -214,15 +214,14 @@ async fn make_page(State(shared): State<SharedState>, request: Request, next: Ne
     made.unwrap_or_else(|full| page::ErrorPage::from(Problem::from(full)).into_response())
 }
 
-/// The answer to a browser for a path that matches no route: a page. `/dashboard` alone leads to
-/// the first page. `None` for a client that wants data.
+/// The answer to a browser for a path that matches no route: a page. `None` for a client that wants
+/// data. `/dashboard` alone leads every client to the first page.
 pub(super) fn unknown(path: &str, asked: &HeaderMap, problem: impl FnOnce() -> Problem) -> Option<Response> {
-    let to = |place: &'static str| Redirect::to(place).into_response();
-    page::wants_page(asked).then(|| match path {
-        "/dashboard" | "/dashboard/" => to("/"),
-        "/docs/" => to("/docs"),
-        _ => page::ErrorPage::from(problem()).into_response(),
-    })
+    match path {
+        "/dashboard" | "/dashboard/" => Some(Redirect::to("/").into_response()),
+        "/docs/" => Some(Redirect::to("/docs").into_response()),
+        _ => page::wants_page(asked).then(|| page::ErrorPage::from(problem()).into_response()),
+    }
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.

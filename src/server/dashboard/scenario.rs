@@ -10,7 +10,7 @@ use crate::calls::LogEntry;
 use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
 use crate::model::{Finding, Health, RecordedEnd, StateTransition};
-use crate::server::api::scenarios::{find, findings_of, recent_errors};
+use crate::server::api::scenarios::{RecentErrors, find, findings_of, recent_errors};
 use crate::server::dashboard::finding_list::finding_list;
 use crate::server::dashboard::history::ScenarioHistory;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
@@ -242,11 +242,13 @@ fn offer(
 }
 
 /// What the program of the scenario wrote to standard error.
-fn errors(lines: &[String]) -> Markup {
+fn errors(recent: &RecentErrors) -> Markup {
+    let lines = &recent.lines;
     html! {
         @if !lines.is_empty() {
             details class="card" id="stderr" {
-                summary { "Standard error: the last " (count(lines.len(), "line")) }
+                summary { "Standard error: the last " (count(lines.len(), "line")) @if recent.end.is_some() { " of the run that ended last" } }
+                @if let Some(end) = &recent.end { p { "How that run ended: " (sentence(end, 200)) "." } }
                 p class="quiet" { "Values of its environment are masked." }
                 pre tabindex="0" { code { @for line in lines { (foreign(line, LINE)) "\n" } } }
             }

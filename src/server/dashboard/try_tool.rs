@@ -4,16 +4,17 @@
 use maud::{Markup, html};
 
 use crate::model::ViewTool;
-use crate::server::dashboard::first_value::{FirstMembers, first_value};
+use crate::server::dashboard::first_value::{FirstMembers, field_rows, first_value};
 
 /// The section of one tool.
 pub(super) fn section(tool: &ViewTool) -> Markup {
+    let begun = first_value(tool.tool.parameters.get(), FirstMembers::Required);
     html! {
         section class="card" aria-labelledby="try-title" {
             h2 id="try-title" { "Try it" }
             form id="try-tool" hx-post="/api/v1/tools/execute" hx-swap="none" hx-disabled-elt="find button" {
                 input type="hidden" name="tool_name" value=(tool.id);
-                label { "Arguments (JSON)" textarea name="arguments" rows="6" cols="60" spellcheck="false" { (first_value(tool.tool.parameters.get(), FirstMembers::Required)) } }
+                label { "Arguments (JSON)" textarea name="arguments" rows=(field_rows(&begun)) spellcheck="false" { (begun) } }
                 p { button type="submit" class="primary" { "Call" } }
             }
             p class="quiet" { "This is a call like any other: what needs approval waits for it, and the call is recorded." }

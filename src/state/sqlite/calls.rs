@@ -19,9 +19,9 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
         .prepare_cached(
             "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,
                 digest, idempotent, asked_at, expires_at, state, decided_by, decided_at, reason, ended_at, success,
-                result, error, code, took_ms, operation, access)
+                result, error, code, took_ms, operation, access, client)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                ?22, ?23, ?24, ?25, ?26)
+                ?22, ?23, ?24, ?25, ?26, ?27)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state, decided_by = excluded.decided_by,
                 decided_at = excluded.decided_at, reason = excluded.reason, ended_at = excluded.ended_at,
                 success = excluded.success, result = excluded.result, error = excluded.error, code = excluded.code,
@@ -54,19 +54,18 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
             answer.map(|answer| i64::try_from(answer.took_ms).unwrap_or(i64::MAX)),
             answer.and_then(|answer| answer.operation.as_deref()),
             approval.access.as_deref(),
+            approval.caller.client.as_deref(),
         ])
 }
 
 pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
-    // A file that cannot be written may be older than this column.
-    let has_access = row.as_ref().column_index("access").is_ok();
     Ok(ApprovalRequest {
         id: shared(row, "id")?,
         tool: parsed(row, "tool")?,
         name: shared(row, "name")?,
         arguments: json(row, "arguments")?,
-        caller: asker(row)?,
-        access: if has_access { maybe(row, "access")? } else { None },
+        caller: CallerInfo { client: later(row, "client")?, ..asker(row)? },
+        access: later(row, "access")?,
         owner: party(row)?,
         definition: shared(row, "definition")?,
         digest: shared(row, "digest")?,
@@ -182,8 +181,22 @@ pub(super) fn turn(row: &Row<'_>) -> Result<StoredTurn, String> {
     })
 }
 
+/// The caller, without the client, which operations do not store.
 fn asker(row: &Row<'_>) -> Result<CallerInfo, String> {
-    Ok(CallerInfo { chat: maybe(row, "chat")?, profile: maybe(row, "profile")?, user_id: maybe(row, "user_id")? })
+    Ok(CallerInfo {
+        chat: maybe(row, "chat")?,
+        profile: maybe(row, "profile")?,
+        user_id: maybe(row, "user_id")?,
+        client: None,
+    })
+}
+
+/// The text of a column that was added later: a file that cannot be written may be older.
+fn later(row: &Row<'_>, name: &str) -> Result<Option<Arc<str>>, String> {
+    if row.as_ref().column_index(name).is_err() {
+        return Ok(None);
+    }
+    maybe(row, name)
 }
 
 fn time(at: Option<Timestamp>) -> Option<String> {

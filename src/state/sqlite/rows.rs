@@ -32,6 +32,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             sql("INSERT OR REPLACE INTO claims (scenario, identity, origin, updated_at) VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![scenario.as_str(), party.identity.as_deref(), party.origin.as_deref(), now])
         }
+        Write::AnswerTimes(times) => put_answer_times(transaction, times),
         Write::ForgetManifest(scenario) => {
             sql("DELETE FROM claims WHERE scenario = ?1")?.execute([scenario.as_str()])?;
             sql("DELETE FROM manifests WHERE scenario = ?1")?.execute([scenario.as_str()])
@@ -145,6 +146,15 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
             manifest.party.origin.as_deref(),
             manifest.validators.as_deref(),
         ])
+}
+
+fn put_answer_times(transaction: &Transaction<'_>, times: &[(ScenarioName, Timestamp)]) -> rusqlite::Result<usize> {
+    let mut statement = transaction.prepare_cached("UPDATE manifests SET received_at = ?2 WHERE scenario = ?1")?;
+    let mut changed = 0;
+    for time in times {
+        changed += statement.execute([time.0.as_str(), &time.1.to_string()])?;
+    }
+    Ok(changed)
 }
 
 /// Reads everything; unreadable rows are moved to `quarantine`.

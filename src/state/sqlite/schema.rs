@@ -173,6 +173,9 @@ const STEPS: &[&str] = &["
     ALTER TABLE preferences ADD COLUMN by_client INTEGER NOT NULL DEFAULT 0;
     UPDATE preferences SET by_client = 1
         WHERE scope GLOB 'chat:*' AND enabled IS NOT 1 AND approval IS NOT 'skip' AND alias IS NULL;
+", "
+    -- The client that a call was requested by. Of earlier rows it is not known.
+    ALTER TABLE approvals ADD COLUMN client TEXT;
 "];
 
 /// The owner of a file, according to its header and tables.

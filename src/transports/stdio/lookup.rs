@@ -30,12 +30,15 @@ pub(super) fn program(target: &StdioTarget, path: Option<OsString>) -> Result<Pa
     found.ok_or_else(|| missing(searched(own.is_some(), &folders)))
 }
 
-/// Where it was looked for. What the target's own environment says is not shown.
+/// Where it was looked for. The folders are not named: a usual `PATH` has many lines.
 fn searched(is_own: bool, folders: &OsStr) -> String {
     match (is_own, folders.is_empty()) {
         (true, _) => "no folder of the PATH in its `env` has it".to_owned(),
         (false, true) => "there is no PATH".to_owned(),
-        (false, false) => format!("no folder of PATH ({}) has it", folders.display()),
+        (false, false) => match std::env::split_paths(folders).count() {
+            1 => "the one folder of PATH does not have it".to_owned(),
+            count => format!("none of the {count} folders of PATH has it"),
+        },
     }
 }
 
@@ -63,7 +66,7 @@ mod tests {
         let sh = StdioTarget::new("sh");
         assert_eq!(of(&sh, "/nowhere::relative:/bin"), Ok("/bin/sh".into()));
         let error = of(&sh, "/nowhere:/etc").unwrap_err();
-        assert_eq!(error, "the command `sh` was not found: no folder of PATH (/nowhere:/etc) has it");
+        assert_eq!(error, "the command `sh` was not found: none of the 2 folders of PATH has it");
         assert_eq!(program(&sh, None).unwrap_err().kind(), "command-not-found");
 
         let own = |path: &str| sh.clone().with_env([("PATH", Secret::new(path))]);
