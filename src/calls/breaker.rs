@@ -1,5 +1,5 @@
-//! One circuit breaker, of a scenario or of a tool: after a number of failures in a row no calls are
-//! sent for a while, then one call tries.
+//! One circuit breaker, of a scenario or of a tool: after a number of failures in a row no calls
+//! are sent for a while, then one call tries.
 //!
 //! The state of one process does not apply to the next one, so a restart or a move closes the
 //! breaker. Which failures count for which breaker is the business of [`super::circuits`]. Pure:
@@ -135,8 +135,8 @@ impl CircuitBreaker {
         Ok(())
     }
 
-    /// A call by a route of this generation ended, with this failure if it did not end well. Results
-    /// of an earlier process are ignored.
+    /// A call by a route of this generation ended, with this failure if it did not end well.
+    /// Results of an earlier process are ignored.
     pub(super) fn ended(
         &mut self,
         generation: u64,

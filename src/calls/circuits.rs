@@ -177,6 +177,7 @@ impl ScenarioCircuits {
 /// The refusal of a call by this breaker: that of `tool`, or of the scenario.
 fn refused(id: &ToolId, tool: Option<&ToolId>, breaker: &CircuitBreaker, wait: Duration) -> ExecuteError {
     let BreakerStatus { failures, last_failure, .. } = breaker.status();
+    let last_failure = last_failure.map(FailureCode::as_str);
     ExecuteError::BreakerOpen { scenario: id.scenario.clone(), tool: tool.cloned(), failures, last_failure, wait }
 }
 

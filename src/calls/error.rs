@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::FailureCode;
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, PeerIdentity, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
@@ -214,8 +213,8 @@ pub enum ExecuteError {
         tool: Option<ToolId>,
         /// The number of failures.
         failures: u32,
-        /// How the last of them was reported to its caller.
-        last_failure: Option<FailureCode>,
+        /// The code with which the last of them was reported to its caller.
+        last_failure: Option<&'static str>,
         /// After what time it is tried again.
         wait: Duration,
     },
@@ -307,10 +306,10 @@ fn circuit_open(
     scenario: &ScenarioName,
     tool: Option<&ToolId>,
     failures: u32,
-    last_failure: Option<FailureCode>,
+    last_failure: Option<&str>,
     wait: Duration,
 ) -> String {
-    let last = last_failure.map(|code| format!(", the last time with `{}`,", code.as_str())).unwrap_or_default();
+    let last = last_failure.map(|code| format!(", the last time with `{code}`,")).unwrap_or_default();
     let until = seconds(wait);
     match tool {
         Some(tool) => format!(
