@@ -1,0 +1,68 @@
+//! The way to a daemon by its Unix socket.
+//!
+//! A daemon that hangs, or whose connections are all in use, may take a connection and answer
+//! nothing on it. So a request that is only read is sent first, with a short limit. What a command
+//! wants is sent once, by the way that answers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::{builder, built};
+use crate::cli::{CommandError, output};
+
+/// How long the first answer on the socket may take.
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// A client of the socket.
+#[derive(Debug)]
+pub(super) struct SocketWay {
+    http: reqwest::Client,
+    /// Whether it answers, as soon as that is known.
+    answers: OnceCell<bool>,
+}
+
+impl SocketWay {
+    /// The way by this socket. It is used if it answers.
+    pub(super) fn if_it_answers(socket: &Path) -> Result<Self, CommandError> {
+        Ok(Self { http: client(socket)?, answers: OnceCell::new() })
+    }
+
+    /// The way by this socket, which is used in any case.
+    pub(super) fn always(socket: &Path) -> Result<Self, CommandError> {
+        Ok(Self { http: client(socket)?, answers: OnceCell::new_with(Some(true)) })
+    }
+
+    /// The client, if the daemon answers there. `probe` is the address of a brief answer.
+    pub(super) async fn http(&self, probe: &Url) -> Option<&reqwest::Client> {
+        let answers = self.answers.get_or_init(|| self.probe(probe)).await;
+        answers.then_some(&self.http)
+    }
+
+    async fn probe(&self, probe: &Url) -> bool {
+        let request = self.http.get(probe.clone()).timeout(FIRST_ANSWER_MAX);
+        let answered = match request.send().await {
+            // Read to its end, so that the next request has the same connection.
+            Ok(response) => response.bytes().await.is_ok(),
+            Err(_) => false,
+        };
+        if !answered {
+            let limit = FIRST_ANSWER_MAX.as_secs();
+            output::note(&format!("the socket of the daemon gave no answer within {limit} s; its address is used"));
+        }
+        answered
+    }
+}
+
+#[cfg(unix)]
+fn client(socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder().unix_socket(socket))
+}
+
+/// There are no such sockets, so no daemon names one.
+#[cfg(not(unix))]
+fn client(_socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder())
+}
