@@ -137,14 +137,16 @@ impl DaemonClient {
     pub(super) fn recorded(record: DaemonRecord) -> Result<Self, CommandError> {
         let daemon = Self::at(parse_url(&record.url)?)?;
         match record.socket.filter(|socket| instance::serves(socket)) {
-            Some(socket) => Ok(Self { by_socket: Some(SocketWay::if_it_answers(&socket)?), ..daemon }),
+            Some(socket) => {
+                Ok(Self { by_socket: Some(SocketWay::if_it_answers(client_of_socket(&socket)?)), ..daemon })
+            }
             None => Ok(daemon),
         }
     }
 
     /// The same daemon by this Unix socket, whether or not it answers.
     pub(super) fn with_socket(self, socket: &Path) -> Result<Self, CommandError> {
-        Ok(Self { by_socket: Some(SocketWay::always(socket)?), ..self })
+        Ok(Self { by_socket: Some(SocketWay::always(client_of_socket(socket)?)), ..self })
     }
 
     /// The same daemon by its address only, for a client that stays: the socket is for operators.
@@ -461,6 +463,18 @@ fn builder() -> reqwest::ClientBuilder {
         .connect_timeout(CONNECT)
         .timeout(TIMEOUT)
         .tcp_keepalive(PROBE)
+}
+
+/// The client of a daemon that listens on this Unix socket.
+#[cfg(unix)]
+fn client_of_socket(socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder().unix_socket(socket))
+}
+
+/// There are no such sockets, so no daemon names one.
+#[cfg(not(unix))]
+fn client_of_socket(_socket: &Path) -> Result<reqwest::Client, CommandError> {
+    built(builder())
 }
 
 fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CommandError> {

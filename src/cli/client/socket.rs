@@ -4,14 +4,12 @@
 //! nothing on it. So a request that is only read is sent first, with a short limit. What a command
 //! wants is sent once, by the way that answers.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::{builder, built};
-use crate::cli::{CommandError, output};
+use crate::cli::output;
 
 /// How long the first answer on the socket may take.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -25,14 +23,14 @@ pub(super) struct SocketWay {
 }
 
 impl SocketWay {
-    /// The way by this socket. It is used if it answers.
-    pub(super) fn if_it_answers(socket: &Path) -> Result<Self, CommandError> {
-        Ok(Self { http: client(socket)?, answers: OnceCell::new() })
+    /// The way by the socket that this client connects to. It is used if it answers.
+    pub(super) fn if_it_answers(http: reqwest::Client) -> Self {
+        Self { http, answers: OnceCell::new() }
     }
 
-    /// The way by this socket, which is used in any case.
-    pub(super) fn always(socket: &Path) -> Result<Self, CommandError> {
-        Ok(Self { http: client(socket)?, answers: OnceCell::new_with(Some(true)) })
+    /// The same, but it is used in any case.
+    pub(super) fn always(http: reqwest::Client) -> Self {
+        Self { http, answers: OnceCell::new_with(Some(true)) }
     }
 
     /// The client, if the daemon answers there. `probe` is the address of a brief answer.
@@ -54,15 +52,4 @@ impl SocketWay {
         }
         answered
     }
-}
-
-#[cfg(unix)]
-fn client(socket: &Path) -> Result<reqwest::Client, CommandError> {
-    built(builder().unix_socket(socket))
-}
-
-/// There are no such sockets, so no daemon names one.
-#[cfg(not(unix))]
-fn client(_socket: &Path) -> Result<reqwest::Client, CommandError> {
-    built(builder())
 }
