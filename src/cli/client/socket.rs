@@ -42,8 +42,7 @@ impl SocketWay {
     async fn probe(&self, probe: &Url) -> bool {
         let request = self.http.get(probe.clone()).timeout(FIRST_ANSWER_MAX);
         let answered = match request.send().await {
-            // Read to its end, so that the next request has the same connection.
-            Ok(response) => response.bytes().await.is_ok(),
+            Ok(response) => is_whole(response).await,
             Err(_) => false,
         };
         if !answered {
@@ -51,5 +50,17 @@ impl SocketWay {
             output::note(&format!("the socket of the daemon gave no answer within {limit} s; its address is used"));
         }
         answered
+    }
+}
+
+/// Reads an answer to its end, so that the next request has the same connection. The limit of the
+/// request holds for all of it.
+async fn is_whole(mut response: reqwest::Response) -> bool {
+    loop {
+        match response.chunk().await {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
     }
 }
